@@ -1,0 +1,167 @@
+// Package providers is the contract between Poolkeeper and the clouds.
+//
+// A provider stores images and runs nodes. It knows its cloud and its own
+// section of the configuration, and nothing of ZooKeeper, builds or requests:
+// the daemons hand it ids to put into the cloud's metadata, and recognise by
+// them, after a crash, what they made before it.
+//
+// Every implementation passes the suite in providers/providertest.
+package providers
+
+import "context"
+
+// Provider is one configured cloud: a place for images and for nodes.
+//
+// Methods may be called from many goroutines at once. They return when ctx
+// ends, and undo what they had begun where the cloud lets them.
+type Provider interface {
+	Images
+	Nodes
+
+	// Name is the provider's name in the configuration.
+	Name() string
+	// Close releases connections and background work. Nodes and images stay.
+	Close() error
+}
+
+// Images stores machine images.
+type Images interface {
+	// UploadImage copies a file to the cloud and returns the id that the cloud
+	// gave to it. It returns when nodes can boot from the image. When it fails,
+	// or ctx ends, nothing of the image is left in the cloud.
+	//
+	// Errors: ErrInvalid, ErrQuota, ErrTransient, ErrChecksum.
+	UploadImage(ctx context.Context, image ImageUpload) (externalID string, err error)
+
+	// DeleteImage removes an image. Deleting one that is gone is no error.
+	DeleteImage(ctx context.Context, externalID string) error
+
+	// ListImages lists the images that carry this provider's name in their
+	// metadata (MetaProvider). The list is complete, or an error.
+	ListImages(ctx context.Context) ([]Image, error)
+}
+
+// Nodes runs machines.
+type Nodes interface {
+	// CreateNode asks for a machine and returns its id as soon as the cloud has
+	// named one; the machine may still be starting. Calling it again with the
+	// same NodeID finds the first machine instead of making a second, so a
+	// launcher that crashed between the call and its record goes on safely.
+	//
+	// Errors: ErrQuota, ErrInvalid (the message names pool, label and key),
+	// ErrNotFound (the image is gone), ErrTransient.
+	CreateNode(ctx context.Context, node NodeSpec) (externalID string, err error)
+
+	// WaitNode returns when the machine runs and its addresses are known, or
+	// when it failed. It does not wait for services on the machine.
+	//
+	// Errors: ErrNotFound, ErrNodeFailed (the cloud gave up on it), ErrQuota.
+	WaitNode(ctx context.Context, externalID string) (Instance, error)
+
+	// DeleteNode removes a machine and what belongs to it, and returns when it
+	// is gone. Deleting one that is gone is no error.
+	DeleteNode(ctx context.Context, externalID string) error
+
+	// ListNodes lists the machines that carry this provider's name in their
+	// metadata (MetaProvider). The list is complete, or an error.
+	ListNodes(ctx context.Context) ([]NodeInfo, error)
+
+	// ConsoleLog returns the end of the machine's console output, at most max
+	// bytes, or ErrNotSupported.
+	ConsoleLog(ctx context.Context, externalID string, max int) ([]byte, error)
+
+	// Limits are the cloud's limits for machines of ours: what the account
+	// allows, less what others use. A resource that is absent is unlimited.
+	Limits(ctx context.Context) (Resources, error)
+
+	// NodeResources says what one node of a label takes from the limits.
+	//
+	// Errors: ErrInvalid when pool or label are not configured or fit nothing.
+	NodeResources(ctx context.Context, pool, label string) (Resources, error)
+}
+
+// Metadata keys that every image and machine of ours carries in a cloud. They
+// are Nodepool's, so that both systems recognise each other's.
+const (
+	MetaProvider = "nodepool_provider_name"
+	MetaBuild    = "nodepool_build_id"
+	MetaUpload   = "nodepool_upload_id"
+	MetaNode     = "nodepool_node_id"
+	MetaPool     = "nodepool_pool_name"
+)
+
+// Names of resources in Resources, those that Zuul and Nodepool use.
+const (
+	Instances = "instances"
+	Cores     = "cores"
+	RAM       = "ram" // MiB
+	Volumes   = "volumes"
+	VolumeGB  = "volume-gb"
+)
+
+// Resources is an amount per resource name.
+type Resources map[string]int
+
+// ImageUpload is one image file to be stored.
+type ImageUpload struct {
+	Name     string            // the name that people see in the cloud
+	Path     string            // the local file
+	Format   string            // qcow2, raw, vhd …
+	Size     int64             // bytes
+	MD5      string            // hex; "" when unknown
+	SHA256   string            // hex; "" when unknown
+	Metadata map[string]string // stored with the image; holds the Meta keys
+	// Progress, when set, is told how many bytes have left so far. It is called
+	// often and must return at once.
+	Progress func(sent int64)
+}
+
+// Image is one image in a cloud.
+type Image struct {
+	ExternalID string
+	Name       string
+	Format     string
+	Size       int64 // bytes; 0 when the cloud does not tell
+	Metadata   map[string]string
+}
+
+// NodeSpec is a machine to be created.
+type NodeSpec struct {
+	NodeID   string // the record's id; goes into the metadata (MetaNode)
+	Hostname string
+	Pool     string
+	Label    string
+	AZ       string // "" lets the provider choose
+	// ImageID is the external id of an uploaded image, or "" when the label
+	// names a cloud image of the configuration.
+	ImageID  string
+	Format   string            // of the uploaded image
+	Username string            // the account that the operator's key opens
+	Metadata map[string]string // stored with the machine; holds the Meta keys
+}
+
+// Instance is a machine that runs.
+type Instance struct {
+	ExternalID   string
+	Cloud        string
+	Region       string
+	AZ           string
+	HostID       string
+	InterfaceIP  string // where Zuul connects to
+	PublicIPv4   string
+	PublicIPv6   string
+	PrivateIPv4  string
+	Port         int      // of the connection; 0 means the label's default
+	HostKeys     []string // "type base64", when the provider knows them; else they are scanned
+	Username     string   // "" means the image's
+	PythonPath   string   // "" means the image's
+	ShellType    string   // "" means the image's
+	SkipHostScan bool     // true when nothing can be scanned (fake addresses)
+}
+
+// NodeInfo is one machine in a cloud, as far as a listing tells.
+type NodeInfo struct {
+	ExternalID string
+	Name       string
+	Metadata   map[string]string
+}
