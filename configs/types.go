@@ -1,0 +1,209 @@
+// Package configs holds the configuration: its types, its defaults, strict
+// loading in Nodepool's own format, and validation. It knows nothing of
+// ZooKeeper, clouds or daemons.
+package configs
+
+import "time"
+
+// Config is one loaded configuration, defaults filled in, inheritance of
+// images resolved. Treat it as immutable: a reload makes a new one.
+type Config struct {
+	Path string // the file it was read from
+
+	ElementsDir       string
+	ImagesDir         string
+	BuildLogDir       string
+	BuildLogRetention int           // builds an image; negative keeps all
+	MaxHoldAge        time.Duration // 0 is unlimited
+	WebApp            WebApp
+	ZooKeeper         ZooKeeper
+	DiskImages        []DiskImage // without abstract ones, parents applied
+	Labels            []Label
+	Providers         []Provider
+	TenantLimits      []TenantLimit
+
+	// Warnings are findings that do not stop a daemon, one line each, naming
+	// file, line and key.
+	Warnings []string
+}
+
+// WebApp is where the status page listens.
+type WebApp struct {
+	Port          int
+	ListenAddress string
+}
+
+// ZooKeeper says how to reach the ensemble.
+type ZooKeeper struct {
+	Servers []string // host:port
+	Chroot  string   // "" or "/path"; one for all servers
+	Timeout time.Duration
+	TLS     *ZooKeeperTLS // nil speaks plain text
+}
+
+// ZooKeeperTLS names the PEM files of a TLS connection.
+type ZooKeeperTLS struct {
+	Cert, Key, CA  string
+	VerifyHostname bool // off by default, as the certificates that Nodepool's sites use want it
+}
+
+// DiskImage is one image to be built.
+type DiskImage struct {
+	Name              string
+	Release           string
+	Elements          []string
+	EnvVars           map[string]string
+	Formats           []string // what the image asks for; Config.Formats adds the providers'
+	KeepFormats       []string
+	DeleteAfterUpload bool
+	RebuildAge        time.Duration
+	BuildTimeout      time.Duration
+	DIBCmd            string
+	Pause             bool
+	Username          string
+	PythonPath        string
+	ShellType         string
+	Metadata          map[string]string
+}
+
+// Label is a kind of node that requests may name.
+type Label struct {
+	Name        string
+	MinReady    int
+	MaxReadyAge time.Duration // 0 is unlimited
+}
+
+// TenantLimit caps what one tenant may use over all providers.
+type TenantLimit struct {
+	Tenant string
+	Limits map[string]int // by resource name: instances, cores, ram, volumes …
+}
+
+// Provider is one cloud. Keys that a driver has no use for keep their zero
+// value.
+type Provider struct {
+	Name           string
+	Driver         string // openstack, local, fake, static
+	MaxConcurrency int    // -1 is unlimited
+	Priority       int    // lower is preferred; 100 by default
+
+	Cloud              string // clouds.yaml entry
+	Region             string
+	Rate               time.Duration // between two calls of the cloud's API
+	BootTimeout        time.Duration
+	LaunchTimeout      time.Duration
+	LaunchRetries      int
+	ImageUploadTimeout time.Duration
+	ImageNameFormat    string
+	ImageFormat        string // what the provider takes: qcow2, raw …; "" asks clouds.yaml, then qcow2
+	PostUploadHook     string
+	CleanFloatingIPs   bool
+	PortCleanupEvery   time.Duration // 0 is off
+
+	DiskImages  []ProviderImage
+	CloudImages []CloudImage
+	Pools       []Pool
+
+	Local *LocalDriver // driver local only
+	Fake  *FakeDriver  // driver fake only
+}
+
+// ProviderImage is a built image as one provider uses it.
+type ProviderImage struct {
+	Name           string
+	Pause          bool
+	ConfigDrive    *bool // nil leaves it to the cloud
+	ConnectionType string
+	ConnectionPort int
+	Meta           map[string]string
+}
+
+// CloudImage is an image that the cloud has already.
+type CloudImage struct {
+	Name           string
+	ImageID        string
+	ImageName      string
+	ConfigDrive    *bool
+	Username       string
+	PythonPath     string
+	ShellType      string
+	ConnectionType string
+	ConnectionPort int
+}
+
+// Pool is a part of a provider with limits and labels of its own.
+type Pool struct {
+	Name                string
+	MaxServers          int // -1 is unlimited, 0 disables the pool
+	MaxCores            int // -1 is unlimited
+	MaxRAM              int // MiB; -1 is unlimited
+	MaxVolumes          int // -1 is unlimited
+	MaxVolumeGB         int // -1 is unlimited
+	IgnoreProviderQuota bool
+	AvailabilityZones   []string
+	Networks            []string
+	SecurityGroups      []string
+	AutoFloatingIP      bool
+	HostKeyChecking     bool
+	NodeAttributes      map[string]any
+	Priority            int // 0 means the provider's
+	Labels              []PoolLabel
+	Nodes               []StaticNode // driver static only
+}
+
+// PoolLabel says how a pool makes a node of a label.
+type PoolLabel struct {
+	Name               string
+	DiskImage          string
+	CloudImage         string
+	FlavorName         string
+	MinRAM             int // MiB
+	Cores              int // driver local; 0 means its default
+	KeyName            string
+	ConsoleLog         bool
+	BootFromVolume     bool
+	VolumeSize         int // GB
+	InstanceProperties map[string]string
+	DynamicProperties  map[string]string
+	UserData           string
+	Networks           []string
+	HostKeyChecking    *bool // nil means the pool's
+}
+
+// StaticNode is a machine that exists already.
+type StaticNode struct {
+	Name            string
+	Labels          []string
+	Username        string
+	Timeout         time.Duration
+	HostKeyChecking bool
+	HostKeys        []string
+	ConnectionPort  int
+	ConnectionType  string
+	ShellType       string
+	PythonPath      string
+	MaxParallelJobs int
+}
+
+// LocalDriver configures the embedded provider: files for images, QEMU for
+// nodes, on the launcher's own host.
+type LocalDriver struct {
+	Dir            string   // images and guests live below it
+	Accel          string   // "auto" finds out; else what QEMU's -accel takes: tcg, kvm …
+	AuthorizedKeys []string // public keys that a node's user gets
+	MaxGuests      int      // the provider's limit of instances
+	Memory         int      // MiB a guest, unless the label says min-ram
+	Cores          int      // a guest, unless the label says cores
+}
+
+// FakeDriver configures the pretended cloud for tests and load.
+type FakeDriver struct {
+	Dir          string // "" keeps the state in memory; else several processes share it
+	MaxInstances int    // 20 by default, as Nodepool's
+	BootDelay    time.Duration
+	UploadDelay  time.Duration
+	DeleteDelay  time.Duration
+	// FailEvery makes an operation fail now and then: its name (upload,
+	// create, wait, delete-node, delete-image, list) to every how many calls.
+	FailEvery map[string]int
+}
