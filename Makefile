@@ -1,0 +1,68 @@
+# Poolkeeper: what people run. `make` alone lists it.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS   += --no-print-directory
+
+# Works in a clone without tags, and in a source archive without .git.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+# One knob a limit, for slower machines: make test TEST_TIMEOUT=20m.
+TEST_TIMEOUT  ?= 10m
+BENCH_TIMEOUT ?= 30m
+PACKAGES      ?= ./...
+BENCH         ?= .
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Build, upload and boot a real image on this machine; KEEP=1 stays up until Ctrl-C
+	@scripts/prerequisites demo
+	@$(MAKE) build
+	@KEEP='$(KEEP)' scripts/demo
+
+.PHONY: test
+test: bin/gotestsum ## Run every test, with -race, against a real ZooKeeper
+	@scripts/prerequisites test
+	bin/gotestsum --format standard-quiet -- \
+		-race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $(PACKAGES)
+
+.PHONY: lint
+lint: bin/golangci-lint ## Check Go, shell and the layout of the tree
+	@scripts/prerequisites lint
+	@scripts/check
+	go vet ./...
+	bin/golangci-lint run
+
+.PHONY: fmt
+fmt: bin/golangci-lint ## Format the Go files (gofumpt, gci)
+	bin/golangci-lint fmt
+
+.PHONY: bench
+bench: ## Measure, beside the raw limits of the same run
+	@scripts/prerequisites test
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout $(BENCH_TIMEOUT) $(PACKAGES)
+
+# go build knows what is stale better than make does; it takes 0.2 s when nothing is.
+.PHONY: build
+build: ## Build bin/poolkeeper, one static binary
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false \
+		-ldflags '-s -w -X main.version=$(VERSION)' -o bin/poolkeeper ./cmd/poolkeeper
+
+.PHONY: clean
+clean: ## Remove what the build made
+	rm -rf bin
+
+# The tools have their own requirements (scripts/tools/go.mod), and are built
+# once: again only when a version there changes.
+bin/golangci-lint: scripts/tools/go.mod scripts/tools/go.sum
+	go -C scripts/tools build -trimpath -buildvcs=false -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+bin/gotestsum: scripts/tools/go.mod scripts/tools/go.sum
+	go -C scripts/tools build -trimpath -buildvcs=false -o $(CURDIR)/$@ gotest.tools/gotestsum
+	@touch $@
