@@ -30,14 +30,16 @@ type Images interface {
 	// gave to it. It returns when nodes can boot from the image. When it fails,
 	// or ctx ends, nothing of the image is left in the cloud.
 	//
-	// Errors: ErrInvalid, ErrQuota, ErrTransient, ErrChecksum.
+	// Errors: ErrInvalid (no such file, a format that the cloud cannot take),
+	// ErrQuota, ErrTransient, ErrChecksum.
 	UploadImage(ctx context.Context, image ImageUpload) (externalID string, err error)
 
 	// DeleteImage removes an image. Deleting one that is gone is no error.
 	DeleteImage(ctx context.Context, externalID string) error
 
 	// ListImages lists the images that carry this provider's name in their
-	// metadata (MetaProvider). The list is complete, or an error.
+	// metadata (MetaProvider), those of uploads that a crash cut short among
+	// them. The list is complete, or an error.
 	ListImages(ctx context.Context) ([]Image, error)
 }
 
@@ -55,11 +57,12 @@ type Nodes interface {
 	// WaitNode returns when the machine runs and its addresses are known, or
 	// when it failed. It does not wait for services on the machine.
 	//
-	// Errors: ErrNotFound, ErrNodeFailed (the cloud gave up on it), ErrQuota.
+	// Errors: ErrNotFound (never made, or deleted in the meantime),
+	// ErrNodeFailed (the cloud gave up on it), ErrQuota.
 	WaitNode(ctx context.Context, externalID string) (Instance, error)
 
-	// DeleteNode removes a machine and what belongs to it, and returns when it
-	// is gone. Deleting one that is gone is no error.
+	// DeleteNode removes a machine and what belongs to it, starting or not, and
+	// returns when it is gone. Deleting one that is gone is no error.
 	DeleteNode(ctx context.Context, externalID string) error
 
 	// ListNodes lists the machines that carry this provider's name in their
@@ -111,6 +114,11 @@ type ImageUpload struct {
 	MD5      string            // hex; "" when unknown
 	SHA256   string            // hex; "" when unknown
 	Metadata map[string]string // stored with the image; holds the Meta keys
+	// Verified says that the caller has read the whole file, found Size, MD5
+	// and SHA256 right, and lets nobody change it until the call returns. The
+	// provider then need not read it again to check, and may let the kernel
+	// copy it.
+	Verified bool
 	// Progress, when set, is told how many bytes have left so far. It is called
 	// often and must return at once.
 	Progress func(sent int64)
