@@ -25,11 +25,11 @@ func section(settings *configs.FakeDriver) configs.Provider {
 	}
 }
 
-func open(t *testing.T, settings *configs.FakeDriver) *fake.Provider {
-	t.Helper()
+func open(tb testing.TB, settings *configs.FakeDriver) *fake.Provider {
+	tb.Helper()
 	p, err := fake.New(section(settings), hclog.NewNullLogger())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return p
 }
