@@ -1,0 +1,211 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/hashicorp/go-hclog"
+)
+
+// quietFor is how long a failure that repeats itself is not logged again.
+const quietFor = 10 * time.Second
+
+// Client keeps a session with ZooKeeper alive: when one ends it begins the next.
+// Its methods are safe for use by several goroutines.
+type Client struct {
+	cfg   Config
+	hosts *hosts
+	log   hclog.Logger
+
+	stop context.CancelCauseFunc
+	work sync.WaitGroup
+
+	mu       sync.Mutex
+	session  *Session      // nil while there is none
+	changed  chan struct{} // closed when session changes
+	closed   bool
+	failure  error // of the last connection that failed
+	loggedAt time.Time
+}
+
+// Dial checks cfg and connects in the background; Session waits for the result.
+// A bad Config is ErrBadConfig. Close ends the Client.
+func Dial(cfg Config) (*Client, error) {
+	cfg, err := cfg.prepare()
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancelCause(context.Background())
+	c := &Client{cfg: cfg, hosts: newHosts(cfg.Servers), log: cfg.Logger, stop: stop, changed: make(chan struct{})}
+	c.work.Go(func() { c.run(ctx) })
+	return c, nil
+}
+
+// Close gives the session back, so that its ephemeral nodes vanish at once, and
+// waits until nothing runs for the Client any more. Further calls do nothing.
+func (c *Client) Close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.stop(ErrClosed)
+	c.work.Wait()
+}
+
+// SetServers changes the list of servers. A session that is connected to a
+// server outside of the new list moves to one in it, and lives on.
+func (c *Client) SetServers(list []string) error {
+	list, err := parseServers(list)
+	if err != nil {
+		return err
+	}
+	c.hosts.set(list)
+	c.mu.Lock()
+	s := c.session
+	c.mu.Unlock()
+	if s != nil {
+		s.moveAway()
+	}
+	return nil
+}
+
+// Session returns the session that is alive, and waits for one if there is none.
+// When ctx ends first the error also tells why the last connection failed.
+func (c *Client) Session(ctx context.Context) (*Session, error) {
+	for {
+		c.mu.Lock()
+		s, changed, closed, failure := c.session, c.changed, c.closed, c.failure
+		c.mu.Unlock()
+		switch {
+		case closed:
+			return nil, fmt.Errorf("wait for session: %w", ErrClosed)
+		case s != nil && s.ctx.Err() == nil:
+			return s, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			err := ended(ctx, "wait for session with", strings.Join(c.hosts.all(), ","))
+			if failure != nil {
+				err = fmt.Errorf("%w (%w)", err, failure)
+			}
+			return nil, err
+		}
+	}
+}
+
+// Serve runs body once for each session, one after the other. The context of
+// body ends when its session does; the next body starts when the last one has
+// returned. Serve returns what body returns in a living session, or when ctx
+// ends or the Client is closed, the cause.
+func (c *Client) Serve(ctx context.Context, body func(ctx context.Context, s *Session) error) error {
+	for {
+		s, err := c.Session(ctx)
+		if err != nil {
+			return err
+		}
+		bound, cancel := s.Bind(ctx)
+		err = body(bound, s)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case s.ctx.Err() == nil:
+			return err
+		case err != nil && !errors.Is(err, ErrSessionLost) && !errors.Is(err, context.Canceled):
+			c.log.Warn("work ended with its session", "error", err)
+		}
+	}
+}
+
+// run begins one session after the other until ctx ends.
+func (c *Client) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		// A session outlives ctx for as long as its farewell takes.
+		s, events, err := newSession(context.WithoutCancel(ctx), c.cfg, c.hosts, c.failed)
+		if err != nil {
+			c.log.Error("cannot start a session", "error", err)
+			return
+		}
+		c.keep(ctx, s)
+		c.work.Go(func() { s.shutdown(events) })
+	}
+	c.publish(nil)
+}
+
+// keep publishes s once it is usable, and returns when it or ctx ends.
+func (c *Client) keep(ctx context.Context, s *Session) {
+	select {
+	case <-s.opened:
+	case <-s.ctx.Done():
+		return
+	case <-ctx.Done():
+		return
+	}
+	bound, cancel := s.Bind(ctx)
+	defer cancel()
+	if err := s.furnish(bound); err != nil {
+		if bound.Err() == nil {
+			c.failed("session", err)
+			s.end(err)
+		}
+		return
+	}
+	c.log.Info("session begins", "session", fmt.Sprintf("%#x", s.ID()), "timeout", s.Timeout())
+	c.publish(s)
+	<-bound.Done()
+	if ctx.Err() == nil {
+		c.log.Warn("session ended", "cause", context.Cause(s.ctx))
+	}
+	c.publish(nil)
+}
+
+// publish makes s the current session and wakes those who wait for one.
+func (c *Client) publish(s *Session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s != nil {
+		c.failure = nil
+	}
+	c.session = s
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// failed notes why a connection failed, and logs it unless it has just done so.
+func (c *Client) failed(addr string, err error) {
+	err = fmt.Errorf("connect %s: %w", addr, err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failure != nil && c.failure.Error() == err.Error() && time.Since(c.loggedAt) < quietFor {
+		return
+	}
+	c.failure, c.loggedAt = err, time.Now()
+	c.log.Warn("connection failed", "error", err)
+}
+
+// furnish makes a new session ready for use: authenticated, as fresh as all that
+// was committed before it, and with its chroot in place.
+func (s *Session) furnish(ctx context.Context) error {
+	if d := s.cfg.Digest; d != nil {
+		_, err := call(ctx, s, "authenticate", d.User, func() (struct{}, error) {
+			return struct{}{}, s.conn.AddAuth("digest", []byte(d.User+":"+d.Password))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := s.Sync(ctx); err != nil {
+		return err
+	}
+	if s.cfg.Chroot == "" {
+		return nil
+	}
+	return s.ensure(ctx, s.cfg.Chroot)
+}
+
+var _ zk.Logger = zkLogger{}

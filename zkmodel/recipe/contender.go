@@ -1,0 +1,98 @@
+package recipe
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// Contender is one that stands in line for a lock, or holds it.
+type Contender struct {
+	// Name is that of its node in the lock's directory.
+	Name string
+	// Identifier is what it says of itself; often empty.
+	Identifier string
+	// Seq is the sequence number as it stands in the name, by which contenders are ordered.
+	Seq string
+}
+
+// Contenders returns those in line for the lock of dir, the holder first. A
+// directory that does not exist has none.
+func Contenders(ctx context.Context, s *Session, dir string) ([]Contender, error) {
+	names, err := s.Children(ctx, dir)
+	if errors.Is(err, ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	line := sortContenders(names)
+	present := line[:0]
+	for _, c := range line {
+		data, _, err := s.Get(ctx, joinPath(dir, c.Name))
+		if errors.Is(err, ErrNoNode) {
+			continue // it has left since
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.Identifier = strings.ToValidUTF8(string(data), "\uFFFD")
+		present = append(present, c)
+	}
+	return present, nil
+}
+
+// Locked reports whether anybody holds the lock of dir, with one read.
+func Locked(ctx context.Context, s *Session, dir string) (bool, error) {
+	names, err := s.Children(ctx, dir)
+	if errors.Is(err, ErrNoNode) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(names, IsContender), nil
+}
+
+// IsContender reports whether name is that of a lock's contender.
+func IsContender(name string) bool { return lockSeq(name) != "" }
+
+// lockSeq returns the sequence number at the end of a contender's name, or "".
+// As in kazoo it follows the mark, has ten digits and perhaps a minus, which
+// ZooKeeper writes once the counter of the directory overflows.
+func lockSeq(name string) string {
+	const digits = 10
+	if len(name) < len(lockMark)+digits {
+		return ""
+	}
+	at := len(name) - digits
+	for _, b := range []byte(name[at:]) {
+		if b < '0' || b > '9' {
+			return ""
+		}
+	}
+	if at > 0 && name[at-1] == '-' {
+		at--
+	}
+	if !strings.HasSuffix(name[:at], lockMark) {
+		return ""
+	}
+	return name[at:]
+}
+
+// sortContenders picks the contenders out of the children of a lock's directory
+// and sorts them by sequence number, which kazoo compares as a string.
+func sortContenders(names []string) []Contender {
+	var line []Contender
+	for _, name := range names {
+		if seq := lockSeq(name); seq != "" {
+			line = append(line, Contender{Name: name, Seq: seq})
+		}
+	}
+	slices.SortFunc(line, func(a, b Contender) int {
+		return cmp.Or(strings.Compare(a.Seq, b.Seq), strings.Compare(a.Name, b.Name))
+	})
+	return line
+}

@@ -1,0 +1,116 @@
+package recipe
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// The pause before another round through the servers, after one in which none let us in.
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = time.Second
+)
+
+// hosts is the list of servers, shared by all sessions of a Client. Every
+// session starts at a random place, and tries them in turn.
+type hosts struct {
+	mu       sync.Mutex
+	list     []string
+	next     int
+	failures int // connections tried since one was accepted
+}
+
+func newHosts(list []string) *hosts {
+	h := &hosts{}
+	h.set(list)
+	return h
+}
+
+// set replaces the list.
+func (h *hosts) set(list []string) {
+	list = slices.Clone(list)
+	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.list, h.next, h.failures = list, 0, 0
+}
+
+// has reports whether addr is in the list.
+func (h *hosts) has(addr string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Contains(h.list, addr)
+}
+
+// all returns the list.
+func (h *hosts) all() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.list)
+}
+
+// pick returns the server to try next.
+func (h *hosts) pick() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.next++
+	return h.list[h.next%len(h.list)]
+}
+
+// pause waits before a connection is tried: not at all in the first round, then
+// ever longer, with jitter. It counts the try as failed until accepted says otherwise.
+func (h *hosts) pause(ctx context.Context) error {
+	h.mu.Lock()
+	round := h.failures / len(h.list)
+	h.failures++
+	h.mu.Unlock()
+	if round == 0 {
+		return ctx.Err()
+	}
+	wait := min(firstPause<<min(round-1, 10), lastPause)
+	wait = wait/2 + rand.N(wait/2)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// accepted notes that a server gave us a session, or let us go on with ours.
+func (h *hosts) accepted() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failures = 0
+}
+
+// hostProvider shows hosts to the client library for one session.
+type hostProvider struct {
+	*hosts
+	over <-chan struct{} // the session has ended
+}
+
+// Init takes nothing over: the library's list is a copy of what hosts has.
+func (hostProvider) Init([]string) error { return nil }
+
+// Len returns the number of servers.
+func (p hostProvider) Len() int { return len(p.all()) }
+
+// Next returns the next server. Its second result makes the library look whether
+// it was told to quit, which it does not do otherwise; pauses are our own.
+func (p hostProvider) Next() (string, bool) {
+	select {
+	case <-p.over:
+		return p.pick(), true
+	default:
+		return p.pick(), false
+	}
+}
+
+// Connected is told in the tap already.
+func (hostProvider) Connected() {}

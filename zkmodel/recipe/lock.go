@@ -1,0 +1,258 @@
+package recipe
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// lockMark stands between the random part of a contender's name and its sequence number.
+const lockMark = "__lock__"
+
+// Lock is a lock as kazoo's Lock recipe has it, so that Nodepool, Zuul and we
+// exclude each other: each contender creates an ephemeral sequential node in a
+// directory, and the one with the lowest number holds the lock.
+type Lock struct {
+	session    *Session
+	dir        string
+	identifier string
+	ensure     bool
+}
+
+// LockOption changes a Lock.
+type LockOption func(*Lock)
+
+// EnsureParents makes a Lock create the parents of its directory as well.
+//
+// Without it only the directory itself is created, and a missing parent is
+// ErrNoNode: locking a record that has just been deleted must not bring it back.
+func EnsureParents() LockOption { return func(l *Lock) { l.ensure = true } }
+
+// NewLock returns the lock of dir for s. The identifier, which may be empty, is
+// shown to those who list the contenders. Nothing happens before Try or Acquire.
+func NewLock(s *Session, dir, identifier string, opts ...LockOption) *Lock {
+	l := &Lock{session: s, dir: dir, identifier: identifier}
+	for _, opt := range opts {
+		opt(l)
+	}
+	return l
+}
+
+// Try takes the lock if it is free, and returns ErrLocked otherwise.
+func (l *Lock) Try(ctx context.Context) (*Held, error) {
+	// Looking first leaves others undisturbed: a contender of ours, however
+	// short-lived, would fail their tries.
+	switch locked, err := Locked(ctx, l.session, l.dir); {
+	case err != nil:
+		return nil, err
+	case locked:
+		return nil, fmt.Errorf("lock %s: %w", l.dir, ErrLocked)
+	}
+	name, err := l.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ahead, err := l.predecessor(ctx, name)
+	if err == nil && ahead != "" {
+		err = fmt.Errorf("lock %s: %w", l.dir, ErrLocked)
+	}
+	if err != nil {
+		l.session.discard(l.path(name))
+		return nil, err
+	}
+	return l.hold(ctx, name)
+}
+
+// Acquire takes the lock as soon as all contenders before it are gone. If ctx
+// ends while it waits for them, the error is ErrLocked and the cause of ctx.
+func (l *Lock) Acquire(ctx context.Context) (*Held, error) {
+	for {
+		name, err := l.enter(ctx)
+		if err != nil {
+			return nil, err
+		}
+		err = l.await(ctx, name)
+		if err == nil {
+			var held *Held
+			if held, err = l.hold(ctx, name); err == nil {
+				return held, nil
+			}
+		}
+		l.session.discard(l.path(name))
+		if !errors.Is(err, ErrFenceLost) {
+			return nil, err
+		}
+		// Somebody removed our contender while we waited: stand in line again, as kazoo does.
+	}
+}
+
+// await returns when the contender name is the first.
+func (l *Lock) await(ctx context.Context, name string) error {
+	for {
+		ahead, err := l.predecessor(ctx, name)
+		if err != nil || ahead == "" {
+			return err
+		}
+		n, err := l.session.getWatch(ctx, l.path(ahead))
+		if errors.Is(err, ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-n.watch:
+		case <-ctx.Done():
+			return fmt.Errorf("lock %s: %w: %w", l.dir, ErrLocked, context.Cause(ctx))
+		case <-l.session.ctx.Done():
+			return ended(l.session.ctx, "lock", l.dir)
+		}
+	}
+}
+
+// predecessor returns the contender right before name, or "" if name is the
+// first. If name itself is gone the error is ErrFenceLost.
+func (l *Lock) predecessor(ctx context.Context, name string) (string, error) {
+	names, err := l.session.Children(ctx, l.dir)
+	if err != nil && !errors.Is(err, ErrNoNode) {
+		return "", err
+	}
+	ahead := ""
+	for _, c := range sortContenders(names) {
+		if c.Name == name {
+			return ahead, nil
+		}
+		ahead = c.Name
+	}
+	return "", fmt.Errorf("lock %s: %w", l.dir, ErrFenceLost)
+}
+
+// enter creates a contender and returns its name. If ctx ends while that is
+// under way, the contender is removed as soon as it is known to exist.
+func (l *Lock) enter(ctx context.Context) (string, error) {
+	type entered struct {
+		name string
+		err  error
+	}
+	done := make(chan entered)
+	l.session.background(func() {
+		name, err := l.create(l.session.ctx)
+		select {
+		case done <- entered{name, err}:
+		case <-ctx.Done():
+			if err == nil {
+				l.session.discard(l.path(name))
+			}
+		}
+	})
+	select {
+	case e := <-done:
+		return e.name, e.err
+	case <-ctx.Done():
+		return "", ended(ctx, "lock", l.dir)
+	}
+}
+
+// create creates a contender. After a lost connection it looks for its own name
+// before it tries again, so that no orphan is left at the head of the line.
+func (l *Lock) create(ctx context.Context) (string, error) {
+	prefix := randomHex() + lockMark
+	for {
+		path, err := l.session.Create(ctx, l.path(prefix), []byte(l.identifier), Ephemeral|Sequential)
+		switch {
+		case err == nil:
+			_, name := splitPath(path)
+			return name, nil
+		case errors.Is(err, ErrNoNode):
+			err = l.makeDir(ctx)
+		case errors.Is(err, ErrConnectionLost):
+			var name string
+			if name, err = l.find(ctx, prefix); name != "" {
+				return name, nil
+			}
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+}
+
+// find returns the name of the child that begins with prefix, or "".
+func (l *Lock) find(ctx context.Context, prefix string) (string, error) {
+	// The server that we are connected to now may lag behind the one that took the request.
+	if err := l.session.Sync(ctx); err != nil {
+		return "", err
+	}
+	names, err := l.session.Children(ctx, l.dir)
+	if err != nil && !errors.Is(err, ErrNoNode) {
+		return "", err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, prefix) {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+// makeDir creates the lock's directory, and with EnsureParents what is above it.
+func (l *Lock) makeDir(ctx context.Context) error {
+	if l.ensure {
+		return l.session.EnsurePath(ctx, l.dir)
+	}
+	_, err := l.session.Create(ctx, l.dir, nil, Persistent)
+	if errors.Is(err, ErrNodeExists) || errors.Is(err, ErrConnectionLost) {
+		return nil
+	}
+	return err
+}
+
+func (l *Lock) path(name string) string { return joinPath(l.dir, name) }
+
+// hold begins to watch the contender name, which is the first.
+func (l *Lock) hold(ctx context.Context, name string) (*Held, error) {
+	h := &Held{session: l.session, path: l.path(name)}
+	n, err := l.session.getWatch(ctx, h.path)
+	if errors.Is(err, ErrNoNode) {
+		return nil, fmt.Errorf("lock %s: %w", l.dir, ErrFenceLost)
+	}
+	if err != nil {
+		l.session.discard(h.path)
+		return nil, err
+	}
+	h.ctx, h.cancel = context.WithCancelCause(l.session.ctx)
+	l.session.background(func() { h.guard(n.watch) })
+	return h, nil
+}
+
+// guard ends the context of h when its contender is deleted.
+func (h *Held) guard(watch <-chan zk.Event) {
+	for {
+		select {
+		case <-h.ctx.Done():
+			return
+		case <-watch:
+		}
+		n, err := h.session.getWatch(h.ctx, h.path)
+		if errors.Is(err, ErrNoNode) {
+			h.cancel(fmt.Errorf("contender %s is gone: %w", h.path, ErrFenceLost))
+			return
+		}
+		if err != nil {
+			return // only the end of the session or of h stops a read
+		}
+		watch = n.watch
+	}
+}
+
+// randomHex returns 128 random bits as 32 hex digits.
+func randomHex() string {
+	var bits [16]byte
+	_, _ = rand.Read(bits[:]) // never fails
+	return hex.EncodeToString(bits[:])
+}

@@ -1,0 +1,280 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// maxRequest is what a server accepts in one request (jute.maxbuffer).
+const maxRequest = 1<<20 - 1
+
+// Mode says how a node is created; Ephemeral and Sequential combine with |.
+type Mode int32
+
+// The modes of nodes.
+const (
+	// Persistent nodes stay until they are deleted.
+	Persistent Mode = 0
+	// Ephemeral nodes are deleted by the server when the session ends.
+	Ephemeral Mode = zk.FlagEphemeral
+	// Sequential nodes get ten digits from their parent's counter appended to their name.
+	Sequential Mode = zk.FlagSequence
+)
+
+// abs returns the path at the server.
+func (s *Session) abs(path string) string {
+	switch {
+	case s.cfg.Chroot == "":
+		return path
+	case path == "/":
+		return s.cfg.Chroot
+	default:
+		return s.cfg.Chroot + path
+	}
+}
+
+// rel returns the path below the chroot, and false if it is not there.
+func (s *Session) rel(path string) (string, bool) {
+	rest, ok := strings.CutPrefix(path, s.cfg.Chroot)
+	switch {
+	case !ok || rest != "" && rest[0] != '/':
+		return "", false
+	case rest == "":
+		return "/", true
+	default:
+		return rest, true
+	}
+}
+
+// call runs f, which may not be interrupted, and returns when it does, or ctx or
+// the session ends. A request that is abandoned this way may still be applied.
+func call[T any](ctx context.Context, s *Session, verb, path string, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	var none T
+	if ctx.Err() != nil {
+		return none, ended(ctx, verb, path)
+	}
+	if s.ctx.Err() != nil {
+		return none, ended(s.ctx, verb, path)
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := f()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil && s.ctx.Err() != nil {
+			return none, ended(s.ctx, verb, path)
+		}
+		return r.value, translate(verb, path, r.err)
+	case <-ctx.Done():
+		return none, ended(ctx, verb, path)
+	case <-s.ctx.Done():
+		return none, ended(s.ctx, verb, path)
+	}
+}
+
+// read is call for what can be repeated after a lost connection.
+func read[T any](ctx context.Context, s *Session, verb, path string, f func() (T, error)) (T, error) {
+	for {
+		value, err := call(ctx, s, verb, path, f)
+		if !errors.Is(err, ErrConnectionLost) {
+			return value, err
+		}
+	}
+}
+
+// node is what a read returns; watch is nil unless it was asked for.
+type node struct {
+	data     []byte
+	children []string
+	stat     Stat
+	exists   bool
+	watch    <-chan zk.Event
+}
+
+// Get returns the data of the node at path. Reads wait for a connection as long
+// as ctx and the session last.
+func (s *Session) Get(ctx context.Context, path string) ([]byte, Stat, error) {
+	if err := checkPath(path); err != nil {
+		return nil, Stat{}, err
+	}
+	n, err := read(ctx, s, "get", path, func() (node, error) {
+		data, stat, err := s.conn.Get(s.abs(path))
+		return node{data: data, stat: newStat(stat)}, err
+	})
+	return n.data, n.stat, err
+}
+
+// Exists returns the Stat of the node at path, and whether there is one.
+func (s *Session) Exists(ctx context.Context, path string) (Stat, bool, error) {
+	if err := checkPath(path); err != nil {
+		return Stat{}, false, err
+	}
+	return s.exists(ctx, s.abs(path))
+}
+
+func (s *Session) exists(ctx context.Context, abs string) (Stat, bool, error) {
+	n, err := read(ctx, s, "look for", abs, func() (node, error) {
+		exists, stat, err := s.conn.Exists(abs)
+		return node{exists: exists, stat: newStat(stat)}, err
+	})
+	return n.stat, n.exists, err
+}
+
+// Children returns the names of the children of the node at path, in no order.
+func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
+	if err := checkPath(path); err != nil {
+		return nil, err
+	}
+	n, err := read(ctx, s, "list", path, func() (node, error) {
+		children, _, err := s.conn.Children(s.abs(path))
+		return node{children: children}, err
+	})
+	return n.children, err
+}
+
+// getWatch is Get that also returns a channel for the next change.
+func (s *Session) getWatch(ctx context.Context, path string) (node, error) {
+	return read(ctx, s, "watch", path, func() (node, error) {
+		data, stat, watch, err := s.conn.GetW(s.abs(path))
+		return node{data: data, stat: newStat(stat), watch: watch}, err
+	})
+}
+
+// childrenWatch is Children that also returns a channel for the next change.
+func (s *Session) childrenWatch(ctx context.Context, path string) (node, error) {
+	return read(ctx, s, "watch children of", path, func() (node, error) {
+		children, stat, watch, err := s.conn.ChildrenW(s.abs(path))
+		return node{children: children, stat: newStat(stat), watch: watch}, err
+	})
+}
+
+// Sync waits until the server that we are connected to has caught up with all
+// that the ensemble had committed when Sync was called. Reads after it are that fresh.
+func (s *Session) Sync(ctx context.Context) error {
+	_, err := read(ctx, s, "sync", "/", func() (string, error) { return s.conn.Sync("/") })
+	return err
+}
+
+// Create makes a node and returns its path, which mode Sequential makes longer.
+// After ErrConnectionLost the node may have been made.
+func (s *Session) Create(ctx context.Context, path string, data []byte, mode Mode) (string, error) {
+	if err := checkPath(path); err != nil {
+		return "", err
+	}
+	if err := checkSize("create", path, len(data)); err != nil {
+		return "", err
+	}
+	made, err := s.create(ctx, s.abs(path), data, mode)
+	if err != nil {
+		return "", err
+	}
+	made, _ = s.rel(made)
+	return made, nil
+}
+
+func (s *Session) create(ctx context.Context, abs string, data []byte, mode Mode) (string, error) {
+	return call(ctx, s, "create", abs, func() (string, error) {
+		return s.conn.Create(abs, notNil(data), int32(mode), s.acl)
+	})
+}
+
+// EnsurePath makes the node at path and all its parents, empty, where they are missing.
+func (s *Session) EnsurePath(ctx context.Context, path string) error {
+	if err := checkPath(path); err != nil {
+		return err
+	}
+	return s.ensure(ctx, s.abs(path))
+}
+
+func (s *Session) ensure(ctx context.Context, abs string) error {
+	for {
+		if _, exists, err := s.exists(ctx, abs); err != nil || exists {
+			return err
+		}
+		if parent, _ := splitPath(abs); parent != "/" {
+			if err := s.ensure(ctx, parent); err != nil {
+				return err
+			}
+		}
+		_, err := s.create(ctx, abs, nil, Persistent)
+		switch {
+		case err == nil || errors.Is(err, ErrNodeExists):
+			return nil
+		case !errors.Is(err, ErrConnectionLost) && !errors.Is(err, ErrNoNode): // a racer may delete the parent
+			return err
+		}
+	}
+}
+
+// Set replaces the data of the node at path if it still has version, or
+// AnyVersion. After ErrConnectionLost it may have done so.
+func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
+	if err := checkPath(path); err != nil {
+		return Stat{}, err
+	}
+	if err := checkSize("set", path, len(data)); err != nil {
+		return Stat{}, err
+	}
+	return call(ctx, s, "set", path, func() (Stat, error) {
+		stat, err := s.conn.Set(s.abs(path), notNil(data), version)
+		return newStat(stat), err
+	})
+}
+
+// Delete removes the node at path if it still has version, or AnyVersion, and
+// has no children. After ErrConnectionLost it may be gone.
+func (s *Session) Delete(ctx context.Context, path string, version int32) error {
+	if err := checkPath(path); err != nil {
+		return err
+	}
+	_, err := call(ctx, s, "delete", path, func() (struct{}, error) {
+		return struct{}{}, s.conn.Delete(s.abs(path), version)
+	})
+	return err
+}
+
+// discard deletes a node of ours in the background, for as long as the session
+// lives; when it ends, the server does it.
+func (s *Session) discard(path string) {
+	s.background(func() { _ = s.deleteSurely(s.ctx, path) })
+}
+
+// deleteSurely deletes the node at path, and repeats that after lost connections.
+func (s *Session) deleteSurely(ctx context.Context, path string) error {
+	for {
+		err := s.Delete(ctx, path, AnyVersion)
+		switch {
+		case err == nil || errors.Is(err, ErrNoNode):
+			return nil
+		case !errors.Is(err, ErrConnectionLost):
+			return err
+		}
+	}
+}
+
+// checkSize refuses what the server would answer by dropping the connection.
+func checkSize(verb, path string, size int) error {
+	const head = 256 // of a request: lengths, flags, the access control list
+	if size+len(path)+head > maxRequest {
+		return fmt.Errorf("%s %s: %w: %d bytes", verb, path, ErrTooLarge, size)
+	}
+	return nil
+}
+
+// notNil makes empty data of no data: a null would be news to Python's clients.
+func notNil(data []byte) []byte {
+	if data == nil {
+		return []byte{}
+	}
+	return data
+}

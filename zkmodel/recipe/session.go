@@ -1,0 +1,292 @@
+package recipe
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/hashicorp/go-hclog"
+)
+
+// sendBuffer is the library's buffer for one request: the largest that a server
+// accepts (jute.maxbuffer, 1 MiB less a byte by default) and its head.
+const sendBuffer = 1<<20 + 4096
+
+// Session is one ZooKeeper session. Ephemeral nodes, and with them all locks,
+// live exactly as long as it does; it survives lost connections. All its methods
+// are safe for use by several goroutines. A Session is never revived: after its
+// end ask the Client for the next one.
+type Session struct {
+	cfg    Config
+	hosts  *hosts
+	log    hclog.Logger
+	report func(addr string, err error) // of connections that fail
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	conn   *zk.Conn
+	acl    []zk.ACL
+	lease  lease
+	id     atomic.Int64
+	zxid   atomic.Int64  // last transaction that our servers told of
+	opened chan struct{} // closed when the first server granted the session
+	bye    atomic.Bool   // the farewell may still be sent
+	work   sync.WaitGroup
+
+	mu        sync.Mutex
+	link      *link
+	routes    map[int]route
+	lastRoute int
+	closing   bool
+}
+
+// newSession starts to connect. The session ends with parent at the latest.
+func newSession(parent context.Context, cfg Config, h *hosts, report func(string, error)) (*Session, <-chan zk.Event, error) {
+	s := &Session{
+		cfg: cfg, hosts: h, log: cfg.Logger, report: report,
+		acl:    zk.WorldACL(zk.PermAll),
+		opened: make(chan struct{}),
+		routes: map[int]route{},
+	}
+	if cfg.Digest != nil && cfg.Digest.Private {
+		s.acl = zk.AuthACL(zk.PermAll)
+	}
+	s.ctx, s.cancel = context.WithCancelCause(parent)
+	conn, events, err := zk.Connect(h.all(), cfg.Timeout,
+		zk.WithDialer(s.dial),
+		zk.WithHostProvider(hostProvider{h, s.ctx.Done()}),
+		zk.WithEventCallback(s.dispatch),
+		zk.WithMaxConnBufferSize(sendBuffer),
+		zk.WithLogger(zkLogger{s.log}),
+		zk.WithLogInfo(false))
+	if err != nil {
+		s.cancel(err)
+		return nil, nil, fmt.Errorf("connect: %w: %s", ErrBadConfig, err.Error())
+	}
+	s.conn = conn
+	return s, events, nil
+}
+
+// Context ends when the session does; its cause is ErrSessionLost or ErrClosed.
+// It ends at the latest when the granted time-out has passed since a server last
+// heard from us, so that a host that is cut off stops before others take over.
+func (s *Session) Context() context.Context { return s.ctx }
+
+// ID returns the number that ZooKeeper gave the session; nodes bear it as EphemeralOwner.
+func (s *Session) ID() int64 { return s.id.Load() }
+
+// Timeout returns the time-out that the server granted.
+func (s *Session) Timeout() time.Duration {
+	s.lease.mu.Lock()
+	defer s.lease.mu.Unlock()
+	return s.lease.timeout
+}
+
+// Bind returns a context that ends with ctx or with the session, whichever is
+// first, and has the cause of that end.
+func (s *Session) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
+	return bind(ctx, s.ctx)
+}
+
+// bind derives from ctx a context that ends with other, too.
+func bind(ctx, other context.Context) (context.Context, context.CancelFunc) {
+	bound, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
+	return bound, func() {
+		stop()
+		cancel(context.Canceled)
+	}
+}
+
+// end ends the session for this process: whatever was queued for it is refused from now on.
+func (s *Session) end(cause error) {
+	s.cancel(cause)
+	s.dropLink()
+}
+
+// dropLink cuts the connection, if there is one; the session lives on.
+func (s *Session) dropLink() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.link != nil {
+		_ = s.link.Close() // it may be closed already
+	}
+}
+
+// moveAway drops the connection to a server that is no longer in the list.
+func (s *Session) moveAway() {
+	s.mu.Lock()
+	gone := s.link != nil && !s.hosts.has(s.link.addr)
+	s.mu.Unlock()
+	if gone {
+		s.dropLink()
+	}
+}
+
+// background runs f; shutdown waits for what began before it. What begins later
+// finds the session's context ended, and is over soon.
+func (s *Session) background(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		go f()
+		return
+	}
+	s.work.Go(f)
+}
+
+// shutdown ends the session at the server, when it can be reached and has not
+// ended yet, and waits for everything that ran for it.
+func (s *Session) shutdown(events <-chan zk.Event) {
+	if s.ctx.Err() == nil {
+		s.bye.Store(true)
+	}
+	s.cancel(ErrClosed)
+	s.conn.Close()
+	s.dropLink()
+	for range events {
+	} // the library closes the channel as its last act
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
+	s.work.Wait()
+}
+
+// dial connects to one server for the client library.
+func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) {
+	if err := s.hosts.pause(s.ctx); err != nil {
+		return nil, err
+	}
+	wait := max(s.cfg.Timeout/3, time.Second)
+	ctx, cancel := context.WithTimeout(s.ctx, wait)
+	defer cancel()
+	raw, err := new(net.Dialer).DialContext(ctx, network, addr)
+	if err != nil {
+		s.report(addr, err)
+		return nil, err
+	}
+	conn := raw
+	if s.cfg.TLS != nil {
+		if conn, err = s.cfg.TLS.handshake(ctx, raw, addr); err != nil {
+			_ = raw.Close()
+			s.report(addr, err)
+			return nil, err
+		}
+	}
+	if s.id.Load() == 0 {
+		wait = max(s.cfg.Timeout, 5*time.Second) // a new session is a write of the ensemble
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		_ = raw.Close()
+		return nil, context.Cause(s.ctx)
+	}
+	s.lease.restart()
+	s.link = newLink(conn, raw, addr, wait, s)
+	return s.link, nil
+}
+
+// handshake makes raw a TLS connection.
+func (t *TLS) handshake(ctx context.Context, raw net.Conn, addr string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	conf, err := t.load(host)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTLS, err)
+	}
+	conn := tls.Client(raw, conf)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTLS, err)
+	}
+	return conn, nil
+}
+
+// sending implements tap: nothing goes out for a session that has ended, except
+// the farewell with which shutdown gives it back to the server.
+func (s *Session) sending() error {
+	if s.ctx.Err() != nil && !s.bye.Load() {
+		return context.Cause(s.ctx)
+	}
+	s.lease.send(time.Now())
+	return nil
+}
+
+// connected implements tap. A session id that changes is the end of the old
+// session, also when the server does not say so; the new one is refused, so that
+// nothing queued for the old one can run in it.
+func (s *Session) connected(id int64, timeout time.Duration) error {
+	if id == 0 || (!s.id.CompareAndSwap(0, id) && s.id.Load() != id) {
+		err := fmt.Errorf("session %#x expired: %w", s.id.Load(), ErrSessionLost)
+		s.cancel(err)
+		return err
+	}
+	s.lease.answer()
+	s.lease.grant(timeout)
+	s.hosts.accepted()
+	select {
+	case <-s.opened:
+		s.log.Info("reconnected", "session", fmt.Sprintf("%#x", id))
+	default:
+		s.background(s.watchLease)
+		close(s.opened)
+	}
+	return nil
+}
+
+// answered implements tap.
+func (s *Session) answered(zxid int64) {
+	s.lease.answer()
+	if zxid > s.zxid.Load() {
+		s.zxid.Store(zxid) // one goroutine reads a link, and one link is open at a time
+	}
+}
+
+// broken implements tap.
+func (s *Session) broken(addr string, err error) {
+	if s.ctx.Err() != nil {
+		return
+	}
+	alert := new(net.OpError)
+	if errors.As(err, &alert) && alert.Op == "remote error" { // how crypto/tls tells of a peer's alert
+		err = fmt.Errorf("%w: %w", ErrTLS, err)
+	}
+	s.report(addr, err)
+}
+
+// watchLease ends the session when its lease has run out.
+func (s *Session) watchLease() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-s.ctx.Done():
+			return
+		}
+		left := s.lease.left(time.Now())
+		if left <= 0 {
+			s.end(fmt.Errorf("session %#x: not heard by a server for %s: %w", s.ID(), s.Timeout(), ErrSessionLost))
+			return
+		}
+		timer.Reset(left)
+	}
+}
+
+// zkLogger shows the client library's messages at debug level.
+type zkLogger struct{ log hclog.Logger }
+
+// Printf implements zk.Logger.
+func (l zkLogger) Printf(format string, args ...any) {
+	if l.log.IsDebug() {
+		l.log.Debug(fmt.Sprintf(format, args...))
+	}
+}
