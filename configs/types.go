@@ -8,9 +8,10 @@ import "time"
 // Config is one loaded configuration, defaults filled in, inheritance of
 // images resolved. Treat it as immutable: a reload makes a new one.
 type Config struct {
-	Path string // the file it was read from
+	Path       string // the file it was read from
+	SecurePath string // the file with the secrets; "" without one
 
-	ElementsDir       string
+	ElementsDir       string // directories with elements, separated by colons
 	ImagesDir         string
 	BuildLogDir       string
 	BuildLogRetention int           // builds an image; negative keeps all
@@ -20,11 +21,21 @@ type Config struct {
 	DiskImages        []DiskImage // without abstract ones, parents applied
 	Labels            []Label
 	Providers         []Provider
+	Skipped           []SkippedProvider // of drivers that we do not have
 	TenantLimits      []TenantLimit
+
+	MaxConcurrentBuilds  int // of all builders together; 0 is unlimited
+	MaxConcurrentUploads int // of all builders together; 0 is unlimited
+	// BuildEnvAllow names the variables of the daemon's environment that a
+	// build sees; one that ends with * names all that begin so.
+	BuildEnvAllow    []string
+	BuildDiskReserve int64 // bytes that a build must leave free in ImagesDir
 
 	// Warnings are findings that do not stop a daemon, one line each, naming
 	// file, line and key.
 	Warnings []string
+
+	inputs inputs // the files that it was read from
 }
 
 // WebApp is where the status page listens.
@@ -38,7 +49,8 @@ type ZooKeeper struct {
 	Servers []string // host:port
 	Chroot  string   // "" or "/path"; one for all servers
 	Timeout time.Duration
-	TLS     *ZooKeeperTLS // nil speaks plain text
+	TLS     *ZooKeeperTLS  // nil speaks plain text
+	Auth    *ZooKeeperAuth // nil authenticates by TLS alone, or not at all
 }
 
 // ZooKeeperTLS names the PEM files of a TLS connection.
@@ -47,16 +59,30 @@ type ZooKeeperTLS struct {
 	VerifyHostname bool // off by default, as the certificates that Nodepool's sites use want it
 }
 
+// ZooKeeperAuth is the user of digest authentication.
+type ZooKeeperAuth struct {
+	User      string
+	Password  string `json:"-" yaml:"-"`
+	OwnerOnly bool   // what we make is closed to others; Zuul then needs the same user
+}
+
 // DiskImage is one image to be built.
 type DiskImage struct {
 	Name              string
 	Release           string
 	Elements          []string
-	EnvVars           map[string]string
+	EnvVars           EnvVars
+	SecretEnvVars     []string // names of EnvVars to be masked in logs, sorted
 	Formats           []string // what the image asks for; Config.Formats adds the providers'
 	KeepFormats       []string
 	DeleteAfterUpload bool
-	RebuildAge        time.Duration
+	RebuildAge        time.Duration // 0 never rebuilds because of age
+	RebuildSchedule   string        // five cron fields or @daily …; "" has none
+	RebuildTimezone   string        // of schedule and windows; "UTC" by default
+	RebuildJitter     int           // percent of RebuildAge
+	BuildWindows      []BuildWindow // scheduled builds start only within; none is always
+	KeepBuilds        int           // ready builds, and uploads a provider, that are kept
+	Architecture      string        // as Go names it (amd64, arm64); "" fits every builder
 	BuildTimeout      time.Duration
 	DIBCmd            string
 	Pause             bool
@@ -65,6 +91,10 @@ type DiskImage struct {
 	ShellType         string
 	Metadata          map[string]string
 }
+
+// EnvVars are variables of a build by name. Printing them shows names only,
+// because their values are often secrets.
+type EnvVars map[string]string
 
 // Label is a kind of node that requests may name.
 type Label struct {
@@ -95,7 +125,7 @@ type Provider struct {
 	LaunchRetries      int
 	ImageUploadTimeout time.Duration
 	ImageNameFormat    string
-	ImageFormat        string // what the provider takes: qcow2, raw …; "" asks clouds.yaml, then qcow2
+	ImageFormat        string // what the provider takes: qcow2, raw …; never "" once loaded
 	PostUploadHook     string
 	CleanFloatingIPs   bool
 	PortCleanupEvery   time.Duration // 0 is off
@@ -106,6 +136,13 @@ type Provider struct {
 
 	Local *LocalDriver // driver local only
 	Fake  *FakeDriver  // driver fake only
+}
+
+// SkippedProvider is a provider whose driver Nodepool has and we do not. It is
+// left alone: what the tree holds of it belongs to somebody else.
+type SkippedProvider struct {
+	Name   string
+	Driver string
 }
 
 // ProviderImage is a built image as one provider uses it.
@@ -146,7 +183,7 @@ type Pool struct {
 	AutoFloatingIP      bool
 	HostKeyChecking     bool
 	NodeAttributes      map[string]any
-	Priority            int // 0 means the provider's
+	Priority            int // the provider's unless given
 	Labels              []PoolLabel
 	Nodes               []StaticNode // driver static only
 }
@@ -157,7 +194,7 @@ type PoolLabel struct {
 	DiskImage          string
 	CloudImage         string
 	FlavorName         string
-	MinRAM             int // MiB
+	MinRAM             int // MiB; 0 asks for nothing
 	Cores              int // driver local; 0 means its default
 	KeyName            string
 	ConsoleLog         bool

@@ -1,0 +1,210 @@
+package configs
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// cloudKeys are those of drivers that store images and launch nodes.
+func (l *loader) cloudKeys(p *Provider) fields {
+	return fields{
+		"boot-timeout":         wholeSeconds(&p.BootTimeout, 0),
+		"launch-timeout":       wholeSeconds(&p.LaunchTimeout, 0),
+		"launch-retries":       number(&p.LaunchRetries, 1, unlimited),
+		"image-upload-timeout": wholeSeconds(&p.ImageUploadTimeout, 0),
+		"image-name-format":    nameFormat(&p.ImageNameFormat),
+		"image-format":         imageFormat(&p.ImageFormat), // ours
+		"post-upload-hook":     text(&p.PostUploadHook),
+		"diskimages":           named(&p.DiskImages, func(x ProviderImage) string { return x.Name }, l.providerImage),
+	}
+}
+
+// openStackKeys is the schema of an OpenStack provider, and of a fake one.
+func (l *loader) openStackKeys(p *Provider) fields {
+	keys := l.cloudKeys(p)
+	maps.Copy(keys, fields{
+		"cloud":                 text(&p.Cloud),
+		"region-name":           text(&p.Region),
+		"rate":                  seconds(&p.Rate, 0),
+		"clean-floating-ips":    flag(&p.CleanFloatingIPs),
+		"port-cleanup-interval": wholeSeconds(&p.PortCleanupEvery, 0),
+		"nodepool-id":           ignored("nodes are found by the provider's name"),
+		"cloud-images":          named(&p.CloudImages, func(x CloudImage) string { return x.Name }, l.cloudImage),
+		"pools":                 named(&p.Pools, poolName, l.openStackPool(p)),
+	})
+	return keys
+}
+
+func (l *loader) providerImage(v value) ProviderImage {
+	image := ProviderImage{ConnectionType: defaultConnection, Meta: map[string]string{}}
+	have := v.decode("provider image", fields{
+		"name":            text(&image.Name),
+		"pause":           flag(&image.Pause),
+		"config-drive":    optionalFlag(&image.ConfigDrive),
+		"connection-type": text(&image.ConnectionType),
+		"connection-port": port(&image.ConnectionPort),
+		"meta":            textMap(&image.Meta),
+	})
+	v.require(have, "name")
+	if have["name"] {
+		v.later(func() { l.checkImage(v, image.Name) })
+	}
+	if !have["connection-port"] {
+		image.ConnectionPort = connectionPort(image.ConnectionType)
+	}
+	return image
+}
+
+func (l *loader) cloudImage(v value) CloudImage {
+	image := CloudImage{ConnectionType: defaultConnection, PythonPath: defaultPythonPath}
+	have := v.decode("cloud image", fields{
+		"name":            text(&image.Name),
+		"image-id":        text(&image.ImageID),
+		"image-name":      text(&image.ImageName),
+		"config-drive":    optionalFlag(&image.ConfigDrive),
+		"username":        text(&image.Username),
+		"python-path":     text(&image.PythonPath),
+		"shell-type":      text(&image.ShellType),
+		"connection-type": text(&image.ConnectionType),
+		"connection-port": port(&image.ConnectionPort),
+	})
+	v.require(have, "name")
+	if image.ImageID != "" && image.ImageName != "" {
+		v.fail("image-id and image-name exclude each other")
+	}
+	if image.ImageID == "" && image.ImageName == "" {
+		image.ImageName = image.Name
+	}
+	if !have["connection-port"] {
+		image.ConnectionPort = connectionPort(image.ConnectionType)
+	}
+	return image
+}
+
+// openStackPool decodes one pool of p.
+func (l *loader) openStackPool(p *Provider) func(value) Pool {
+	return func(v value) Pool {
+		pool := defaultPool(p)
+		keys := l.poolKeys(&pool)
+		maps.Copy(keys, fields{
+			"max-cores":             number(&pool.MaxCores, 0, unlimited),
+			"max-ram":               number(&pool.MaxRAM, 0, unlimited),
+			"max-volumes":           number(&pool.MaxVolumes, 0, unlimited),
+			"max-volume-gb":         number(&pool.MaxVolumeGB, 0, unlimited),
+			"ignore-provider-quota": flag(&pool.IgnoreProviderQuota),
+			"availability-zones":    texts(&pool.AvailabilityZones),
+			"networks":              texts(&pool.Networks),
+			"security-groups":       texts(&pool.SecurityGroups),
+			"auto-floating-ip":      flag(&pool.AutoFloatingIP),
+			"host-key-checking":     flag(&pool.HostKeyChecking),
+			"labels":                named(&pool.Labels, poolLabelName, l.openStackLabel(p)),
+		})
+		v.require(v.decode("pool", keys), "name")
+		return pool
+	}
+}
+
+func poolLabelName(label PoolLabel) string { return label.Name }
+
+// openStackLabel decodes one label of a pool of p.
+func (l *loader) openStackLabel(p *Provider) func(value) PoolLabel {
+	return func(v value) PoolLabel {
+		label := defaultPoolLabel()
+		have := v.decode("pool label", fields{
+			"name":                        l.labelName(&label.Name),
+			"diskimage":                   text(&label.DiskImage),
+			"cloud-image":                 text(&label.CloudImage),
+			"flavor-name":                 text(&label.FlavorName),
+			"min-ram":                     number(&label.MinRAM, 0, unlimited),
+			"key-name":                    text(&label.KeyName),
+			"console-log":                 flag(&label.ConsoleLog),
+			"boot-from-volume":            flag(&label.BootFromVolume),
+			"volume-size":                 number(&label.VolumeSize, 1, unlimited),
+			"instance-properties":         textMap(&label.InstanceProperties),
+			"dynamic-instance-properties": dynamicProperties(&label.DynamicProperties),
+			"userdata":                    text(&label.UserData),
+			"networks":                    texts(&label.Networks),
+			"host-key-checking":           optionalFlag(&label.HostKeyChecking),
+		})
+		v.require(have, "name")
+		if !have["flavor-name"] && !have["min-ram"] {
+			v.fail("the label needs flavor-name, min-ram or both")
+		}
+		if have["diskimage"] == have["cloud-image"] {
+			v.fail("the label needs either diskimage or cloud-image")
+		}
+		l.checkLabelImage(v, p.Name, label)
+		return label
+	}
+}
+
+// checkLabelImage reports a label whose image its provider does not have.
+func (l *loader) checkLabelImage(v value, provider string, label PoolLabel) {
+	v.later(func() {
+		p, ok := l.cfg.Provider(provider)
+		if !ok {
+			return // its name has been refused
+		}
+		if label.DiskImage != "" {
+			l.checkImage(v, label.DiskImage)
+			if _, listed := p.Image(label.DiskImage); !listed {
+				v.report(lint, "the provider does not list the image %q, the label can never be launched", label.DiskImage)
+			}
+		}
+		if label.CloudImage != "" {
+			if _, listed := p.CloudImage(label.CloudImage); !listed {
+				v.fail("the provider's cloud-images has no %q", label.CloudImage)
+			}
+		}
+	})
+}
+
+// port decodes a TCP port.
+func port(out *int) decodeFunc { return number(out, 1, 65535) }
+
+// nameFormat decodes the name of an uploaded image, with places to be filled in.
+func nameFormat(out *string) decodeFunc {
+	return func(v value) {
+		text(out)(v)
+		for _, place := range places(*out) {
+			if !slices.Contains([]string{"image_name", "timestamp", "upload_id"}, place) {
+				v.fail("{%s} cannot be filled in; there are {image_name}, {timestamp} and {upload_id}", place)
+			}
+		}
+	}
+}
+
+// dynamicProperties decodes properties that name parts of a request.
+func dynamicProperties(out *map[string]string) decodeFunc {
+	known := []string{
+		"id", "labels", "requestor", "requestor_data", "relative_priority",
+		"event_id", "created_time", "tenant_name",
+	}
+	return func(v value) {
+		textMap(out)(v)
+		for name, format := range *out {
+			for _, place := range places(format) {
+				if what, ok := strings.CutPrefix(place, "request."); !ok || !slices.Contains(known, what) {
+					v.fail("{%s} of %q cannot be filled in; there is {request.NAME} with %s",
+						place, name, strings.Join(known, ", "))
+				}
+			}
+		}
+	}
+}
+
+// places are the names in braces of a format; {{ and }} are braces themselves.
+func places(format string) []string {
+	var names []string
+	format = strings.NewReplacer("{{", "", "}}", "").Replace(format)
+	for {
+		_, rest, ok := strings.Cut(format, "{")
+		if !ok {
+			return names
+		}
+		var name string
+		name, format, _ = strings.Cut(rest, "}")
+		names = append(names, name)
+	}
+}

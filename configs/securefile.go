@@ -1,0 +1,50 @@
+package configs
+
+// secureFile is what the file with the secrets says.
+type secureFile struct {
+	zk      ZooKeeper
+	envVars map[string]EnvVars // by image
+}
+
+func (l *loader) decodeSecure(path string, content []byte) {
+	src := &source{load: l, file: path, secret: true}
+	root, ok := src.parse(content)
+	if !ok {
+		return
+	}
+	keys := l.zooKeeperKeys(&l.secure.zk)
+	keys["diskimages"] = func(v value) {
+		for _, item := range v.items() {
+			l.secureImage(item)
+		}
+	}
+	root.decode("secure file", keys)
+}
+
+// secureImage decodes the secret variables of one image.
+func (l *loader) secureImage(v value) {
+	var name string
+	vars := EnvVars{}
+	have := v.decode("secure image", fields{"name": text(&name), "env-vars": envVars(&vars)})
+	v.require(have, "name")
+	l.secure.envVars[name] = vars
+	v.later(func() {
+		if _, ok := l.images.byName[name]; !ok && have["name"] {
+			v.fail("the configuration has no disk image %q", name)
+		}
+	})
+}
+
+// overlaySecure lets the secure file win over the other.
+func (l *loader) overlaySecure() {
+	zk, secure := &l.cfg.ZooKeeper, l.secure.zk
+	if len(secure.Servers) > 0 {
+		zk.Servers, zk.Chroot = secure.Servers, secure.Chroot
+	}
+	if secure.TLS != nil {
+		zk.TLS = secure.TLS
+	}
+	if secure.Auth != nil {
+		zk.Auth = secure.Auth
+	}
+}

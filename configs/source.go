@@ -1,0 +1,117 @@
+package configs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// source is one file of the configuration while it is read.
+type source struct {
+	load   *loader
+	file   string
+	lines  []int // original line of each line of the expanded text
+	secret bool  // no text of it may be shown
+	// budget is how many more nodes may be visited. Aliases let a small file
+	// stand for a huge one; the budget ends that.
+	budget int
+	// merging are the mappings whose merge keys are being followed.
+	merging map[*yaml.Node]bool
+}
+
+// variable is what Nodepool replaces before it parses: %(NODEPOOL_X), with no
+// letter behind it.
+var variable = regexp.MustCompile(`%\((NODEPOOL_[A-Za-z0-9_]*)\)`)
+
+// parse turns the text of a file into its top-level mapping. It returns
+// nothing for an empty file, and reports what it cannot read.
+func (s *source) parse(text []byte) (value, bool) {
+	expanded := s.expand(string(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))))
+	s.budget = 100_000 + 100*len(expanded)
+	s.merging = map[*yaml.Node]bool{}
+	decoder := yaml.NewDecoder(strings.NewReader(expanded))
+	var doc, more yaml.Node
+	err := decoder.Decode(&doc)
+	if errors.Is(err, io.EOF) {
+		return value{}, false
+	}
+	if err == nil {
+		if second := decoder.Decode(&more); second == nil {
+			s.report(fault, more.Line, "", "a second document begins here; a configuration is one document")
+		} else if !errors.Is(second, io.EOF) {
+			err = second
+		}
+	}
+	if err != nil {
+		line, message := splitYAMLError(err)
+		s.report(fault, line, "", message)
+		return value{}, false
+	}
+	root := value{src: s, node: doc.Content[0], secret: s.secret}.resolved()
+	if root.isNull() {
+		return value{}, false
+	}
+	return root, true
+}
+
+// expand replaces %(NODEPOOL_X) line by line, and notes where each line of the
+// result comes from, since a value may hold line breaks of its own.
+func (s *source) expand(text string) string {
+	s.lines = nil
+	var out strings.Builder
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		expanded := variable.ReplaceAllStringFunc(line, func(found string) string {
+			name := variable.FindStringSubmatch(found)[1]
+			if content, ok := s.load.env(name); ok {
+				return content
+			}
+			if !strings.HasPrefix(strings.TrimSpace(line), "#") {
+				s.load.found.add(notice, Finding{
+					File: s.file, Line: number,
+					Message: fmt.Sprintf("environment variable %s is not set, %s stays as it is", name, found),
+				})
+			}
+			return found
+		})
+		for range strings.Count(expanded, "\n") {
+			s.lines = append(s.lines, number)
+		}
+		out.WriteString(expanded)
+	}
+	s.lines = append(s.lines, max(number, 1))
+	return out.String()
+}
+
+// report notes a finding about a line of the expanded text.
+func (s *source) report(sev severity, line int, key, message string) {
+	if line > 0 {
+		line = s.lines[min(line, len(s.lines))-1]
+	}
+	s.load.found.add(sev, Finding{File: s.file, Line: line, Key: key, Message: message})
+}
+
+// splitYAMLError takes "yaml: line 3: text" apart. Line is 0 when there is none.
+func splitYAMLError(err error) (line int, message string) {
+	message = strings.TrimPrefix(err.Error(), "yaml: ")
+	rest, ok := strings.CutPrefix(message, "line ")
+	if !ok {
+		return 0, message
+	}
+	digits, tail, ok := strings.Cut(rest, ": ")
+	if !ok {
+		return 0, message
+	}
+	line, err = strconv.Atoi(digits)
+	if err != nil {
+		return 0, message
+	}
+	return line, tail
+}

@@ -1,0 +1,164 @@
+package configs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// topKeys is the schema of the file as a whole.
+func (l *loader) topKeys() fields {
+	c := l.cfg
+	var policy string // read before everything else, see decodeMain
+	keys := fields{
+		"elements-dir":           text(&c.ElementsDir),
+		"images-dir":             text(&c.ImagesDir),
+		"build-log-dir":          text(&c.BuildLogDir),
+		"build-log-retention":    l.buildLogRetention,
+		"max-hold-age":           l.maxHoldAge,
+		"webapp":                 l.webApp,
+		"diskimages":             l.diskImages,
+		"labels":                 named(&c.Labels, func(x Label) string { return x.Name }, l.label),
+		"providers":              named(&c.Providers, func(x Provider) string { return x.Name }, l.provider),
+		"tenant-resource-limits": named(&c.TenantLimits, func(x TenantLimit) string { return x.Tenant }, l.tenantLimit),
+
+		// Ours.
+		"unknown-keys":           oneOf(&policy, "warn", "error"),
+		"max-concurrent-builds":  number(&c.MaxConcurrentBuilds, 0, unlimited),
+		"max-concurrent-uploads": number(&c.MaxConcurrentUploads, 0, unlimited),
+		"build-env-allow":        l.buildEnvAllow,
+		"build-disk-reserve":     size(&c.BuildDiskReserve),
+	}
+	maps.Copy(keys, l.zooKeeperKeys(&c.ZooKeeper))
+	keys["zookeeper-timeout"] = seconds(&c.ZooKeeper.Timeout, minSession)
+	return keys
+}
+
+// buildLogRetention: 0 keeps one log, as in Nodepool.
+func (l *loader) buildLogRetention(v value) {
+	n := l.cfg.BuildLogRetention
+	number(&n, -unlimited, unlimited)(v)
+	if n == 0 {
+		n = 1
+	}
+	l.cfg.BuildLogRetention = n
+}
+
+// maxHoldAge: what is not positive is no limit.
+func (l *loader) maxHoldAge(v value) {
+	wholeSeconds(&l.cfg.MaxHoldAge, -unlimited)(v)
+	l.cfg.MaxHoldAge = max(l.cfg.MaxHoldAge, 0)
+}
+
+func (l *loader) webApp(v value) {
+	web := &l.cfg.WebApp
+	v.decode("webapp", fields{
+		"port":           number(&web.Port, 0, 65535), // 0 takes a free one
+		"listen_address": text(&web.ListenAddress),
+	})
+}
+
+func (l *loader) label(v value) Label {
+	var label Label
+	have := v.decode("label", fields{
+		"name":          checkedName("label", &label.Name),
+		"min-ready":     minReady(&label.MinReady),
+		"max-ready-age": wholeSeconds(&label.MaxReadyAge, 0),
+	})
+	v.require(have, "name")
+	return label
+}
+
+// minReady takes what Nodepool's documentation suggests for "none": -1.
+func minReady(out *int) decodeFunc {
+	return func(v value) {
+		number(out, -unlimited, unlimited)(v)
+		if *out < 0 {
+			v.report(notice, "%d keeps no node ready, as 0 does", *out)
+			*out = 0
+		}
+	}
+}
+
+// tenantLimit: the keys that Nodepool names are resources of all clouds, any
+// other key is the name of a resource of one.
+func (l *loader) tenantLimit(v value) TenantLimit {
+	t := TenantLimit{Limits: map[string]int{}}
+	known := map[string]string{
+		"max-servers": "instances", "max-cores": "cores", "max-ram": "ram",
+		"max-volumes": "volumes", "max-volume-gb": "volume-gb",
+	}
+	keys := fields{"tenant-name": text(&t.Tenant)}
+	for key, resource := range known {
+		keys[key] = limit(t.Limits, resource)
+	}
+	entries, _ := v.entries()
+	for _, e := range entries {
+		if keys[e.key] == nil {
+			keys[e.key] = limit(t.Limits, e.key)
+		}
+	}
+	v.require(v.decode("tenant limit", keys), "tenant-name")
+	return t
+}
+
+func limit(limits map[string]int, resource string) decodeFunc {
+	return func(v value) {
+		var n int
+		number(&n, 0, unlimited)(v)
+		limits[resource] = n
+	}
+}
+
+// buildEnvAllow adds to what every build sees.
+func (l *loader) buildEnvAllow(v value) {
+	allow := &l.cfg.BuildEnvAllow
+	moreTexts(allow)(v)
+	for _, name := range *allow {
+		if name == "" || strings.ContainsAny(name, "= \t\n") || strings.Contains(strings.TrimSuffix(name, "*"), "*") {
+			v.fail("%q is neither the name of a variable nor the beginning of one and a *", name)
+		}
+	}
+}
+
+// size decodes a number of bytes: 500M, 2G (powers of 1024), or plain bytes.
+func size(out *int64) decodeFunc {
+	units := map[string]int64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+	return func(v value) {
+		s, ok := v.text()
+		if !ok {
+			return
+		}
+		digits := strings.TrimRight(s, "KMGT")
+		unit, known := units[s[len(digits):]]
+		n, err := parseInt(digits)
+		if err != nil || !known || n < 0 || n > (1<<50)/unit {
+			v.fail("expected a size as 500M or 2G, got %s", v.describe())
+			return
+		}
+		*out = n * unit
+	}
+}
+
+// skipUnsupported takes out the providers of drivers that we do not have.
+func (l *loader) skipUnsupported() {
+	l.cfg.Providers = slices.DeleteFunc(l.cfg.Providers, func(p Provider) bool {
+		if !foreignDrivers[p.Driver] {
+			return false
+		}
+		l.cfg.Skipped = append(l.cfg.Skipped, SkippedProvider{Name: p.Name, Driver: p.Driver})
+		return true
+	})
+}
+
+// unknownKey says what may have been meant.
+func (e entry) unknownKey(kind string, schema fields) {
+	hint := ""
+	if now, ok := replacedKeys[kind+" "+e.key]; ok {
+		hint = "; " + now
+	} else if close := closest(e.key, slices.Collect(maps.Keys(schema))); close != "" {
+		hint = fmt.Sprintf(" (did you mean %q?)", close)
+	}
+	e.report(unknown, "unknown key%s", hint)
+}

@@ -1,0 +1,225 @@
+package configs
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+
+	"gopkg.in/yaml.v3"
+)
+
+// value is one node of a file together with the way to it, so that whatever is
+// wrong with it can be said with file, line and key.
+type value struct {
+	src    *source
+	node   *yaml.Node
+	at     *step
+	secret bool // its text must not be shown
+}
+
+// step is one step of the way from the top of a file to a value.
+type step struct {
+	up   *step
+	name string // ".key" or "[item]"
+}
+
+func (s *step) String() string {
+	if s == nil {
+		return ""
+	}
+	if s.up == nil {
+		return s.name[1:] // a top-level key has no dot before it
+	}
+	return s.up.String() + s.name
+}
+
+func (v value) report(sev severity, format string, args ...any) {
+	v.src.report(sev, v.node.Line, v.at.String(), fmt.Sprintf(format, args...))
+}
+
+func (v value) fail(format string, args ...any) { v.report(fault, format, args...) }
+
+// later runs check when everything has been read, for what can only be judged
+// by looking at other parts of the configuration.
+func (v value) later(check func()) {
+	v.src.load.checks = append(v.src.load.checks, check)
+}
+
+// child is a node below v; name is ".key" or "[item]".
+func (v value) child(node *yaml.Node, name string) value {
+	return value{src: v.src, node: node, at: &step{up: v.at, name: name}, secret: v.secret}.resolved()
+}
+
+// resolved follows an alias to what it stands for. An anchor that holds itself
+// can do no harm: what is read is only as deep as the schema.
+func (v value) resolved() value {
+	for range 100 {
+		if v.node.Kind != yaml.AliasNode {
+			return v
+		}
+		v.node = v.node.Alias
+	}
+	return v
+}
+
+// spend takes one visit from the budget. It is false when nothing is left.
+func (v value) spend() bool {
+	v.src.budget--
+	if v.src.budget == 0 {
+		v.fail("the aliases of this file stand for too much text")
+	}
+	return v.src.budget > 0
+}
+
+// items are the elements of a list, named by their name key or their index.
+func (v value) items() []value {
+	if v.node.Kind != yaml.SequenceNode {
+		v.fail("expected a list, got %s", v.describe())
+		return nil
+	}
+	var items []value
+	for i, node := range v.node.Content {
+		if !v.spend() {
+			return nil
+		}
+		item := v.child(node, "["+strconv.Itoa(i)+"]")
+		if name := cmp.Or(item.peek("name"), item.peek("tenant-name")); name != "" {
+			item.at.name = "[" + name + "]"
+		}
+		if item.isNull() {
+			item.fail("the list item is empty")
+			continue
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+// entry is one key of a mapping and its value.
+type entry struct {
+	key string
+	value
+}
+
+// entries are the keys of a mapping in the order of the file, merge keys
+// (<<: *anchor) expanded: what the mapping says itself wins over what it
+// merges, an earlier merge over a later one. ok is false when v is no mapping.
+func (v value) entries() (list []entry, ok bool) {
+	if v.node.Kind != yaml.MappingNode {
+		v.fail("expected a mapping, got %s", v.describe())
+		return nil, false
+	}
+	index := map[string]int{}
+	for i := 0; i+1 < len(v.node.Content) && v.spend(); i += 2 {
+		key, content := v.node.Content[i], v.node.Content[i+1]
+		if isMerge(key) {
+			continue
+		}
+		name := value{src: v.src, node: key, at: v.at}.resolved()
+		if name.node.Kind != yaml.ScalarNode {
+			name.fail("a key must be text, not %s", name.describe())
+			continue
+		}
+		one := entry{name.node.Value, v.child(content, "."+name.node.Value)}
+		if at, twice := index[one.key]; twice {
+			one.report(lint, "the key appears twice in one mapping, the last one counts")
+			list[at] = one
+			continue
+		}
+		index[one.key] = len(list)
+		list = append(list, one)
+	}
+	return append(v.merged(index), list...), true
+}
+
+// merged are the entries that the mapping takes over from others and does not
+// have itself.
+func (v value) merged(own map[string]int) []entry {
+	if v.src.merging[v.node] {
+		v.fail("the mapping merges itself")
+		return nil
+	}
+	v.src.merging[v.node] = true
+	defer delete(v.src.merging, v.node)
+	var list []entry
+	have := map[string]bool{}
+	for i := 0; i+1 < len(v.node.Content); i += 2 {
+		if !isMerge(v.node.Content[i]) {
+			continue
+		}
+		for _, from := range v.child(v.node.Content[i+1], ".<<").mergeSources() {
+			entries, _ := from.entries()
+			for _, e := range entries {
+				if _, mine := own[e.key]; mine || have[e.key] {
+					continue
+				}
+				have[e.key] = true
+				e.at = &step{up: v.at, name: "." + e.key}
+				list = append(list, e)
+			}
+		}
+	}
+	return list
+}
+
+// mergeSources are the mappings that a merge key names.
+func (v value) mergeSources() []value {
+	if !v.spend() {
+		return nil
+	}
+	if v.node.Kind == yaml.SequenceNode {
+		return v.items()
+	}
+	return []value{v}
+}
+
+// isMerge tells a merge key from a key that only looks like one.
+func isMerge(key *yaml.Node) bool {
+	return key.Kind == yaml.ScalarNode && key.Value == "<<" && isPlain(key)
+}
+
+// peek is the text of a scalar below a mapping's key, "" when there is none,
+// before the mapping is decoded.
+func (v value) peek(key string) string {
+	found := lookup(v.node, key, 10)
+	if found == nil {
+		return ""
+	}
+	one := value{src: v.src, node: found}.resolved()
+	if one.node.Kind != yaml.ScalarNode || one.isNull() {
+		return ""
+	}
+	return one.node.Value
+}
+
+// lookup finds a key's value, in a mapping or in what it merges.
+func lookup(node *yaml.Node, key string, depth int) *yaml.Node {
+	if depth == 0 || node == nil {
+		return nil
+	}
+	switch node.Kind {
+	case yaml.AliasNode:
+		return lookup(node.Alias, key, depth-1)
+	case yaml.SequenceNode: // of a merge key: the first one wins
+		for _, item := range node.Content {
+			if found := lookup(item, key, depth-1); found != nil {
+				return found
+			}
+		}
+	case yaml.MappingNode:
+		var found, merged *yaml.Node
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			switch name := node.Content[i]; {
+			case isMerge(name):
+				merged = lookup(node.Content[i+1], key, depth-1)
+			case name.Kind == yaml.ScalarNode && name.Value == key:
+				found = node.Content[i+1] // the last one counts
+			}
+		}
+		if found != nil {
+			return found
+		}
+		return merged
+	}
+	return nil
+}
