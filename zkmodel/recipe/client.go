@@ -78,7 +78,7 @@ func (c *Client) SetServers(list []string) error {
 func (c *Client) Session(ctx context.Context) (*Session, error) {
 	for {
 		c.mu.Lock()
-		s, changed, closed, failure := c.session, c.changed, c.closed, c.failure
+		s, changed, closed := c.session, c.changed, c.closed
 		c.mu.Unlock()
 		switch {
 		case closed:
@@ -90,8 +90,10 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 		case <-changed:
 		case <-ctx.Done():
 			err := ended(ctx, "wait for session with", strings.Join(c.hosts.all(), ","))
-			if failure != nil {
-				err = fmt.Errorf("%w (%w)", err, failure)
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if c.failure != nil {
+				err = fmt.Errorf("%w (%w)", err, c.failure)
 			}
 			return nil, err
 		}
