@@ -1,0 +1,75 @@
+package zkmodel
+
+import "poolkeeper/zkmodel/recipe"
+
+// Node is the record of one machine (wire document §3.5). Keys from Reason on
+// are Poolkeeper's own.
+type Node struct {
+	ID     string
+	Stat   recipe.Stat
+	Broken error // as in Build
+	Locked bool  // somebody holds or wants its lock
+
+	State          NodeState      `wire:"state"`
+	StateTime      Epoch          `wire:"state_time"`
+	Cloud          string         `wire:"cloud"`
+	Provider       string         `wire:"provider"`
+	Pool           string         `wire:"pool"`
+	Type           Strings        `wire:"type"` // labels
+	AllocatedTo    string         `wire:"allocated_to"`
+	AZ             string         `wire:"az"`
+	Region         string         `wire:"region"`
+	PublicIPv4     string         `wire:"public_ipv4"`
+	PrivateIPv4    string         `wire:"private_ipv4"`
+	PublicIPv6     string         `wire:"public_ipv6"`
+	HostID         string         `wire:"host_id"`
+	InterfaceIP    string         `wire:"interface_ip"`
+	ConnectionPort Value          `wire:"connection_port"` // a number; an object for pods
+	SSHPort        Value          `wire:"ssh_port"`        // the same again, for older Zuuls
+	ImageID        string         `wire:"image_id"`        // path of the upload, or a cloud image's name
+	Launcher       string         `wire:"launcher"`
+	CreatedTime    Epoch          `wire:"created_time"`
+	ExternalID     Value          `wire:"external_id"`
+	Hostname       string         `wire:"hostname"`
+	Comment        string         `wire:"comment"`
+	UserData       Value          `wire:"user_data"`
+	HoldJob        string         `wire:"hold_job"`
+	HostKeys       Strings        `wire:"host_keys"` // "type base64"
+	Username       string         `wire:"username"`
+	ConnectionType string         `wire:"connection_type"`
+	ShellType      string         `wire:"shell_type"`
+	HoldExpiration Seconds        `wire:"hold_expiration"`
+	Resources      map[string]int `wire:"resources"`
+	Slot           Value          `wire:"slot"`
+	Attributes     Value          `wire:"attributes"`
+	PythonPath     string         `wire:"python_path"`
+	TenantName     string         `wire:"tenant_name"`
+	DriverData     Value          `wire:"driver_data"`
+	Requestor      string         `wire:"requestor"`
+
+	Reason  string `wire:"reason,omitempty"`  // why it failed or is deleted
+	Attempt int    `wire:"attempt,omitempty"` // of launch-retries
+	Token   string `wire:"token,omitempty"`   // finds our own record after a lost connection
+
+	rest extra
+}
+
+// Path is the record's path.
+func (n *Node) Path() string { return NodePath(n.ID) }
+
+// DecodeNode reads a node record; what cannot be read is Broken.
+func DecodeNode(id string, data []byte, stat recipe.Stat) *Node {
+	n := &Node{Username: "zuul", ConnectionPort: IntValue(22)}
+	n.rest, n.Broken = decode(data, n)
+	if _, odd := n.rest["connection_port"]; n.ConnectionPort == IntValue(22) && !odd && !n.SSHPort.IsNull() {
+		n.ConnectionPort = n.SSHPort // written before connection_port existed
+	}
+	n.ID, n.Stat = id, stat
+	return n
+}
+
+// Encode is the record as it goes into the znode.
+func (n *Node) Encode() ([]byte, error) {
+	n.SSHPort = n.ConnectionPort
+	return encode(n, n.rest)
+}

@@ -1,0 +1,73 @@
+package zkmodel
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"poolkeeper/zkmodel/recipe"
+)
+
+// Request is somebody's wish for nodes (wire document §3.4).
+type Request struct {
+	ID     string
+	Stat   recipe.Stat
+	Broken error // as in Build
+
+	State            RequestState `wire:"state"`
+	StateTime        Epoch        `wire:"state_time"`
+	DeclinedBy       Strings      `wire:"declined_by"`
+	NodeTypes        Strings      `wire:"node_types"`
+	Nodes            Strings      `wire:"nodes"`
+	Reuse            bool         `wire:"reuse"`
+	Requestor        string       `wire:"requestor"`
+	RequestorData    Value        `wire:"requestor_data"`
+	Provider         string       `wire:"provider"`
+	RelativePriority int          `wire:"relative_priority"`
+	EventID          string       `wire:"event_id"`
+	CreatedTime      Epoch        `wire:"created_time"`
+	TenantName       string       `wire:"tenant_name"`
+
+	Reason string `wire:"reason,omitempty"` // why it was declined or failed; Poolkeeper's own
+
+	rest extra
+}
+
+// Path is the record's path.
+func (r *Request) Path() string { return RequestPath(r.ID) }
+
+// Priority is the part of the id before the dash: 100 is high, 300 is low.
+func (r *Request) Priority() string {
+	priority, _, _ := strings.Cut(r.ID, "-")
+	return priority
+}
+
+// sequence is the part of the id behind the dash.
+func (r *Request) sequence() string {
+	_, seq, _ := strings.Cut(r.ID, "-")
+	return seq
+}
+
+// CompareRequests orders requests as they are served: by priority, relative
+// priority, then age.
+func CompareRequests(a, b *Request) int {
+	return cmp.Or(
+		cmp.Compare(a.Priority(), b.Priority()),
+		cmp.Compare(a.RelativePriority, b.RelativePriority),
+		cmp.Compare(a.sequence(), b.sequence()),
+	)
+}
+
+// DeclinedByPool tells whether the pool with this launcher id has declined.
+func (r *Request) DeclinedByPool(id string) bool { return slices.Contains(r.DeclinedBy, id) }
+
+// DecodeRequest reads a node request; what cannot be read is Broken.
+func DecodeRequest(id string, data []byte, stat recipe.Stat) *Request {
+	r := &Request{Reuse: true}
+	r.rest, r.Broken = decode(data, r)
+	r.ID, r.Stat = id, stat
+	return r
+}
+
+// Encode is the record as it goes into the znode.
+func (r *Request) Encode() ([]byte, error) { return encode(r, r.rest) }

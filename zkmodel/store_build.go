@@ -1,0 +1,106 @@
+package zkmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"poolkeeper/zkmodel/recipe"
+)
+
+// SetState moves the build to a state and notes when.
+func (b *Build) SetState(state BuildState, now Epoch) { b.State, b.StateTime = state, now }
+
+// LockBuilds takes the image's build lock, which is held for the whole of a
+// build, or fails with recipe.ErrLocked at once.
+func (st *Store) LockBuilds(ctx context.Context, image string) (*recipe.Held, error) {
+	return recipe.NewLock(st.session, BuildsLockPath(image), "", recipe.EnsureParents()).Try(ctx)
+}
+
+// CreateBuild makes the record of a new build under the image's build lock and
+// fills in its ID: the next number, never used before.
+func (st *Store) CreateBuild(ctx context.Context, lock *recipe.Held, b *Build) error {
+	b.Token = newToken()
+	b.SetState(BuildBuilding, EpochOf(st.now()))
+	data, err := b.Encode()
+	if err != nil {
+		return fmt.Errorf("create build of %s: %w", b.Image, err)
+	}
+	if b.ID, err = createNumbered(ctx, lock, BuildsPath(b.Image), b.Token, data); err != nil {
+		return fmt.Errorf("create build of %s: %w", b.Image, err)
+	}
+	_, b.Stat, err = st.session.Get(ctx, b.Path())
+	return err
+}
+
+// SaveBuild writes a changed build under a lock: the image's build lock, or the
+// build's own.
+func (st *Store) SaveBuild(ctx context.Context, lock *recipe.Held, b *Build) error {
+	return save(ctx, lock, b)
+}
+
+// Build reads one build, or fails with ErrNotFound.
+func (st *Store) Build(ctx context.Context, image, id string) (*Build, error) {
+	data, stat, err := st.session.Get(ctx, BuildPath(image, id))
+	if err != nil {
+		return nil, fmt.Errorf("read build %s-%s: %w", image, id, notFound(err))
+	}
+	return DecodeBuild(image, id, data, stat), nil
+}
+
+// MarkBuildDeleting asks for a build to be deleted, with its uploads and files;
+// a builder does it. A build that is running fails with ErrInProgress.
+func (st *Store) MarkBuildDeleting(ctx context.Context, image, id string) error {
+	return st.withBuild(ctx, image, id, func(lock *recipe.Held, b *Build) error {
+		if b.State == BuildDeleting {
+			return nil
+		}
+		if b.State == BuildBuilding {
+			running, err := recipe.Locked(ctx, st.session, BuildsLockPath(image))
+			if err != nil {
+				return err
+			}
+			if running {
+				return fmt.Errorf("delete build %s: %w", b.Name(), ErrInProgress)
+			}
+		}
+		b.SetState(BuildDeleting, EpochOf(st.now()))
+		return save(ctx, lock, b)
+	})
+}
+
+// DeleteBuild removes a build's record and all below it. The caller has made
+// sure that no upload of it is left in a cloud.
+func (st *Store) DeleteBuild(ctx context.Context, image, id string) error {
+	if err := st.session.DeleteTree(ctx, BuildPath(image, id)); err != nil {
+		return fmt.Errorf("delete build %s-%s: %w", image, id, err)
+	}
+	return nil
+}
+
+// withBuild locks a build's own record, reads it afresh and runs change.
+func (st *Store) withBuild(ctx context.Context, image, id string, change func(*recipe.Held, *Build) error) error {
+	return st.withRecord(ctx, BuildPath(image, id), func(lock *recipe.Held) error {
+		b, err := st.Build(ctx, image, id)
+		if err != nil {
+			return err
+		}
+		return change(lock, b)
+	})
+}
+
+// withRecord runs change under the lock below a record. The lock never brings a
+// deleted record back.
+func (st *Store) withRecord(ctx context.Context, record string, change func(*recipe.Held) error) error {
+	lock, err := recipe.NewLock(st.session, LockPath(record), "").Acquire(ctx)
+	switch {
+	case errors.Is(err, recipe.ErrNoNode):
+		return fmt.Errorf("lock %s: %w", record, ErrNotFound)
+	case errors.Is(err, recipe.ErrLocked):
+		return fmt.Errorf("lock %s: %w", record, ErrBusy)
+	case err != nil:
+		return fmt.Errorf("lock %s: %w", record, err)
+	}
+	err = change(lock)
+	return errors.Join(err, lock.Release(ctx))
+}

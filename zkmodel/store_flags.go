@@ -1,0 +1,74 @@
+package zkmodel
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"poolkeeper/zkmodel/recipe"
+)
+
+// RequestBuild sets the flag that asks for a build of the image now. Asking
+// twice is asking once.
+func (st *Store) RequestBuild(ctx context.Context, image string) error {
+	return st.setFlag(ctx, RequestBuildPath(image))
+}
+
+// PauseImage sets the flag that stops builds of the image.
+func (st *Store) PauseImage(ctx context.Context, image string) error {
+	return st.setFlag(ctx, PausePath(image))
+}
+
+// UnpauseImage clears that flag; clearing what is not set is no error.
+func (st *Store) UnpauseImage(ctx context.Context, image string) error {
+	if err := st.session.Delete(ctx, PausePath(image), -1); err != nil && !errors.Is(err, recipe.ErrNoNode) {
+		return fmt.Errorf("unpause %s: %w", image, err)
+	}
+	return nil
+}
+
+// ImagePaused tells whether the flag that stops builds of the image is set.
+func (st *Store) ImagePaused(ctx context.Context, image string) (bool, error) {
+	_, paused, err := st.session.Exists(ctx, PausePath(image))
+	if err != nil {
+		return false, fmt.Errorf("read flags of %s: %w", image, err)
+	}
+	return paused, nil
+}
+
+// ClearBuildRequest removes a request-build flag under the image's build lock,
+// unless the flag is newer than the one that the caller has seen, by its
+// creation's transaction: a request made during the build asks for another.
+func (st *Store) ClearBuildRequest(ctx context.Context, lock *recipe.Held, image string, seen int64) error {
+	stat, ok, err := st.session.Exists(ctx, RequestBuildPath(image))
+	if err != nil {
+		return fmt.Errorf("clear build request of %s: %w", image, err)
+	}
+	if !ok || stat.Czxid != seen {
+		return nil
+	}
+	if err := lock.Delete(ctx, RequestBuildPath(image), -1); err != nil && !errors.Is(err, recipe.ErrNoNode) {
+		return fmt.Errorf("clear build request of %s: %w", image, err)
+	}
+	return nil
+}
+
+// setFlag makes an empty znode, and its parents.
+func (st *Store) setFlag(ctx context.Context, flag string) error {
+	if err := st.session.EnsurePath(ctx, flag); err != nil {
+		return fmt.Errorf("set %s: %w", flag, err)
+	}
+	return nil
+}
+
+// isExists tells whether a create found the znode there.
+func isExists(err error) bool { return errors.Is(err, recipe.ErrNodeExists) }
+
+// newToken makes a name that nobody else has.
+func newToken() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand since Go 1.24)
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,86 @@
+package zkmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"poolkeeper/zkmodel/recipe"
+)
+
+// SetState moves the node to a state and notes when.
+func (n *Node) SetState(state NodeState, now Epoch) {
+	n.State, n.StateTime = state, now
+	if n.CreatedTime == 0 {
+		n.CreatedTime = now
+	}
+}
+
+// CreateNode makes a node's record, in state init, takes its lock and fills in
+// its ID. A crash in between leaves an unlocked record in state init with our
+// launcher's name, which any launcher may clean.
+func (st *Store) CreateNode(ctx context.Context, n *Node) (*recipe.Held, error) {
+	n.Token = newToken()
+	n.SetState(NodeInit, EpochOf(st.now()))
+	data, err := n.Encode()
+	if err != nil {
+		return nil, fmt.Errorf("create node: %w", err)
+	}
+	if err := st.session.EnsurePath(ctx, NodesRoot); err != nil {
+		return nil, fmt.Errorf("create node: %w", err)
+	}
+	made, err := st.session.Create(ctx, NodesRoot+"/", data, recipe.Sequential)
+	if err != nil {
+		return nil, fmt.Errorf("create node: %w", err)
+	}
+	n.ID, n.Stat = path.Base(made), recipe.Stat{}
+	lock, err := recipe.NewLock(st.session, LockPath(n.Path()), "").Try(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("lock new node %s: %w", n.ID, err)
+	}
+	return lock, nil
+}
+
+// LockNode takes a node's lock, or fails with recipe.ErrLocked at once, and
+// reads the node afresh: checks made before the lock must be made again.
+func (st *Store) LockNode(ctx context.Context, id, identifier string) (*recipe.Held, *Node, error) {
+	lock, err := recipe.NewLock(st.session, LockPath(NodePath(id)), identifier).Try(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("lock node %s: %w", id, notFound(err))
+	}
+	n, err := st.Node(ctx, id)
+	if err != nil {
+		return nil, nil, errors.Join(err, lock.Release(ctx))
+	}
+	n.Locked = true
+	return lock, n, nil
+}
+
+// Node reads one node, or fails with ErrNotFound.
+func (st *Store) Node(ctx context.Context, id string) (*Node, error) {
+	data, stat, err := st.session.Get(ctx, NodePath(id))
+	if err != nil {
+		return nil, fmt.Errorf("read node %s: %w", id, notFound(err))
+	}
+	return DecodeNode(id, data, stat), nil
+}
+
+// SaveNode writes a changed node under its lock.
+func (st *Store) SaveNode(ctx context.Context, lock *recipe.Held, n *Node) error {
+	return save(ctx, lock, n)
+}
+
+// DeleteNode removes a node's record under its lock, and the lock with it. The
+// state deleted is written first, so that whoever locks the record half-way
+// sees what it is. The lock is gone afterwards; releasing it is no error.
+func (st *Store) DeleteNode(ctx context.Context, lock *recipe.Held, n *Node) error {
+	n.SetState(NodeDeleted, EpochOf(st.now()))
+	if err := save(ctx, lock, n); err != nil {
+		return err
+	}
+	if err := lock.DeleteTree(ctx, n.Path()); err != nil {
+		return fmt.Errorf("delete node %s: %w", n.ID, err)
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package zkmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"poolkeeper/zkmodel/recipe"
+)
+
+// SetState moves the request to a state and notes when.
+func (r *Request) SetState(state RequestState, now Epoch) { r.State, r.StateTime = state, now }
+
+// CreateRequest makes a node request with a priority, "100" being high and
+// "300" low, and fills in its ID.
+func (st *Store) CreateRequest(ctx context.Context, priority string, r *Request) error {
+	if r.State == "" {
+		r.SetState(RequestRequested, EpochOf(st.now()))
+	}
+	if r.EventID == "" {
+		r.EventID = newToken()
+	}
+	data, err := r.Encode()
+	if err != nil {
+		return fmt.Errorf("create request: %w", err)
+	}
+	if err := st.session.EnsurePath(ctx, RequestsRoot); err != nil {
+		return fmt.Errorf("create request: %w", err)
+	}
+	made, err := st.session.Create(ctx, RequestPath(priority+"-"), data, recipe.Sequential)
+	if err != nil {
+		return fmt.Errorf("create request: %w", err)
+	}
+	r.ID = path.Base(made)
+	return nil
+}
+
+// LockRequest takes a request's lock, or fails with recipe.ErrLocked at once,
+// and reads the request afresh: checks made before must be made again.
+func (st *Store) LockRequest(ctx context.Context, id string) (*recipe.Held, *Request, error) {
+	lock, err := recipe.NewLock(st.session, RequestLockPath(id), "", recipe.EnsureParents()).Try(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("lock request %s: %w", id, err)
+	}
+	r, err := st.Request(ctx, id)
+	if err != nil {
+		return nil, nil, errors.Join(err, lock.Release(ctx))
+	}
+	return lock, r, nil
+}
+
+// Request reads one request, or fails with ErrNotFound.
+func (st *Store) Request(ctx context.Context, id string) (*Request, error) {
+	data, stat, err := st.session.Get(ctx, RequestPath(id))
+	if err != nil {
+		return nil, fmt.Errorf("read request %s: %w", id, notFound(err))
+	}
+	return DecodeRequest(id, data, stat), nil
+}
+
+// SaveRequest writes a changed request under its lock.
+func (st *Store) SaveRequest(ctx context.Context, lock *recipe.Held, r *Request) error {
+	return save(ctx, lock, r)
+}

@@ -1,0 +1,101 @@
+package zkmodel
+
+import (
+	"context"
+	"fmt"
+
+	"poolkeeper/zkmodel/recipe"
+)
+
+// SetState moves the upload to a state and notes when.
+func (u *Upload) SetState(state UploadState, now Epoch) { u.State, u.StateTime = state, now }
+
+// LockUploads takes the lock of a build's uploads to one provider, which is
+// held for the whole of an upload, or fails with recipe.ErrLocked at once. A
+// build that is gone stays gone: ErrNotFound.
+func (st *Store) LockUploads(ctx context.Context, image, build, provider string) (*recipe.Held, error) {
+	if _, err := st.Build(ctx, image, build); err != nil {
+		return nil, err
+	}
+	if err := st.ensureBelow(ctx, BuildPath(image, build), "providers", provider, "images"); err != nil {
+		return nil, fmt.Errorf("lock uploads of %s-%s to %s: %w", image, build, provider, err)
+	}
+	return recipe.NewLock(st.session, LockPath(UploadsPath(image, build, provider)), "").Try(ctx)
+}
+
+// ensureBelow makes the folders below a record without ever making the record.
+func (st *Store) ensureBelow(ctx context.Context, record string, names ...string) error {
+	for _, name := range names {
+		record += "/" + name
+		_, err := st.session.Create(ctx, record, nil, recipe.Persistent)
+		if err != nil && !isExists(err) {
+			return notFound(err)
+		}
+	}
+	return nil
+}
+
+// CreateUpload makes the record of a new upload under the lock of
+// LockUploads and fills in its ID.
+func (st *Store) CreateUpload(ctx context.Context, lock *recipe.Held, u *Upload) error {
+	u.Token = newToken()
+	u.SetState(UploadUploading, EpochOf(st.now()))
+	data, err := u.Encode()
+	if err != nil {
+		return fmt.Errorf("create upload of %s-%s to %s: %w", u.Image, u.Build, u.Provider, err)
+	}
+	if u.ID, err = createNumbered(ctx, lock, UploadsPath(u.Image, u.Build, u.Provider), u.Token, data); err != nil {
+		return fmt.Errorf("create upload of %s-%s to %s: %w", u.Image, u.Build, u.Provider, err)
+	}
+	_, u.Stat, err = st.session.Get(ctx, u.Path())
+	return err
+}
+
+// SaveUpload writes a changed upload under a lock: that of LockUploads, or the
+// upload's own.
+func (st *Store) SaveUpload(ctx context.Context, lock *recipe.Held, u *Upload) error {
+	return save(ctx, lock, u)
+}
+
+// Upload reads one upload, or fails with ErrNotFound.
+func (st *Store) Upload(ctx context.Context, key UploadKey) (*Upload, error) {
+	data, stat, err := st.session.Get(ctx, key.Path())
+	if err != nil {
+		return nil, fmt.Errorf("read upload %s: %w", key.Path(), notFound(err))
+	}
+	return DecodeUpload(key, data, stat), nil
+}
+
+// MarkUploadDeleting asks for an upload to be deleted from its cloud; a builder
+// does it. One that is under way fails with ErrInProgress.
+func (st *Store) MarkUploadDeleting(ctx context.Context, key UploadKey) error {
+	return st.withRecord(ctx, key.Path(), func(lock *recipe.Held) error {
+		u, err := st.Upload(ctx, key)
+		if err != nil {
+			return err
+		}
+		if u.State == UploadDeleting {
+			return nil
+		}
+		if u.State == UploadUploading {
+			running, err := recipe.Locked(ctx, st.session, UploadsLockPath(key.Image, key.Build, key.Provider))
+			if err != nil {
+				return err
+			}
+			if running {
+				return fmt.Errorf("delete upload %s: %w", key.Path(), ErrInProgress)
+			}
+		}
+		u.SetState(UploadDeleting, EpochOf(st.now()))
+		return save(ctx, lock, u)
+	})
+}
+
+// DeleteUpload removes an upload's record. The caller has made sure that the
+// cloud has nothing of it any more.
+func (st *Store) DeleteUpload(ctx context.Context, key UploadKey) error {
+	if err := st.session.DeleteTree(ctx, key.Path()); err != nil {
+		return fmt.Errorf("delete upload %s: %w", key.Path(), err)
+	}
+	return nil
+}

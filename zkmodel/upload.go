@@ -1,0 +1,47 @@
+package zkmodel
+
+import "poolkeeper/zkmodel/recipe"
+
+// Upload is the record of one image in one cloud (wire document §3.2). Keys
+// from Reason on are Poolkeeper's own.
+type Upload struct {
+	UploadKey
+	Stat   recipe.Stat
+	Broken error // as in Build
+
+	State        UploadState `wire:"state"`
+	StateTime    Epoch       `wire:"state_time"`
+	ExternalID   Value       `wire:"external_id"`
+	ExternalName string      `wire:"external_name"`
+	Format       string      `wire:"format"`
+	Username     string      `wire:"username"`
+	PythonPath   string      `wire:"python_path"`
+	ShellType    string      `wire:"shell_type"`
+
+	Token    string    `wire:"token,omitempty"`    // finds our own record after a lost connection
+	Reason   string    `wire:"reason,omitempty"`   // why it failed
+	Builder  string    `wire:"builder,omitempty"`  // who uploads
+	Progress *Progress `wire:"progress,omitempty"` // while uploading
+	Failures int       `wire:"failures,omitempty"` // failures in a row, this one included
+
+	rest extra
+}
+
+// Progress is how far an upload has come.
+type Progress struct {
+	Sent  int64   `json:"sent"`  // bytes
+	Total int64   `json:"total"` // bytes
+	Rate  float64 `json:"rate"`  // bytes a second
+	ETA   float64 `json:"eta"`   // seconds
+}
+
+// DecodeUpload reads an upload record; what cannot be read is Broken.
+func DecodeUpload(key UploadKey, data []byte, stat recipe.Stat) *Upload {
+	u := &Upload{Username: "zuul", PythonPath: "/usr/bin/python2"}
+	u.rest, u.Broken = decode(data, u)
+	u.UploadKey, u.Stat = key, stat
+	return u
+}
+
+// Encode is the record as it goes into the znode.
+func (u *Upload) Encode() ([]byte, error) { return encode(u, u.rest) }
