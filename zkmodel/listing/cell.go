@@ -1,0 +1,70 @@
+package listing
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"poolkeeper/zkmodel"
+)
+
+// text is a cell of a string; "" is null.
+func text[S ~string](s S) cell {
+	if s == "" {
+		return cell{}
+	}
+	return cell{text: printable(string(s)), value: string(s)}
+}
+
+// number is a cell of a number.
+func number(n int) cell { return cell{text: strconv.Itoa(n), value: n} }
+
+// list is a cell of several strings.
+func list[S ~[]string](items S) cell {
+	return cell{text: printable(strings.Join(items, ",")), value: append([]string{}, items...)}
+}
+
+// flag is a cell of a truth value, in Python's spelling.
+func flag(b bool) cell {
+	if b {
+		return cell{text: "True", value: true}
+	}
+	return cell{text: "False", value: false}
+}
+
+// foreign is a cell of a value whose shape is not ours.
+func foreign(v zkmodel.Value) cell {
+	if v.IsNull() {
+		return cell{}
+	}
+	return cell{text: printable(python(v)), value: v}
+}
+
+// size is a cell of a number of bytes; 0 is null.
+func size(bytes int64) cell {
+	if bytes == 0 {
+		return cell{}
+	}
+	return cell{text: humanize.IBytes(uint64(bytes)), value: bytes}
+}
+
+// hidden is a cell for JSON only.
+func hidden(value any) cell { return cell{value: value} }
+
+// since is how long ago a time was, the time itself in JSON as whole seconds
+// since 1970: that is what Nodepool's status page gives as "age".
+func since(t, now time.Time) cell {
+	if t.IsZero() {
+		return cell{}
+	}
+	return cell{text: age(now.Sub(t)), value: t.Unix()}
+}
+
+// age formats a time span as DD:HH:MM:SS.
+func age(d time.Duration) string {
+	s := int64(max(d, 0) / time.Second)
+	return fmt.Sprintf("%02d:%02d:%02d:%02d", s/86400, s/3600%24, s/60%60, s%60)
+}

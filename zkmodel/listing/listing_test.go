@@ -1,0 +1,168 @@
+package listing
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+var now = time.Unix(1795161300, 0)
+
+// images is a small tree: what Nodepool wrote, what we wrote, and what neither
+// should have written.
+func images() []*zkmodel.Image {
+	const (
+		build    = `{"state": "ready", "state_time": 1795161248.97, "builder": "localhost", "builder_id": "47d8", "formats": "qcow2,raw", "username": "zuul", "python_path": "auto", "shell_type": null}`
+		upload   = `{"state": "ready", "state_time": 1795161252.52, "external_id": "39fd43df", "external_name": "image-000-1795161252", "format": "qcow2", "username": "zuul", "python_path": "auto", "shell_type": null}`
+		failed   = `{"state": "failed", "state_time": 1795061252.0, "builder": "b2", "reason": "disk-image-create: exit code 1", "exit_code": 1, "failures": 3}`
+		running  = `{"state": "building", "state_time": 1795161290.0, "builder": "b2", "formats": "qcow2"}`
+		uploaded = `{"state": "uploading", "state_time": 1795161299.0, "external_id": null, "external_name": "image-001-1", "format": "raw", "progress": {"sent": 512, "total": 2048, "rate": 1, "eta": 2}}`
+	)
+	written := recipe.Stat{Mtime: now.Add(-time.Hour), Ctime: now.Add(-4 * time.Second)}
+	tree := func(image, id, data string, uploads ...*zkmodel.Upload) *zkmodel.BuildTree {
+		return &zkmodel.BuildTree{Build: zkmodel.DecodeBuild(image, id, []byte(data), written), Uploads: uploads}
+	}
+	up := func(image, build, provider, id, data string) *zkmodel.Upload {
+		key := zkmodel.UploadKey{Image: image, Build: build, Provider: provider, ID: id}
+		return zkmodel.DecodeUpload(key, []byte(data), written)
+	}
+	return []*zkmodel.Image{
+		{Name: "image-000", Builds: []*zkmodel.BuildTree{
+			tree("image-000", "c0ffd6e2dfb84895ab3732ce08473f97", build,
+				up("image-000", "c0ffd6e2dfb84895ab3732ce08473f97", "fake-provider-0", "0000000001", upload)),
+			tree("image-000", "0000000002", failed),
+			tree("image-000", "0000000003", running),
+		}, BuildsLocked: true, BuildRequested: &written},
+		{Name: "image-001", Paused: true, Builds: []*zkmodel.BuildTree{
+			tree("image-001", "0000000001", build, up("image-001", "0000000001", "local", "0000000001", uploaded)),
+			tree("image-001", "0000000002", ""),
+		}},
+		{Name: "image-002", BuildRequested: &written},
+	}
+}
+
+func nodes() []*zkmodel.Node {
+	const (
+		ready = `{"state": "ready", "state_time": 1795161298.0, "provider": "fake-provider-1", "pool": "main", "type": ["label-0"], "allocated_to": "100-0000000000", "az": "az1", "public_ipv4": "fake", "private_ipv4": "fake", "connection_port": 22, "external_id": "6d4e50ef", "username": "zuul", "launcher": "localhost-PoolWorker"}`
+		pod   = `{"state": "in-use", "state_time": 1795161200.0, "provider": "k8s", "type": "pod", "connection_port": {"token": "secret"}, "external_id": {"instance": "i-1", "host": null}, "comment": "it's\u001b[31m\nred", "user_data": {"zuul_system": "a", "n": [1, 2.50, true, {}]}, "driver_data": "text"}`
+	)
+	list := []*zkmodel.Node{
+		zkmodel.DecodeNode("0000000000", []byte(ready), recipe.Stat{}),
+		zkmodel.DecodeNode("0000000001", []byte(pod), recipe.Stat{}),
+	}
+	list[1].Locked = true
+	return list
+}
+
+func requests() []*zkmodel.Request {
+	const fulfilled = `{"state": "fulfilled", "state_time": 1795161298.0, "declined_by": [], "node_types": ["label-0", "label-1"], "nodes": ["0000000000", "0000000001"], "requestor": "snap", "relative_priority": 0, "event_id": "be789a95"}`
+	return []*zkmodel.Request{
+		zkmodel.DecodeRequest("100-0000000000", []byte(fulfilled), recipe.Stat{}),
+		zkmodel.DecodeRequest("200-0000000001", []byte(`{"state": "failed", "declined_by": ["a", "b"], "node_types": ["x"], "reason": "no image is ready"}`), recipe.Stat{}),
+	}
+}
+
+// The golden files hold the table, the table with details, and the JSON. To
+// write them anew: UPDATE_GOLDEN=1 go test ./zkmodel/listing.
+func TestGolden(t *testing.T) {
+	for name, table := range map[string]*Table{
+		"builds":   Builds(images(), now),
+		"uploads":  Uploads(images(), now),
+		"images":   Images(images(), now),
+		"nodes":    Nodes(nodes(), now),
+		"requests": Requests(requests()),
+		"empty":    Requests(nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got strings.Builder
+			if err := errors.Join(table.WriteText(&got, false), table.WriteText(&got, true), table.WriteJSON(&got)); err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join("testdata", name+".golden")
+			if os.Getenv("UPDATE_GOLDEN") != "" {
+				if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got.String()); diff != "" {
+				t.Errorf("listing (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestJSONIsOneObjectARow(t *testing.T) {
+	for name, table := range map[string]*Table{
+		"nodes": Nodes(nodes(), now), "builds": Builds(images(), now), "none": Nodes(nil, now),
+	} {
+		var out strings.Builder
+		if err := table.WriteJSON(&out); err != nil {
+			t.Fatal(err)
+		}
+		var rows []map[string]any
+		if err := json.Unmarshal([]byte(out.String()), &rows); err != nil {
+			t.Fatalf("%s: %v in %s", name, err, out.String())
+		}
+		if len(rows) != table.Len() {
+			t.Errorf("%s: %d objects, want %d", name, len(rows), table.Len())
+		}
+		for _, row := range rows {
+			if len(row) != len(table.columns) {
+				t.Errorf("%s: %d keys, want %d", name, len(row), len(table.columns))
+			}
+		}
+	}
+}
+
+// Credentials of pods stand where other nodes have a port.
+func TestCredentialsAreNotShown(t *testing.T) {
+	var out strings.Builder
+	table := Nodes(nodes(), now)
+	if err := errors.Join(table.WriteText(&out, true), table.WriteJSON(&out)); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "secret") || strings.ContainsRune(out.String(), '\x1b') {
+		t.Errorf("a secret or an escape sequence is shown:\n%s", out.String())
+	}
+}
+
+func TestAge(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0:                                     "00:00:00:00",
+		-time.Minute:                          "00:00:00:00",
+		59*time.Second + 999*time.Millisecond: "00:00:00:59",
+		25*time.Hour + 61*time.Second:         "01:01:01:01",
+		120*24*time.Hour + 23*time.Hour + 59*60e9: "120:23:59:00",
+	} {
+		if got := age(d); got != want {
+			t.Errorf("age(%s) = %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestPython(t *testing.T) {
+	for in, want := range map[string]string{
+		`"text as it is"`:                        "text as it is",
+		`{"b": 1, "a": [true, null, 2.50, "x"]}`: "{'b': 1, 'a': [True, None, 2.50, 'x']}",
+		`["it's", "\"'", "a\\b\n"]`:              `["it's", '"\'', 'a\\b\n']`,
+		`{}`:                                     "{}",
+		`7`:                                      "7",
+	} {
+		if got := python(zkmodel.JSONValue([]byte(in))); got != want {
+			t.Errorf("python(%s) = %s, want %s", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package listing
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"poolkeeper/zkmodel"
+)
+
+// Nodes lists every node: list. Details are most of the record.
+func Nodes(nodes []*zkmodel.Node, now time.Time) *Table {
+	t := &Table{columns: []column{
+		{title: "ID", key: "id"},
+		{title: "Provider", key: "provider"},
+		{title: "Label", key: "label"},
+		{title: "Server ID", key: "server_id"},
+		{title: "Public IPv4", key: "public_ipv4"},
+		{title: "IPv6", key: "ipv6"},
+		{title: "State", key: "state"},
+		{title: "Age", key: "age"},
+		{title: "Locked", key: "locked"},
+		{title: "Pool", key: "pool", detail: true},
+		{title: "Hostname", key: "hostname", detail: true},
+		{title: "Private IPv4", key: "private_ipv4", detail: true},
+		{title: "AZ", key: "AZ", detail: true},
+		{title: "Username", key: "username", detail: true},
+		{title: "Port", key: "connection_port", detail: true},
+		{title: "Launcher", key: "launcher", detail: true},
+		{title: "Allocated To", key: "allocated_to", detail: true},
+		{title: "Hold Job", key: "hold_job", detail: true},
+		{title: "Comment", key: "comment", detail: true},
+		{title: "User Data", key: "user_data", detail: true},
+		{title: "Driver Data", key: "driver_data", detail: true},
+		{key: "image_id"},
+		{key: "reason"},
+	}}
+	for _, n := range nodes {
+		locked := "unlocked"
+		if n.Locked {
+			locked = "locked"
+		}
+		t.rows = append(t.rows, []cell{
+			text(n.ID), text(n.Provider), list(n.Type), foreign(n.ExternalID),
+			text(n.PublicIPv4), text(n.PublicIPv6), state(n.State, n.Broken),
+			text(age(now.Sub(changed(n.StateTime, n.Stat.Mtime)))), text(locked),
+			text(n.Pool), text(n.Hostname), text(n.PrivateIPv4), text(n.AZ), text(n.Username),
+			port(n.ConnectionPort), text(n.Launcher), text(n.AllocatedTo), text(n.HoldJob),
+			text(n.Comment), foreign(n.UserData), foreign(n.DriverData),
+			text(n.ImageID), reason(n.Reason, n.Broken),
+		})
+	}
+	return t
+}
+
+// Requests lists every node request: request-list.
+func Requests(requests []*zkmodel.Request) *Table {
+	t := &Table{columns: []column{
+		{title: "Request ID", key: "id"},
+		{title: "Priority", key: "relative_priority"},
+		{title: "State", key: "state"},
+		{title: "Requestor", key: "requestor"},
+		{title: "Node Types", key: "node_types"},
+		{title: "Nodes", key: "nodes"},
+		{title: "Declined By", key: "declined_by"},
+		{title: "Event ID", key: "event_id"},
+		{key: "reason"},
+	}}
+	for _, r := range requests {
+		t.rows = append(t.rows, []cell{
+			text(r.ID), number(r.RelativePriority), state(r.State, r.Broken), text(r.Requestor),
+			list(r.NodeTypes), list(r.Nodes), list(r.DeclinedBy), text(r.EventID),
+			reason(r.Reason, r.Broken),
+		})
+	}
+	return t
+}
+
+// port is a connection's port. Nodes in pods have credentials there, which are
+// nobody's to see.
+func port(v zkmodel.Value) cell {
+	if v.IsNull() {
+		return cell{}
+	}
+	n, ok := v.Int()
+	if !ok {
+		return text("redacted")
+	}
+	return number(n)
+}
+
+// progress is how far an upload has come.
+func progress(p *zkmodel.Progress) cell {
+	if p == nil || p.Total <= 0 {
+		return hidden(p)
+	}
+	return cell{
+		text:  fmt.Sprintf("%d%% of %s", 100*p.Sent/p.Total, humanize.IBytes(uint64(p.Total))),
+		value: p,
+	}
+}
