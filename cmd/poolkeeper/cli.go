@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// Exit codes, those of Nodepool's commands.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// cli is the whole command line. Flags that stand here are accepted before and
+// after the command.
+type cli struct {
+	Config  string           `short:"c" placeholder:"FILE" default:"/etc/nodepool/nodepool.yaml" help:"Configuration file (${default})."`
+	Secure  string           `short:"s" placeholder:"FILE" help:"Configuration file with the secrets."`
+	Debug   bool             `help:"Log what happens in detail."`
+	LogJSON bool             `name:"log-json" help:"Log one JSON object a line."`
+	Wait    time.Duration    `name:"zookeeper-wait" default:"10s" help:"How long a command waits for ZooKeeper (${default})."`
+	Version kong.VersionFlag `help:"Print the version."`
+
+	// Nodepool's, for the sake of units and scripts that carry them.
+	LogConfig string `short:"l" hidden:""`
+
+	Builder  builderCmd  `cmd:"" group:"daemons" help:"Build images and upload them."`
+	Launcher launcherCmd `cmd:"" group:"daemons" help:"Launch nodes for requests."`
+	Dev      devCmd      `cmd:"" group:"daemons" help:"Run everything on this machine, ZooKeeper included, to try it out."`
+
+	ImageBuild     imageBuildCmd     `cmd:"" group:"images" help:"Ask for a build of an image."`
+	ImageList      imageListCmd      `cmd:"" group:"images" help:"List the images in the clouds."`
+	DIBImageList   dibImageListCmd   `cmd:"" name:"dib-image-list" group:"images" help:"List the builds of images."`
+	ImageStatus    imageStatusCmd    `cmd:"" group:"images" help:"List what is paused and what is asked for."`
+	ImageDelete    imageDeleteCmd    `cmd:"" group:"images" help:"Delete an image from a cloud."`
+	DIBImageDelete dibImageDeleteCmd `cmd:"" name:"dib-image-delete" group:"images" help:"Delete a build, its files and its images in all clouds."`
+	ImagePause     imagePauseCmd     `cmd:"" group:"images" help:"Stop building an image."`
+	ImageUnpause   imageUnpauseCmd   `cmd:"" group:"images" help:"Build an image again."`
+
+	List        listCmd        `cmd:"" group:"nodes" help:"List the nodes."`
+	RequestList requestListCmd `cmd:"" group:"nodes" help:"List the node requests."`
+
+	ConfigValidate configValidateCmd `cmd:"" group:"misc" help:"Check the configuration."`
+	VersionCmd     versionCmd        `cmd:"" name:"version" group:"misc" help:"Print the version."`
+}
+
+// groups are the headings of the help.
+var groups = []kong.Group{
+	{Key: "daemons", Title: "Daemons"},
+	{Key: "images", Title: "Images"},
+	{Key: "nodes", Title: "Nodes"},
+	{Key: "misc", Title: "And"},
+}
+
+// run is the program: it returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var flags cli
+	printed := false // help or version, which is all that was asked for
+	parser, err := kong.New(&flags,
+		kong.Name("poolkeeper"),
+		kong.Description("Builds machine images, uploads them to clouds and launches nodes from them."),
+		kong.Vars{"version": versionText()},
+		kong.ExplicitGroups(groups),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(int) { printed = true }),
+	)
+	if err != nil { // a mistake in the tags above
+		return complain(stderr, err, exitUsage)
+	}
+	if len(args) == 0 {
+		_, _ = parser.Parse([]string{"--help"})
+		return exitFailed
+	}
+	command, err := parser.Parse(args)
+	switch {
+	case printed:
+		return exitDone
+	case err != nil:
+		complain(stderr, err, exitUsage)
+		fmt.Fprintln(stderr, `Run "poolkeeper --help" for the commands, "poolkeeper COMMAND --help" for one.`)
+		return exitUsage
+	}
+	command.BindTo(ctx, (*context.Context)(nil))
+	if err := command.Run(&app{flags: &flags, stdout: stdout, stderr: stderr}); err != nil {
+		return complain(stderr, err, exitFailed)
+	}
+	return exitDone
+}
+
+// complain prints an error, a line for each thing that is wrong.
+func complain(stderr io.Writer, err error, code int) int {
+	for line := range strings.SplitSeq(strings.TrimSpace(err.Error()), "\n") {
+		fmt.Fprintln(stderr, "poolkeeper:", line)
+	}
+	return code
+}
+
+// versionText is what `poolkeeper version` prints.
+func versionText() string {
+	return fmt.Sprintf("poolkeeper %s (%s, %s/%s)", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// versionCmd prints the version.
+type versionCmd struct{}
+
+// Run is the command.
+func (versionCmd) Run(a *app) error {
+	_, err := fmt.Fprintln(a.stdout, versionText())
+	return err
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+)
+
+// lockWait is how long a command waits for the lock of a record, as Nodepool's
+// commands do.
+const lockWait = 5 * time.Second
+
+// imageBuildCmd asks for a build.
+type imageBuildCmd struct {
+	Image string `arg:"" help:"The image, as the configuration names it."`
+}
+
+// Run is the command.
+func (c imageBuildCmd) Run(ctx context.Context, a *app) error {
+	if err := configs.CheckName("image", c.Image); err != nil {
+		return err
+	}
+	return a.withStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
+		image, err := configured(cfg, c.Image)
+		if err != nil {
+			return err
+		}
+		if image.Pause {
+			return fmt.Errorf("image %s is paused in %s", c.Image, cfg.Path)
+		}
+		if err := store.RequestBuild(ctx, c.Image); err != nil {
+			return err
+		}
+		paused, err := store.ImagePaused(ctx, c.Image)
+		if err == nil && paused {
+			fmt.Fprintf(a.stderr, "poolkeeper: image %s is paused; it will be built when it is unpaused (image-unpause)\n", c.Image)
+		}
+		return err
+	})
+}
+
+// imagePauseCmd sets an image's pause flag.
+type imagePauseCmd struct {
+	Image string `arg:"" help:"The image."`
+}
+
+// Run is the command.
+func (c imagePauseCmd) Run(ctx context.Context, a *app) error {
+	return a.withImage(ctx, c.Image, (*zkmodel.Store).PauseImage)
+}
+
+// imageUnpauseCmd clears an image's pause flag.
+type imageUnpauseCmd struct {
+	Image string `arg:"" help:"The image."`
+}
+
+// Run is the command.
+func (c imageUnpauseCmd) Run(ctx context.Context, a *app) error {
+	return a.withImage(ctx, c.Image, (*zkmodel.Store).UnpauseImage)
+}
+
+// withImage runs change on an image that is configured, or was once built.
+func (a *app) withImage(ctx context.Context, name string, change func(*zkmodel.Store, context.Context, string) error) error {
+	if err := configs.CheckName("image", name); err != nil {
+		return err
+	}
+	return a.withStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
+		if _, unknown := configured(cfg, name); unknown != nil {
+			_, err := store.Image(ctx, name)
+			if errors.Is(err, zkmodel.ErrNotFound) {
+				return unknown
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return change(store, ctx, name)
+	})
+}
+
+// configured finds an image of the configuration; the error names those that
+// there are.
+func configured(cfg *configs.Config, name string) (configs.DiskImage, error) {
+	var names []string
+	for _, image := range cfg.DiskImages {
+		if image.Name == name {
+			return image, nil
+		}
+		names = append(names, image.Name)
+	}
+	slices.Sort(names)
+	return configs.DiskImage{}, fmt.Errorf("image %q is not in %s; these are: %s", name, cfg.Path, strings.Join(names, ", "))
+}
+
+// dibImageDeleteCmd marks a build for deletion.
+type dibImageDeleteCmd struct {
+	ID string `arg:"" help:"The build, as dib-image-list shows it: IMAGE-BUILDID."`
+}
+
+// Run is the command.
+func (c dibImageDeleteCmd) Run(ctx context.Context, a *app) error {
+	image, build, err := zkmodel.ParseBuildName(c.ID)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(configs.CheckName("image", image), configs.CheckName("build", build)); err != nil {
+		return err
+	}
+	return a.withStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
+		ctx, cancel := context.WithTimeout(ctx, lockWait)
+		defer cancel()
+		err := store.MarkBuildDeleting(ctx, image, build)
+		return inNodepoolsWords(err, "Build "+c.ID+" not found", "Cannot delete a build in progress")
+	})
+}
+
+// imageDeleteCmd marks an upload for deletion.
+type imageDeleteCmd struct {
+	Provider string `required:"" help:"The provider that has the image."`
+	Image    string `required:"" help:"The image."`
+	BuildID  string `required:"" help:"The build's id, as image-list shows it."`
+	UploadID string `required:"" help:"The upload's id, as image-list shows it."`
+}
+
+// Run is the command.
+func (c imageDeleteCmd) Run(ctx context.Context, a *app) error {
+	err := errors.Join(
+		configs.CheckName("provider", c.Provider), configs.CheckName("image", c.Image),
+		configs.CheckName("build", c.BuildID), configs.CheckName("upload", c.UploadID))
+	if err != nil {
+		return err
+	}
+	return a.withStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
+		ctx, cancel := context.WithTimeout(ctx, lockWait)
+		defer cancel()
+		err := store.MarkUploadDeleting(ctx, zkmodel.UploadKey{
+			Image: c.Image, Build: c.BuildID, Provider: c.Provider, ID: c.UploadID,
+		})
+		return inNodepoolsWords(err, "Image upload not found", "Cannot delete because image upload in progress")
+	})
+}
+
+// inNodepoolsWords keeps the messages that scripts know. They were exit code 0
+// there; here they are failures, as nothing was done.
+func inNodepoolsWords(err error, notFound, inProgress string) error {
+	switch {
+	case errors.Is(err, zkmodel.ErrNotFound):
+		return errors.New(notFound)
+	case errors.Is(err, zkmodel.ErrInProgress):
+		return errors.New(inProgress)
+	}
+	return err
+}
