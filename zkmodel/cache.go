@@ -1,0 +1,51 @@
+package zkmodel
+
+import "sync"
+
+// cache keeps decoded records, so that listing thousands of unchanged ones
+// decodes nothing. A record is decoded again when its stamp changes.
+type cache[T any] struct {
+	mu      sync.Mutex
+	records map[string]cached[T]
+}
+
+type cached[T any] struct {
+	stamp  stamp
+	record T
+}
+
+// stamp identifies one state of a record: the transaction that wrote it, and
+// whether its lock was taken.
+type stamp struct {
+	mzxid  int64
+	locked bool
+}
+
+// get returns the record with this stamp, decoding it if need be.
+func (c *cache[T]) get(name string, s stamp, read func() T) T {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old, ok := c.records[name]; ok && old.stamp == s {
+		return old.record
+	}
+	if c.records == nil {
+		c.records = map[string]cached[T]{}
+	}
+	record := read()
+	c.records[name] = cached[T]{s, record}
+	return record
+}
+
+// trim forgets records that are not listed, once they are many.
+func (c *cache[T]) trim(listed []T, name func(T) string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.records) <= len(listed)*5/4+64 {
+		return
+	}
+	kept := make(map[string]cached[T], len(listed))
+	for _, record := range listed {
+		kept[name(record)] = c.records[name(record)]
+	}
+	c.records = kept
+}

@@ -1,0 +1,111 @@
+package zkmodel
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sync/errgroup"
+
+	"poolkeeper/zkmodel/recipe"
+)
+
+// Part names a part of the tree that a Mirror follows.
+type Part uint8
+
+// The parts; they combine with |.
+const (
+	PartImages Part = 1 << iota
+	PartNodes
+	PartRequests
+	PartComponents
+)
+
+// Mirror follows parts of the tree in memory, over all sessions of a client. It
+// hands out records that others see too: they must not be changed. Whoever wants
+// to write locks the record and reads it again through a Store.
+type Mirror struct {
+	images, nodes, requests, components *recipe.Tree // nil when not followed
+
+	nodeCache      cache[*Node]
+	requestCache   cache[*Request]
+	componentCache cache[*Component]
+}
+
+// NewMirror makes a Mirror of some parts; it follows them while Run runs.
+func NewMirror(client *recipe.Client, parts Part, log hclog.Logger) *Mirror {
+	tree := func(part Part, root string, filter func(string) recipe.Interest) *recipe.Tree {
+		if parts&part == 0 {
+			return nil
+		}
+		return recipe.NewTree(client, root, recipe.TreeOptions{Filter: filter, Logger: log})
+	}
+	return &Mirror{
+		images:     tree(PartImages, ImagesRoot, imageInterest),
+		nodes:      tree(PartNodes, NodesRoot, nodeInterest),
+		requests:   tree(PartRequests, RequestsRoot, requestInterest),
+		components: tree(PartComponents, ComponentsRoot, componentInterest),
+	}
+}
+
+// trees lists what is followed.
+func (m *Mirror) trees() []*recipe.Tree {
+	return slices.DeleteFunc([]*recipe.Tree{m.images, m.nodes, m.requests, m.components},
+		func(t *recipe.Tree) bool { return t == nil })
+}
+
+// Run follows the tree until ctx ends.
+func (m *Mirror) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, t := range m.trees() {
+		g.Go(func() error { return t.Run(ctx) })
+	}
+	return g.Wait()
+}
+
+// WaitSynced returns once everything has been read for the first time.
+func (m *Mirror) WaitSynced(ctx context.Context) error {
+	return m.each(ctx, (*recipe.Tree).WaitSynced)
+}
+
+// Barrier returns once the Mirror shows all that was committed before the call,
+// by whomever.
+func (m *Mirror) Barrier(ctx context.Context) error {
+	return m.each(ctx, (*recipe.Tree).Barrier)
+}
+
+// each runs wait on all trees at once.
+func (m *Mirror) each(ctx context.Context, wait func(*recipe.Tree, context.Context) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, t := range m.trees() {
+		g.Go(func() error { return wait(t, ctx) })
+	}
+	return g.Wait()
+}
+
+// SubscribeImages reports the names of images of which anything has changed.
+func (m *Mirror) SubscribeImages() *recipe.Subscription { return subscribe(m.images, ImagesRoot) }
+
+// SubscribeNodes reports the ids of nodes whose record or lock has changed.
+func (m *Mirror) SubscribeNodes() *recipe.Subscription { return subscribe(m.nodes, NodesRoot) }
+
+// SubscribeRequests reports the ids of node requests that have changed.
+func (m *Mirror) SubscribeRequests() *recipe.Subscription {
+	return subscribe(m.requests, RequestsRoot)
+}
+
+// SubscribeComponents reports the kinds of components of which one came, went or
+// changed.
+func (m *Mirror) SubscribeComponents() *recipe.Subscription {
+	return subscribe(m.components, ComponentsRoot)
+}
+
+// subscribe reports the name right below root for each change.
+func subscribe(t *recipe.Tree, root string) *recipe.Subscription {
+	return t.Subscribe(func(p string) string {
+		if names := below(root, p); len(names) > 0 {
+			return names[0]
+		}
+		return ""
+	})
+}
