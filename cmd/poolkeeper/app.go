@@ -59,7 +59,7 @@ func (a *app) withStore(ctx context.Context, body func(context.Context, *configs
 	if err != nil {
 		return err
 	}
-	client, err := dial(cfg.ZooKeeper, a.logger(hclog.Error))
+	client, err := dial(cfg.ZooKeeper, a.logger(hclog.Error)) //nolint:contextcheck // the client outlives ctx, to say goodbye
 	if err != nil {
 		return err
 	}
