@@ -99,7 +99,7 @@ func failedStep(answers []zk.MultiResponse) int {
 func (s *Session) requests(ops []Op) ([]any, error) {
 	requests, size := make([]any, len(ops)), 0
 	for i, op := range ops {
-		if err := checkPath(op.path); err != nil {
+		if err := checkNew(op.path, op.mode); err != nil {
 			return nil, err
 		}
 		size += len(op.data) + len(op.path) + len(s.cfg.Chroot) + 64

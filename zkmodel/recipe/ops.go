@@ -168,7 +168,7 @@ func (s *Session) Sync(ctx context.Context) error {
 // Create makes a node and returns its path, which mode Sequential makes longer.
 // After ErrConnectionLost the node may have been made.
 func (s *Session) Create(ctx context.Context, path string, data []byte, mode Mode) (string, error) {
-	if err := checkPath(path); err != nil {
+	if err := checkNew(path, mode); err != nil {
 		return "", err
 	}
 	if err := checkSize("create", path, len(data)); err != nil {

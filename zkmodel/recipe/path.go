@@ -29,6 +29,15 @@ func checkPath(path string) error {
 	return nil
 }
 
+// checkNew checks the path of a node to create. That of a sequential node may
+// end with a slash: the number alone is its name then.
+func checkNew(path string, mode Mode) error {
+	if mode&Sequential != 0 {
+		path = strings.TrimSuffix(path, "/")
+	}
+	return checkPath(path)
+}
+
 // forbiddenRune reports the characters that ZooKeeper's documentation rules out.
 func forbiddenRune(r rune) bool {
 	return r < 0x20 || (r >= 0x7f && r <= 0x9f) || (r >= 0xd800 && r <= 0xf8ff) || (r >= 0xfff0 && r <= 0xffff)
