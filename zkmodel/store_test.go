@@ -1,0 +1,265 @@
+package zkmodel_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"poolkeeper/test/zktest"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// connect gives a client and its session on a tree of the test's own.
+func connect(t *testing.T) (*recipe.Client, *recipe.Session) {
+	t.Helper()
+	return connectTo(t, zktest.Root(t))
+}
+
+func connectTo(t *testing.T, root string) (*recipe.Client, *recipe.Session) {
+	t.Helper()
+	client, err := recipe.Dial(recipe.Config{Servers: []string{zktest.Shared(t).Addr()}, Chroot: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	session, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, session
+}
+
+// newBuild makes a build of an image, ready at once.
+func newBuild(t *testing.T, st *zkmodel.Store, image string) *zkmodel.Build {
+	t.Helper()
+	lock, err := st.LockBuilds(t.Context(), image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &zkmodel.Build{Image: image, Builder: "host", Formats: zkmodel.Formats{"qcow2"}}
+	if err := st.CreateBuild(t.Context(), lock, b); err != nil {
+		t.Fatal(err)
+	}
+	b.SetState(zkmodel.BuildReady, zkmodel.EpochOf(time.Now()))
+	if err := st.SaveBuild(t.Context(), lock, b); err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// newUpload makes an upload of a build, ready at once.
+func newUpload(t *testing.T, st *zkmodel.Store, b *zkmodel.Build, provider string) *zkmodel.Upload {
+	t.Helper()
+	lock, err := st.LockUploads(t.Context(), b.Image, b.ID, provider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &zkmodel.Upload{UploadKey: zkmodel.UploadKey{Image: b.Image, Build: b.ID, Provider: provider}}
+	if err := st.CreateUpload(t.Context(), lock, u); err != nil {
+		t.Fatal(err)
+	}
+	u.SetState(zkmodel.UploadReady, zkmodel.EpochOf(time.Now()))
+	u.ExternalID = zkmodel.TextValue("cloud-id")
+	if err := st.SaveUpload(t.Context(), lock, u); err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestBuildNumbersGrowAndAreNeverUsedAgain(t *testing.T) {
+	_, s := connect(t)
+	st := zkmodel.NewStore(s, nil)
+	first, second := newBuild(t, st, "image"), newBuild(t, st, "image")
+	if first.ID != "0000000001" || second.ID != "0000000002" {
+		t.Errorf("ids %q and %q; the lock folder is number 0", first.ID, second.ID)
+	}
+	if err := st.DeleteBuild(t.Context(), "image", second.ID); err != nil {
+		t.Fatal(err)
+	}
+	if third := newBuild(t, st, "image"); third.ID != "0000000003" {
+		t.Errorf("after a deletion: id %q", third.ID)
+	}
+}
+
+func TestBuildLockExcludes(t *testing.T) {
+	_, s := connect(t)
+	st := zkmodel.NewStore(s, nil)
+	lock, err := st.LockBuilds(t.Context(), "image")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.LockBuilds(t.Context(), "image"); !errors.Is(err, recipe.ErrLocked) {
+		t.Errorf("second lock: %v", err)
+	}
+	b := &zkmodel.Build{Image: "image"}
+	if err := st.CreateBuild(t.Context(), lock, b); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.MarkBuildDeleting(t.Context(), "image", b.ID); !errors.Is(err, zkmodel.ErrInProgress) {
+		t.Errorf("delete a build in progress: %v", err)
+	}
+	if err := s.Delete(t.Context(), lock.Path(), recipe.AnyVersion); err != nil { // somebody forces the lock open
+		t.Fatal(err)
+	}
+	if err := st.SaveBuild(t.Context(), lock, b); !errors.Is(err, recipe.ErrFenceLost) {
+		t.Errorf("write after the lock was lost: %v", err)
+	}
+	if err := st.MarkBuildDeleting(t.Context(), "image", b.ID); err != nil {
+		t.Errorf("delete a build that nobody works on: %v", err)
+	}
+}
+
+func TestUploadRecordsFollowTheWire(t *testing.T) {
+	_, s := connect(t)
+	st := zkmodel.NewStore(s, nil)
+	b := newBuild(t, st, "image")
+	u := newUpload(t, st, b, "cloud")
+	want := "/nodepool/images/image/builds/0000000001/providers/cloud/images/0000000001"
+	if u.Path() != want {
+		t.Errorf("path %s, want %s", u.Path(), want)
+	}
+	key, err := zkmodel.ParseUploadPath(want)
+	if err != nil || key != u.UploadKey {
+		t.Errorf("parsed %+v, %v", key, err)
+	}
+	if _, err := st.LockUploads(t.Context(), "image", "0000000099", "cloud"); !errors.Is(err, zkmodel.ErrNotFound) {
+		t.Errorf("lock uploads of no build: %v", err)
+	}
+	if _, ok, _ := s.Exists(t.Context(), zkmodel.BuildPath("image", "0000000099")); ok {
+		t.Error("a failed lock made the build's znode")
+	}
+	if err := st.MarkUploadDeleting(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := st.Upload(t.Context(), key); err != nil || got.State != zkmodel.UploadDeleting {
+		t.Errorf("after image-delete: %v, %v", got, err)
+	}
+	if err := st.DeleteUpload(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.MarkUploadDeleting(t.Context(), key); !errors.Is(err, zkmodel.ErrNotFound) {
+		t.Errorf("delete what is gone: %v", err)
+	}
+}
+
+func TestBuildRequestMadeMeanwhileStays(t *testing.T) {
+	_, s := connect(t)
+	st := zkmodel.NewStore(s, nil)
+	seen := func() int64 {
+		image, err := st.Image(t.Context(), "image")
+		if err != nil || image.BuildRequested == nil {
+			t.Fatalf("no request seen: %v", err)
+		}
+		return image.BuildRequested.Czxid
+	}
+	if err := st.RequestBuild(t.Context(), "image"); err != nil {
+		t.Fatal(err)
+	}
+	old := seen()
+	lock, err := st.LockBuilds(t.Context(), "image")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), zkmodel.RequestBuildPath("image"), recipe.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.RequestBuild(t.Context(), "image"); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.ClearBuildRequest(t.Context(), lock, "image", old); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.ClearBuildRequest(t.Context(), lock, "image", seen()); err != nil {
+		t.Fatal(err)
+	}
+	if image, _ := st.Image(t.Context(), "image"); image.BuildRequested != nil {
+		t.Error("the request that was served is still there")
+	}
+}
+
+func TestNodeLifeOnTheWire(t *testing.T) {
+	_, s := connect(t)
+	st := zkmodel.NewStore(s, nil)
+	n := &zkmodel.Node{Provider: "cloud", Type: zkmodel.Strings{"label"}, ConnectionPort: zkmodel.IntValue(22)}
+	lock, err := st.CreateNode(t.Context(), n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n.ID != "0000000000" {
+		t.Errorf("first id %q", n.ID)
+	}
+	n.SetState(zkmodel.NodeBuilding, zkmodel.EpochOf(time.Now()))
+	if err := st.SaveNode(t.Context(), lock, n); err != nil {
+		t.Fatal(err)
+	}
+	data, _, err := s.Get(t.Context(), n.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(string(data), `{"state": "building", "state_time": `) || !strings.Contains(string(data), `"connection_port": 22, "ssh_port": 22`) {
+		t.Errorf("record: %s", data)
+	}
+	if _, _, err := st.LockNode(t.Context(), n.ID, ""); !errors.Is(err, recipe.ErrLocked) {
+		t.Errorf("lock a locked node: %v", err)
+	}
+	if err := st.DeleteNode(t.Context(), lock, n); err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Release(t.Context()); err != nil {
+		t.Errorf("release a lock that went with its node: %v", err)
+	}
+	if _, _, err := st.LockNode(t.Context(), n.ID, ""); !errors.Is(err, zkmodel.ErrNotFound) {
+		t.Errorf("lock a deleted node: %v", err)
+	}
+	if nodes, err := st.Nodes(t.Context()); err != nil || len(nodes) != 0 {
+		t.Errorf("left: %v, %v", nodes, err)
+	}
+}
+
+func TestRequestsAreServedInOrder(t *testing.T) {
+	_, s := connect(t)
+	st := zkmodel.NewStore(s, nil)
+	make := func(priority string, relative int) string {
+		r := &zkmodel.Request{NodeTypes: zkmodel.Strings{"label"}, RelativePriority: relative}
+		if err := st.CreateRequest(t.Context(), priority, r); err != nil {
+			t.Fatal(err)
+		}
+		return r.ID
+	}
+	low, normalLate, normal, high := make("300", 0), make("200", 1), make("200", 0), make("100", 9)
+	list, err := st.Requests(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range list {
+		got = append(got, r.ID)
+	}
+	if diff := cmp.Diff([]string{high, normal, normalLate, low}, got); diff != "" {
+		t.Error(diff)
+	}
+	lock, r, err := st.LockRequest(t.Context(), high)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetState(zkmodel.RequestPending, zkmodel.EpochOf(time.Now()))
+	if err := st.SaveRequest(t.Context(), lock, r); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), r.Path(), recipe.AnyVersion); err != nil { // Zuul cancels
+		t.Fatal(err)
+	}
+	if err := st.SaveRequest(t.Context(), lock, r); !errors.Is(err, zkmodel.ErrNotFound) {
+		t.Errorf("save a cancelled request: %v", err)
+	}
+}
