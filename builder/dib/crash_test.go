@@ -1,0 +1,161 @@
+package dib
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// daemonCommand makes the test binary a daemon that runs the given Run.
+const daemonCommand = "test-daemon"
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// daemonRun is what a daemon of a test needs to know.
+type daemonRun struct {
+	Argv, Env        []string
+	Dir, TmpDir, Log string
+	Lease            time.Duration
+}
+
+// runDaemon runs a build as the daemon does, and notes its processes.
+func runDaemon(arg string) {
+	var d daemonRun
+	if err := json.Unmarshal([]byte(arg), &d); err != nil {
+		panic(err)
+	}
+	r := Run{Argv: d.Argv, Env: d.Env, Dir: d.Dir, TmpDir: d.TmpDir, Log: d.Log, Grace: time.Second}
+	if d.Lease > 0 {
+		r.Lease = func() time.Duration { return d.Lease }
+	}
+	r.Started = func(p Processes) error {
+		data, err := json.Marshal(p)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(r.Dir, "processes"), data, 0o600)
+	}
+	_, err := r.Do(context.Background())
+	fmt.Fprintln(os.Stderr, err)
+}
+
+// startDaemon starts one and waits until its build is under way.
+func startDaemon(t *testing.T, r Run, lease time.Duration) *exec.Cmd {
+	t.Helper()
+	arg, err := json.Marshal(daemonRun{r.Argv, r.Env, r.Dir, r.TmpDir, r.Log, lease})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0], daemonCommand, string(arg)) //nolint:noctx // killed by the test
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	eventually(t, "the build is under way", func() bool { return exists(r.Dir + "/up") })
+	return cmd
+}
+
+// mountingBuild leaves everything that a build can leave.
+const mountingBuild = `
+mkdir -p $TMP_DIR/image/mnt/dev
+truncate -s 16M $TMP_DIR/image/raw
+mkfs.ext4 -q $TMP_DIR/image/raw
+dev=$(losetup --show -f $TMP_DIR/image/raw)
+mount $dev $TMP_DIR/image/mnt
+mkdir -p $TMP_DIR/image/mnt/dev "$TMP_DIR/image/mnt/with blank"
+mount --bind /dev $TMP_DIR/image/mnt/dev
+mount -t tmpfs none "$TMP_DIR/image/mnt/with blank"
+(cd $TMP_DIR/image/mnt && setsid sleep 1000) &
+touch $OUT/up
+sleep 1000
+`
+
+func TestNothingIsLeftOfADaemonThatWasKilled(t *testing.T) {
+	needRoot(t)
+	r := newRun(t, mountingBuild)
+	cmd := startDaemon(t, r, 0)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	eventually(t, "the guard swept", func() bool { return !exists(r.TmpDir) })
+	nothingLeft(t, r)
+	eventually(t, "the log tells why", func() bool {
+		return hasLine(readLog(t, r), "poolkeeper: build stopped: the builder is gone")
+	})
+	if !exists("/dev/null") {
+		t.Fatal("the sweep went through a bind mount")
+	}
+}
+
+func TestNothingIsLeftOfADaemonThatIsPaused(t *testing.T) {
+	needRoot(t)
+	r := newRun(t, mountingBuild)
+	cmd := startDaemon(t, r, time.Second)
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the guard swept", func() bool { return !exists(r.TmpDir) })
+	nothingLeft(t, r)
+}
+
+func TestReclaimAfterDaemonAndGuardWereKilled(t *testing.T) {
+	needRoot(t)
+	r := newRun(t, mountingBuild)
+	cmd := startDaemon(t, r, 0)
+	var noted Processes
+	data, err := os.ReadFile(filepath.Join(r.Dir, "processes"))
+	if err != nil || json.Unmarshal(data, &noted) != nil {
+		t.Fatalf("processes: %s, %v", data, err)
+	}
+	// A paused daemon cannot clean up after its guard.
+	for _, blow := range []struct {
+		pid    int
+		signal syscall.Signal
+	}{
+		{cmd.Process.Pid, syscall.SIGSTOP}, {noted.Guard.PID, syscall.SIGKILL}, {cmd.Process.Pid, syscall.SIGKILL},
+	} {
+		if err := syscall.Kill(blow.pid, blow.signal); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = cmd.Wait()
+	eventually(t, "both are dead", func() bool { return !noted.Guard.alive() })
+	if points, err := mountsOf(r.TmpDir, nil); err != nil || len(points) != 3 {
+		t.Fatalf("the test has nothing to reclaim: %v, %v", points, err)
+	}
+	if err := Reclaim(noted, r.TmpDir); err != nil {
+		t.Fatal(err)
+	}
+	nothingLeft(t, r)
+	if err := Reclaim(noted, r.TmpDir); err != nil {
+		t.Errorf("again: %v", err)
+	}
+}
+
+func TestReclaimKillsNobodyElse(t *testing.T) {
+	other := exec.CommandContext(t.Context(), "sleep", "1000")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	id := newProcessID(other.Process.Pid)
+	reused := Processes{Guard: ProcessID{PID: id.PID, Start: id.Start + "0", Boot: id.Boot}}
+	if err := Reclaim(reused, filepath.Join(t.TempDir(), "tmp")); err != nil {
+		t.Fatal(err)
+	}
+	if !id.alive() {
+		t.Error("a process with the number of an old guard was killed")
+	}
+	_ = other.Process.Kill()
+	_ = other.Wait()
+	if id.alive() {
+		t.Error("alive does not see the end")
+	}
+}

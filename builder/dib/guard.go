@@ -1,0 +1,173 @@
+package dib
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// GuardCommand is the hidden sub-command that must call Guard.
+const GuardCommand = "build-guard"
+
+// How long a guard waits for what cannot be hurried.
+const (
+	killPatience  = 2 * time.Second // for killed processes to vanish
+	drainPatience = time.Second     // for output that is still in the pipe
+)
+
+// Guard runs one build and outlives the daemon only to end it. It is the whole
+// of the sub-command GuardCommand: orders come from in, news go to out.
+//
+// Terminal and service manager may signal us like any process; the build is
+// then stopped like by the daemon's order.
+func Guard(in io.Reader, out io.Writer) error {
+	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP) // the daemon's end of the pipes may be gone
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(signals)
+
+	orders := json.NewDecoder(in)
+	var spec guardSpec
+	if err := orders.Decode(&spec); err != nil {
+		return fmt.Errorf("%w: read orders: %w", ErrGuard, err)
+	}
+	g := &guard{spec: spec, news: json.NewEncoder(out), orders: make(chan guardOrder, 1), signals: signals}
+	go g.listen(orders)
+	last := g.run()
+	last.Done = true
+	_ = g.news.Encode(last) // nobody may be there to hear it
+	return nil
+}
+
+type guard struct {
+	spec    guardSpec
+	news    *json.Encoder
+	orders  chan guardOrder
+	signals chan os.Signal
+	log     *os.File
+}
+
+// listen hands the daemon's orders on; it ends with our process at the latest.
+func (g *guard) listen(orders *json.Decoder) {
+	for {
+		var order guardOrder
+		err := orders.Decode(&order)
+		if err != nil {
+			order = guardOrder{Stop: "the builder is gone"}
+		}
+		g.orders <- order
+		if err != nil {
+			return
+		}
+	}
+}
+
+// run is the build from its log's first line to its last.
+func (g *guard) run() guardNews {
+	log, err := os.OpenFile(g.spec.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return guardNews{Failed: fmt.Sprintf("open log: %v", err)}
+	}
+	defer log.Close()
+	g.log = log
+	path, err := lookPath(g.spec.Argv[0], g.spec.Env)
+	if err != nil {
+		return g.failed(err)
+	}
+	output, input, err := os.Pipe()
+	if err != nil {
+		return g.failed(err)
+	}
+	defer output.Close()
+	build, err := startFamily(path, g.spec, input)
+	_ = input.Close() // the build has its own copies
+	if err != nil {
+		return g.failed(err)
+	}
+	_ = g.news.Encode(guardNews{Leader: build.leader})
+
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		if err := copyMasked(log, output, g.spec.Secrets); err != nil && !errors.Is(err, os.ErrClosed) {
+			// Let the build see it: it must not wait for a full pipe.
+			_, _ = io.Copy(io.Discard, output)
+		}
+	}()
+	stopped, code := g.watch(build)
+	news := guardNews{Stopped: stopped, Exit: code}
+	if !build.killAll(killPatience) {
+		news.Left = fmt.Sprintf("processes %v", descendants(os.Getpid()))
+	}
+	drain(copied, output)
+	if err := Sweep(g.spec.TmpDir); err != nil {
+		news.Left = err.Error()
+		g.note("left behind: %s", news.Left)
+	}
+	if stopped != "" {
+		g.note("build stopped: %s", stopped)
+	}
+	fmt.Fprintf(log, exitLine+"%d\n", code)
+	return news
+}
+
+// watch waits for the leader to end, and ends it when it must.
+func (g *guard) watch(build *family) (stopped string, code int) {
+	lease := newLease(g.spec.Lease)
+	defer lease.stop()
+	var grace <-chan time.Time
+	stop := func(reason string) {
+		if stopped == "" {
+			stopped = reason
+			build.terminate()
+			grace = time.After(g.spec.Grace)
+		}
+	}
+	for {
+		select {
+		case status := <-build.exited:
+			return stopped, exitCode(status)
+		case order := <-g.orders:
+			lease.renew(order.Lease)
+			if order.Stop != "" {
+				stop(order.Stop)
+			}
+		case sig := <-g.signals:
+			stop("the guard received signal " + sig.String())
+		case <-lease.C():
+			if lease.expired() {
+				stop("the builder did not renew its lease: it is paused or cut off from ZooKeeper")
+			}
+		case <-grace:
+			grace = nil
+			go build.killAll(killPatience) // the leader's end comes through exited
+		}
+	}
+}
+
+func (g *guard) failed(err error) guardNews {
+	g.note("build failed: %v", err)
+	return guardNews{Failed: err.Error()}
+}
+
+// note writes a line of our own into the log.
+func (g *guard) note(format string, args ...any) {
+	fmt.Fprintf(g.log, "poolkeeper: "+format+"\n", args...)
+}
+
+// drain lets the last output arrive, if nobody holds the pipe open.
+func drain(copied <-chan struct{}, output *os.File) {
+	patience := time.NewTimer(drainPatience)
+	defer patience.Stop()
+	select {
+	case <-copied:
+	case <-patience.C:
+		_ = output.Close()
+		<-copied
+	}
+}

@@ -1,0 +1,35 @@
+package dib
+
+import "time"
+
+// What the daemon and the guard say to each other, as JSON values: a guardSpec
+// and then guardOrders on the guard's standard input, guardNews on its standard
+// output. The input ending is an order too: the daemon is gone.
+
+// guardSpec is all that a guard needs to know.
+type guardSpec struct {
+	Argv    []string      `json:"argv"`
+	Env     []string      `json:"env"`
+	Dir     string        `json:"dir"`
+	TmpDir  string        `json:"tmp_dir"`
+	Log     string        `json:"log"`
+	Secrets []string      `json:"secrets,omitempty"`
+	Grace   time.Duration `json:"grace"`
+	Lease   time.Duration `json:"lease,omitempty"` // 0: until the input ends
+}
+
+// guardOrder renews the lease, or ends the build for a reason.
+type guardOrder struct {
+	Lease time.Duration `json:"lease,omitempty"`
+	Stop  string        `json:"stop,omitempty"`
+}
+
+// guardNews comes twice: when the command has started, and when all is over.
+type guardNews struct {
+	Leader  int    `json:"leader,omitempty"`  // process id of the command
+	Done    bool   `json:"done,omitempty"`    // the rest is valid
+	Exit    int    `json:"exit,omitempty"`    // 128 + n for signal n, as shells count
+	Stopped string `json:"stopped,omitempty"` // why the guard ended it; "" when it ended by itself
+	Left    string `json:"left,omitempty"`    // what the sweep could not remove
+	Failed  string `json:"failed,omitempty"`  // why there was no build
+}

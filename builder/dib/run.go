@@ -1,0 +1,191 @@
+package dib
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// DefaultGrace is how long a command that was asked to end may clean up.
+const DefaultGrace = 4 * time.Second
+
+// guardPatience is how much longer than the grace a guard may need to kill,
+// sweep and report.
+const guardPatience = 15 * time.Second
+
+// Run is one run of a build command.
+type Run struct {
+	Guard   []string // the command that calls Guard; nil is our own binary with GuardCommand
+	Argv    []string // of the build
+	Env     []string // of the build, and nothing else
+	Dir     string   // working directory
+	TmpDir  string   // private: made here, swept at the end
+	Log     string   // file that the output is appended to
+	Secrets []string // masked in the log
+
+	Grace time.Duration // between TERM and KILL; 0 is DefaultGrace
+	// Lease is for how long from now the build may go on without another word
+	// from us. It is asked again several times within that time. Nil is for ever.
+	Lease func() time.Duration
+	// Started, when set, is told of the processes before anything is built, so
+	// that they can be found after a crash of ours.
+	Started func(Processes) error
+}
+
+// Result is how a run ended.
+type Result struct {
+	ExitCode int    // 128 + n when signal n ended the command
+	Stopped  string // why the guard ended it; "" when it ended by itself
+	Left     string // what could not be cleaned up; "" when all could
+}
+
+// Do runs the command to its end. When ctx ends it is stopped, for the cause
+// of ctx; the result then still tells what became of it.
+//
+// Errors: ErrCommand (it never ran), ErrGuard, ErrStopped with its cause. A
+// command that fails is no error: see Result.
+func (r Run) Do(ctx context.Context) (Result, error) {
+	if _, err := lookPath(r.Argv[0], r.Env); err != nil {
+		return Result{}, err
+	}
+	if err := os.MkdirAll(r.TmpDir, 0o755); err != nil {
+		return Result{}, fmt.Errorf("make temporary folder of build: %w", err)
+	}
+	g, err := r.startGuard()
+	if err != nil {
+		return Result{}, err
+	}
+	last, err := r.follow(ctx, g)
+	if err != nil {
+		// The guard died, and the kernel killed the command with it: what it
+		// would have cleaned is cleaned here.
+		return Result{ExitCode: -1}, errors.Join(err, Reclaim(g.processes, r.TmpDir))
+	}
+	result := Result{ExitCode: last.Exit, Stopped: last.Stopped, Left: last.Left}
+	switch {
+	case last.Failed != "":
+		return result, fmt.Errorf("%w: %s", ErrGuard, last.Failed)
+	case last.Stopped != "" && ctx.Err() != nil:
+		return result, fmt.Errorf("%w: %w", ErrStopped, context.Cause(ctx))
+	case last.Stopped != "":
+		return result, fmt.Errorf("%w: %s", ErrStopped, last.Stopped)
+	}
+	return result, nil
+}
+
+// guardProcess is a guard that runs.
+type guardProcess struct {
+	cmd       *exec.Cmd
+	orders    *json.Encoder
+	input     io.Closer
+	news      chan guardNews // closed when the guard says no more
+	processes Processes
+}
+
+// startGuard starts the guard in a session of its own, where a terminal's
+// Ctrl-C does not reach it before our orders do.
+func (r Run) startGuard() (*guardProcess, error) {
+	argv := r.Guard
+	if len(argv) == 0 {
+		argv = []string{"/proc/self/exe", GuardCommand} // also right when our file was replaced
+	}
+	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // it is stopped by orders, to clean up
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrGuard, err)
+	}
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrGuard, err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrGuard, err)
+	}
+	g := &guardProcess{cmd: cmd, orders: json.NewEncoder(input), input: input, news: make(chan guardNews, 2)}
+	go func() {
+		defer close(g.news)
+		decoder := json.NewDecoder(output)
+		for {
+			var news guardNews
+			if decoder.Decode(&news) != nil {
+				return
+			}
+			g.news <- news
+		}
+	}()
+	g.processes.Guard = newProcessID(cmd.Process.Pid)
+	return g, nil
+}
+
+// follow speaks with the guard until it is done.
+func (r Run) follow(ctx context.Context, g *guardProcess) (guardNews, error) {
+	defer func() {
+		_ = g.input.Close()
+		_ = g.cmd.Wait() // its last news say more than its exit code
+	}()
+	grace := r.Grace
+	if grace == 0 {
+		grace = DefaultGrace
+	}
+	if r.Started != nil {
+		if err := r.Started(g.processes); err != nil {
+			return guardNews{}, fmt.Errorf("note processes of build: %w", err)
+		}
+	}
+	spec := guardSpec{
+		Argv: r.Argv, Env: r.Env, Dir: r.Dir, TmpDir: r.TmpDir, Log: r.Log, Secrets: r.Secrets,
+		Grace: grace, Lease: r.lease(),
+	}
+	_ = g.orders.Encode(spec) // a guard that is gone says no news
+	renew := time.NewTimer(renewAfter(spec.Lease))
+	defer renew.Stop()
+	ended := ctx.Done()
+	var patience <-chan time.Time
+	for {
+		select {
+		case news, ok := <-g.news:
+			if !ok {
+				return guardNews{}, fmt.Errorf("%w: it ended without a word", ErrGuard)
+			}
+			if news.Done {
+				return news, nil
+			}
+		case <-renew.C:
+			lease := r.lease()
+			_ = g.orders.Encode(guardOrder{Lease: lease})
+			renew.Reset(renewAfter(lease))
+		case <-ended:
+			ended = nil
+			patience = time.After(grace + guardPatience)
+			_ = g.orders.Encode(guardOrder{Stop: context.Cause(ctx).Error()})
+		case <-patience:
+			_ = g.cmd.Process.Kill() // the news end with it
+		}
+	}
+}
+
+// lease is the time to grant now; 0 is for ever, so a lease that is over is
+// the shortest there is.
+func (r Run) lease() time.Duration {
+	if r.Lease == nil {
+		return 0
+	}
+	return max(r.Lease(), 1)
+}
+
+// renewAfter is when to renew a lease: early enough that a few slow moments
+// do no harm.
+func renewAfter(lease time.Duration) time.Duration {
+	if lease == 0 {
+		return time.Hour
+	}
+	return max(lease/6, 50*time.Millisecond)
+}

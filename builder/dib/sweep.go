@@ -1,0 +1,85 @@
+package dib
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// rounds is how often a sweep starts again when it finds something new.
+const rounds = 5
+
+// Sweep removes what a build left of its private folder: processes that live
+// in it, loop devices over its files, mounts in it, and the folder itself. A
+// folder that is gone is swept.
+//
+// The order matters. A loop device is released before the mount over it is,
+// because a lazy unmount hides the file that it belongs to; and no file is
+// removed while anything is mounted below, because a bind mount of /dev there
+// is the /dev of this machine.
+//
+// Errors: ErrLeft, naming what is left.
+func Sweep(dir string) error {
+	dir, err := filepath.EvalSymlinks(dir) // the kernel tells real paths
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("sweep build: %w", err)
+	}
+	if strings.Count(dir, "/") < 2 {
+		return fmt.Errorf("sweep build: %w: %q is no folder of a build", ErrLeft, dir)
+	}
+	var trouble error
+	for range rounds {
+		var clean bool
+		if clean, trouble = release(dir); clean {
+			return removeTree(dir)
+		}
+	}
+	return fmt.Errorf("sweep build: %w in %s: %w", ErrLeft, dir, trouble)
+}
+
+// release is one round: it tells whether nothing of the kernel's holds dir.
+func release(dir string) (clean bool, err error) {
+	for _, pid := range tenants(dir) {
+		err = errors.Join(err, kill(pid, syscall.SIGKILL))
+	}
+	loops, lerr := loopsOf(dir)
+	for _, device := range loops {
+		err = errors.Join(err, privileged("losetup", "-d", device))
+	}
+	points, merr := mountsOf(dir, loops)
+	for _, point := range points {
+		err = errors.Join(err, privileged("umount", "-l", point))
+	}
+	if err = errors.Join(err, lerr, merr); lerr != nil || merr != nil {
+		return false, err
+	}
+	loops, lerr = loopsOf(dir)
+	points, merr = mountsOf(dir, loops)
+	if lerr != nil || merr != nil {
+		return false, errors.Join(err, lerr, merr)
+	}
+	if len(loops)+len(points) > 0 {
+		err = errors.Join(err, fmt.Errorf("mounts %q, loop devices %q", points, loops)) //nolint:err113 // listed in ErrLeft by the caller
+		return false, err
+	}
+	return true, err
+}
+
+// removeTree removes a folder with nothing mounted in it. Builds make files as
+// root and folders without write permission.
+func removeTree(dir string) error {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	if err := privileged("rm", "-rf", "--one-file-system", "--", dir); err != nil {
+		return fmt.Errorf("sweep build: %w: %w", ErrLeft, err)
+	}
+	return nil
+}

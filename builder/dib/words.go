@@ -1,0 +1,61 @@
+package dib
+
+import (
+	"errors"
+	"strings"
+)
+
+// What can be wrong with quoting.
+var (
+	errOpenQuote  = errors.New("a quotation is not closed")
+	errLastEscape = errors.New("a backslash is the last character")
+)
+
+// splitWords splits a line as a POSIX shell does before it expands anything:
+// blanks between words, single quotes, double quotes with backslash before
+// another one or a quote, backslash outside of quotes.
+func splitWords(line string) ([]string, error) {
+	var (
+		words  []string
+		word   strings.Builder
+		inWord bool
+		quote  rune // 0, ' or "
+		escape bool
+	)
+	for _, r := range line {
+		switch {
+		case escape:
+			if quote == '"' && r != '"' && r != '\\' {
+				word.WriteByte('\\')
+			}
+			word.WriteRune(r)
+			escape = false
+		case r == '\\' && quote != '\'':
+			escape, inWord = true, true
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			quote, inWord = r, true
+		case strings.ContainsRune(" \t\r\n", r):
+			if inWord {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			inWord = false
+		default:
+			word.WriteRune(r)
+			inWord = true
+		}
+	}
+	switch {
+	case escape:
+		return nil, errLastEscape
+	case quote != 0:
+		return nil, errOpenQuote
+	case inWord:
+		words = append(words, word.String())
+	}
+	return words, nil
+}
