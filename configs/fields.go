@@ -72,6 +72,16 @@ func (v value) text() (string, bool) {
 	return v.node.Value, true
 }
 
+// notEmpty decodes a string that must have a letter or more.
+func notEmpty(out *string) decodeFunc {
+	return func(v value) {
+		text(out)(v)
+		if *out == "" {
+			v.fail("the text is empty")
+		}
+	}
+}
+
 // oneOf decodes a string that must be one of a few.
 func oneOf(out *string, allowed ...string) decodeFunc {
 	return func(v value) {
@@ -120,7 +130,7 @@ func textOrTexts(out *[]string) decodeFunc {
 }
 
 // textMap decodes a mapping of names to strings into what out holds already.
-// Null is the empty string.
+// A name without a value has the empty string.
 func textMap[M ~map[string]string](out *M) decodeFunc {
 	return func(v value) {
 		entries, ok := v.entries()

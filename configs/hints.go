@@ -46,6 +46,9 @@ var replacedKeys = map[string]string{
 
 // closest is the candidate that a misspelt key most probably means, or "".
 func closest(key string, candidates []string) string {
+	if len(key) > 64 {
+		return ""
+	}
 	slices.Sort(candidates)
 	best, bestCost := "", len(key)/3+1
 	for _, candidate := range candidates {

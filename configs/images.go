@@ -246,7 +246,7 @@ func schedule(out *string) decodeFunc {
 func timezone(out *string) decodeFunc {
 	return func(v value) {
 		text(out)(v)
-		if _, err := time.LoadLocation(*out); err != nil || *out == "" {
+		if _, err := time.LoadLocation(*out); err != nil || *out == "" || *out == "Local" {
 			v.fail("expected a time zone as Europe/Berlin, got %s", v.describe())
 		}
 	}

@@ -30,30 +30,35 @@ func digest(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Changed tells whether a file that the configuration was read from has other
-// content now: the file itself, the secure file, clouds.yaml, key files. A
-// file that cannot be read has not changed, unless it is gone.
-func (c *Config) Changed() bool {
+// Digest identifies the content of all the files that the configuration was
+// read from: the file itself, the secure file, clouds.yaml, key files.
+func (c *Config) Digest() string { return c.inputs.digest() }
+
+// DigestNow is what Digest would be if the configuration were read now. When
+// it differs from Digest, it is time to reload; when that fails, remember it,
+// and try again when it differs from what is remembered. A file that cannot be
+// read counts as unchanged, unless it is gone.
+func (c *Config) DigestNow() string {
+	now := inputs{}
 	for path, before := range c.inputs {
 		content, err := os.ReadFile(path)
 		switch {
+		case err == nil:
+			now[path] = digest(content)
 		case errors.Is(err, fs.ErrNotExist):
-			if before != "" {
-				return true
-			}
-		case err == nil && digest(content) != before:
-			return true
+			now[path] = ""
+		default:
+			now[path] = before
 		}
 	}
-	return false
+	return now.digest()
 }
 
-// Digest identifies the content of all the files that the configuration was
-// read from. Equal digests mean equal files.
-func (c *Config) Digest() string {
-	hash := sha256.New()
-	for _, path := range slices.Sorted(maps.Keys(c.inputs)) {
-		hash.Write([]byte(path + "\x00" + c.inputs[path] + "\n"))
+// digest is one digest over all.
+func (in inputs) digest() string {
+	var all []byte
+	for _, path := range slices.Sorted(maps.Keys(in)) {
+		all = append(all, path+"\x00"+in[path]+"\n"...)
 	}
-	return hex.EncodeToString(hash.Sum(nil))
+	return digest(all)
 }

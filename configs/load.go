@@ -55,7 +55,9 @@ type loader struct {
 	secure secureFile
 	images imageSet
 	checks []func() // run when everything has been read
-	watch  *observer
+	// localDirs are the directories of the embedded providers, by name.
+	localDirs map[string]string
+	watch     *observer
 }
 
 func newLoader(opts Options) *loader {
@@ -66,7 +68,7 @@ func newLoader(opts Options) *loader {
 		opts: opts, cfg: defaultConfig(),
 		found: findings{strict: opts.Strict}, inputs: inputs{},
 		secure: secureFile{envVars: map[string]EnvVars{}},
-		images: imageSet{byName: map[string]*rawImage{}},
+		images: imageSet{byName: map[string]*rawImage{}}, localDirs: map[string]string{},
 	}
 }
 
@@ -76,6 +78,12 @@ func (l *loader) decodeMain(path string, content []byte) {
 	src := &source{load: l, file: path}
 	root, ok := src.parse(content)
 	if !ok {
+		if src.broken {
+			return
+		}
+		// Taking nothing for "no image, no provider" would erase a site whose
+		// file is being written at this moment.
+		l.found.add(fault, Finding{File: path, Message: "the file holds no configuration"})
 		return
 	}
 	l.found.unknownIsFault = root.peek("unknown-keys") == "error"

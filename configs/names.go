@@ -49,6 +49,18 @@ func nameFault(name string) string {
 // notPrintable also catches what ZooKeeper refuses in a path.
 func notPrintable(r rune) bool { return !unicode.IsPrint(r) || r >= 0xfff0 && r <= 0xffff }
 
+// decodeName decodes nothing but the name of a mapping.
+func (v value) decodeName(kind string, out *string) {
+	entries, _ := v.entries()
+	for _, e := range entries {
+		if e.key == "name" && !e.isNull() {
+			checkedName(kind, out)(e.value)
+			return
+		}
+	}
+	v.require(nil, "name")
+}
+
 // checkedName decodes a name and checks it.
 func checkedName(kind string, out *string) decodeFunc {
 	return func(v value) {

@@ -59,7 +59,7 @@ func (l *loader) providerImage(v value) ProviderImage {
 func (l *loader) cloudImage(v value) CloudImage {
 	image := CloudImage{ConnectionType: defaultConnection, PythonPath: defaultPythonPath}
 	have := v.decode("cloud image", fields{
-		"name":            text(&image.Name),
+		"name":            notEmpty(&image.Name),
 		"image-id":        text(&image.ImageID),
 		"image-name":      text(&image.ImageName),
 		"config-drive":    optionalFlag(&image.ConfigDrive),
@@ -134,18 +134,14 @@ func (l *loader) openStackLabel(p *Provider) func(value) PoolLabel {
 		if have["diskimage"] == have["cloud-image"] {
 			v.fail("the label needs either diskimage or cloud-image")
 		}
-		l.checkLabelImage(v, p.Name, label)
+		l.checkLabelImage(v, p, label)
 		return label
 	}
 }
 
 // checkLabelImage reports a label whose image its provider does not have.
-func (l *loader) checkLabelImage(v value, provider string, label PoolLabel) {
-	v.later(func() {
-		p, ok := l.cfg.Provider(provider)
-		if !ok {
-			return // its name has been refused
-		}
+func (l *loader) checkLabelImage(v value, p *Provider, label PoolLabel) {
+	v.later(func() { // p is complete by then
 		if label.DiskImage != "" {
 			l.checkImage(v, label.DiskImage)
 			if _, listed := p.Image(label.DiskImage); !listed {

@@ -27,10 +27,11 @@ func (l *loader) provider(v value) Provider {
 		"name":            checkedName("provider", &p.Name),
 		"driver":          text(&p.Driver),
 		"max-concurrency": maxConcurrency(&p.MaxConcurrency),
-		"priority":        number(&p.Priority, 0, unlimited),
+		"priority":        number(&p.Priority, -unlimited, unlimited),
 	}
 	switch {
 	case foreignDrivers[p.Driver]:
+		v.decodeName("provider", &p.Name)
 		v.report(lint, "the driver %q is not supported yet, the provider is skipped", p.Driver)
 		return p
 	case p.Driver == DriverOpenStack:
@@ -50,6 +51,9 @@ func (l *loader) provider(v value) Provider {
 	v.require(have, "name")
 	if p.Driver == DriverOpenStack && !have["cloud"] {
 		v.report(lint, `the key "cloud" is missing; the variables OS_* must name the cloud`)
+	}
+	if p.Driver == DriverLocal {
+		l.checkLocal(v, &p)
 	}
 	for i := range p.Pools {
 		p.Pools[i].inheritNetworks()
@@ -93,7 +97,7 @@ func (l *loader) poolKeys(p *Pool) fields {
 		"name":            checkedName("pool", &p.Name),
 		"max-servers":     maxServers(&p.MaxServers),
 		"node-attributes": attributes(&p.NodeAttributes),
-		"priority":        number(&p.Priority, 0, unlimited),
+		"priority":        number(&p.Priority, -unlimited, unlimited),
 	}
 }
 

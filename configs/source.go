@@ -18,6 +18,7 @@ type source struct {
 	file   string
 	lines  []int // original line of each line of the expanded text
 	secret bool  // no text of it may be shown
+	broken bool  // it is not YAML
 	// budget is how many more nodes may be visited. Aliases let a small file
 	// stand for a huge one; the budget ends that.
 	budget int
@@ -49,10 +50,12 @@ func (s *source) parse(text []byte) (value, bool) {
 		}
 	}
 	if err != nil {
-		line, message := splitYAMLError(err)
+		line, message := explainYAML(err, expanded)
 		s.report(fault, line, "", message)
+		s.broken = true
 		return value{}, false
 	}
+	s.checkTags(&doc)
 	root := value{src: s, node: doc.Content[0], secret: s.secret}.resolved()
 	if root.isNull() {
 		return value{}, false
@@ -98,20 +101,34 @@ func (s *source) report(sev severity, line int, key, message string) {
 	s.load.found.add(sev, Finding{File: s.file, Line: line, Key: key, Message: message})
 }
 
-// splitYAMLError takes "yaml: line 3: text" apart. Line is 0 when there is none.
-func splitYAMLError(err error) (line int, message string) {
+// checkTags reports tags that are not YAML's own simple ones. They are not
+// shown: a secret may begin with an exclamation mark.
+func (s *source) checkTags(node *yaml.Node) {
+	switch node.Tag {
+	case "", "!!str", "!!int", "!!float", "!!bool", "!!null", "!!map", "!!seq", "!!merge", "!!timestamp", "!":
+	default:
+		s.report(fault, node.Line, "", "the tag has no meaning here; text that begins with ! needs quotes")
+	}
+	for _, child := range node.Content {
+		s.checkTags(child)
+	}
+}
+
+// explainYAML takes a parser's error "yaml: line 3: text" apart. Line is 0
+// when there is none. The name of an unknown anchor is not shown, but where
+// it is: a secret may begin with an asterisk.
+func explainYAML(err error, text string) (line int, message string) {
 	message = strings.TrimPrefix(err.Error(), "yaml: ")
+	if rest, ok := strings.CutPrefix(message, "unknown anchor '"); ok {
+		name, _, _ := strings.Cut(rest, "' referenced")
+		before, _, _ := strings.Cut(text, "*"+name)
+		return strings.Count(before, "\n") + 1, "the anchor is not defined; text that begins with * needs quotes"
+	}
 	rest, ok := strings.CutPrefix(message, "line ")
-	if !ok {
+	digits, tail, found := strings.Cut(rest, ": ")
+	number, err := strconv.Atoi(digits)
+	if !ok || !found || err != nil {
 		return 0, message
 	}
-	digits, tail, ok := strings.Cut(rest, ": ")
-	if !ok {
-		return 0, message
-	}
-	line, err = strconv.Atoi(digits)
-	if err != nil {
-		return 0, message
-	}
-	return line, tail
+	return number, tail
 }

@@ -1,7 +1,6 @@
 package configs
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -89,7 +88,7 @@ func (l *loader) tenantLimit(v value) TenantLimit {
 		"max-servers": "instances", "max-cores": "cores", "max-ram": "ram",
 		"max-volumes": "volumes", "max-volume-gb": "volume-gb",
 	}
-	keys := fields{"tenant-name": text(&t.Tenant)}
+	keys := fields{"tenant-name": notEmpty(&t.Tenant)}
 	for key, resource := range known {
 		keys[key] = limit(t.Limits, resource)
 	}
@@ -157,8 +156,8 @@ func (e entry) unknownKey(kind string, schema fields) {
 	hint := ""
 	if now, ok := replacedKeys[kind+" "+e.key]; ok {
 		hint = "; " + now
-	} else if close := closest(e.key, slices.Collect(maps.Keys(schema))); close != "" {
-		hint = fmt.Sprintf(" (did you mean %q?)", close)
+	} else {
+		hint = didYouMean(e.key, slices.Collect(maps.Keys(schema)))
 	}
 	e.report(unknown, "unknown key%s", hint)
 }

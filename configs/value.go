@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -50,6 +51,17 @@ func (v value) child(node *yaml.Node, name string) value {
 	return value{src: v.src, node: node, at: &step{up: v.at, name: name}, secret: v.secret}.resolved()
 }
 
+// shown is a name as part of a key in a message, which is one line.
+func shown(name string) string {
+	if len(name) > 80 {
+		name = strings.ToValidUTF8(name[:80], "") + "…"
+	}
+	if strings.ContainsFunc(name, notPrintable) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
 // resolved follows an alias to what it stands for. An anchor that holds itself
 // can do no harm: what is read is only as deep as the schema.
 func (v value) resolved() value {
@@ -84,7 +96,7 @@ func (v value) items() []value {
 		}
 		item := v.child(node, "["+strconv.Itoa(i)+"]")
 		if name := cmp.Or(item.peek("name"), item.peek("tenant-name")); name != "" {
-			item.at.name = "[" + name + "]"
+			item.at.name = "[" + shown(name) + "]"
 		}
 		if item.isNull() {
 			item.fail("the list item is empty")
@@ -120,7 +132,7 @@ func (v value) entries() (list []entry, ok bool) {
 			name.fail("a key must be text, not %s", name.describe())
 			continue
 		}
-		one := entry{name.node.Value, v.child(content, "."+name.node.Value)}
+		one := entry{name.node.Value, v.child(content, "."+shown(name.node.Value))}
 		if at, twice := index[one.key]; twice {
 			one.report(lint, "the key appears twice in one mapping, the last one counts")
 			list[at] = one
@@ -154,7 +166,7 @@ func (v value) merged(own map[string]int) []entry {
 					continue
 				}
 				have[e.key] = true
-				e.at = &step{up: v.at, name: "." + e.key}
+				e.at = &step{up: v.at, name: "." + shown(e.key)}
 				list = append(list, e)
 			}
 		}

@@ -2,10 +2,10 @@ package configs
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
+	_ "time/tzdata" // zones must mean the same on every host
 )
 
 // BuildWindow is a time of the week, in the zone of its image.
@@ -16,6 +16,8 @@ type BuildWindow struct {
 	// its start goes on into the next day; the day that counts is the first.
 	From, To int
 }
+
+const endOfDay = 24 * 60
 
 var errWindow = errors.New(`expected [DAYS] HH:MM-HH:MM, as "22:00-06:00" or "Mon-Fri,Sun 20:00-23:30"`)
 
@@ -42,7 +44,10 @@ func ParseBuildWindow(text string) (BuildWindow, error) {
 	var err1, err2 error
 	w.From, err1 = minuteOfDay(from)
 	w.To, err2 = minuteOfDay(to)
-	return w, errors.Join(err1, err2)
+	if err1 != nil || err2 != nil || w.From == endOfDay {
+		return BuildWindow{}, errWindow
+	}
+	return w, nil
 }
 
 // addDays adds "mon" or "fri-mon".
@@ -66,7 +71,7 @@ func (w *BuildWindow) addDays(span string) error {
 // minuteOfDay reads 22:30. 24:00 is the end of the day.
 func minuteOfDay(text string) (int, error) {
 	if text == "24:00" {
-		return 24 * 60, nil
+		return endOfDay, nil
 	}
 	t, err := time.Parse("15:04", text)
 	if err != nil {
@@ -96,8 +101,9 @@ func (i *DiskImage) Location() *time.Location {
 }
 
 // MayBuildAt tells whether a scheduled build of the image may start at t.
-func (i *DiskImage) MayBuildAt(t time.Time) bool {
-	local := t.In(i.Location())
+func (i *DiskImage) MayBuildAt(t time.Time) bool { return i.mayBuildAt(t.In(i.Location())) }
+
+func (i *DiskImage) mayBuildAt(local time.Time) bool {
 	return len(i.BuildWindows) == 0 ||
 		slices.ContainsFunc(i.BuildWindows, func(w BuildWindow) bool { return w.Contains(local) })
 }
@@ -105,12 +111,13 @@ func (i *DiskImage) MayBuildAt(t time.Time) bool {
 // NextWindow is the first minute, not before t, at which a scheduled build of
 // the image may start. It is t itself when t is within a window.
 func (i *DiskImage) NextWindow(t time.Time) time.Time {
+	zone := i.Location()
 	for next := t; next.Before(t.Add(8 * 24 * time.Hour)); next = next.Truncate(time.Minute).Add(time.Minute) {
-		if i.MayBuildAt(next) {
+		if i.mayBuildAt(next.In(zone)) {
 			return next
 		}
 	}
-	return t // no window has a day and a minute: ParseBuildWindow makes none such
+	return t // every window has a day and a minute, so this is not reached
 }
 
 // String is the window as it was configured.
@@ -127,7 +134,7 @@ func buildWindows(out *[]BuildWindow) decodeFunc {
 			}
 			w, err := ParseBuildWindow(text)
 			if err != nil {
-				item.fail("%s", fmt.Sprintf("%q is no build window: %v", text, errWindow))
+				item.fail("%q is no build window: %v", text, err)
 				continue
 			}
 			*out = append(*out, w)

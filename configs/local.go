@@ -1,47 +1,15 @@
 package configs
 
 import (
-	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// fakeDriver decodes what is special about a fake provider.
-func fakeDriver(f *FakeDriver) decodeFunc {
-	return func(v value) {
-		v.decode("fake", fields{
-			"dir":           text(&f.Dir),
-			"max-instances": number(&f.MaxInstances, 0, unlimited),
-			"boot-delay":    seconds(&f.BootDelay, 0),
-			"upload-delay":  seconds(&f.UploadDelay, 0),
-			"delete-delay":  seconds(&f.DeleteDelay, 0),
-			"fail-every":    failEvery(&f.FailEvery),
-		})
-	}
-}
-
-func failEvery(out *map[string]int) decodeFunc {
-	operations := []string{"upload", "create", "wait", "delete-node", "delete-image", "list"}
-	return func(v value) {
-		counts := make([]int, len(operations))
-		keys := fields{}
-		for i, name := range operations {
-			keys[name] = number(&counts[i], 1, unlimited)
-		}
-		v.decode("fail-every", keys)
-		*out = map[string]int{}
-		for i, name := range operations {
-			if counts[i] > 0 {
-				(*out)[name] = counts[i]
-			}
-		}
-	}
-}
-
 // localKeys is the schema of the embedded provider.
 func (l *loader) localKeys(p *Provider) fields {
+	p.Local.Dir = filepath.Join("/var/lib/poolkeeper", filepath.Base(p.Name))
 	keys := l.cloudKeys(p)
 	maps.Copy(keys, fields{
 		"dir":             l.directory(&p.Local.Dir),
@@ -52,8 +20,18 @@ func (l *loader) localKeys(p *Provider) fields {
 		"cores":           number(&p.Local.Cores, 1, 1024),
 		"pools":           named(&p.Pools, poolName, l.localPool(p)),
 	})
-	p.Local.Dir = filepath.Join("/var/lib/poolkeeper", filepath.Base(p.Name))
 	return keys
+}
+
+// checkLocal reports what a whole embedded provider lacks.
+func (l *loader) checkLocal(v value, p *Provider) {
+	if other, taken := l.localDirs[p.Local.Dir]; taken {
+		v.fail("the directory %s belongs to the provider %q already", p.Local.Dir, other)
+	}
+	l.localDirs[p.Local.Dir] = p.Name
+	if len(p.Local.AuthorizedKeys) == 0 {
+		v.report(notice, "without authorized-keys nobody can log in to its nodes")
+	}
 }
 
 // localPool decodes one pool of the embedded provider p.
@@ -67,7 +45,7 @@ func (l *loader) localPool(p *Provider) func(value) Pool {
 			"host-key-checking": flag(&pool.HostKeyChecking),
 			"labels":            named(&pool.Labels, poolLabelName, l.localLabel(p)),
 		})
-		v.require(v.decode("local pool", keys), "name")
+		v.require(v.decode("pool", keys), "name")
 		return pool
 	}
 }
@@ -75,7 +53,7 @@ func (l *loader) localPool(p *Provider) func(value) Pool {
 func (l *loader) localLabel(p *Provider) func(value) PoolLabel {
 	return func(v value) PoolLabel {
 		var label PoolLabel
-		have := v.decode("local label", fields{
+		have := v.decode("pool label", fields{
 			"name":              l.labelName(&label.Name),
 			"diskimage":         text(&label.DiskImage),
 			"min-ram":           number(&label.MinRAM, 0, unlimited),
@@ -84,7 +62,7 @@ func (l *loader) localLabel(p *Provider) func(value) PoolLabel {
 			"host-key-checking": optionalFlag(&label.HostKeyChecking),
 		})
 		v.require(have, "name", "diskimage")
-		l.checkLabelImage(v, p.Name, label)
+		l.checkLabelImage(v, p, label)
 		return label
 	}
 }
@@ -141,50 +119,15 @@ func (v value) addKey(out *[]string, line string) {
 	if line == "" || line[0] == '#' || slices.Contains(*out, line) {
 		return
 	}
-	kind, rest, _ := strings.Cut(line, " ")
-	if !strings.HasPrefix(kind, "ssh-") && !strings.HasPrefix(kind, "ecdsa-") && !strings.HasPrefix(kind, "sk-") || rest == "" {
+	words := strings.Fields(line)
+	kind := slices.IndexFunc(words, isKeyType) // options may come before it
+	if kind < 0 || kind == len(words)-1 {
 		v.fail(`expected a public key (as "ssh-ed25519 AAAA… me@host"), or the path of a file with public keys`)
 		return
 	}
 	*out = append(*out, line)
 }
 
-// staticPool decodes one pool of machines that exist already.
-func (l *loader) staticPool(p *Provider) func(value) Pool {
-	seen := map[string]bool{} // over all pools of the provider
-	return func(v value) Pool {
-		pool := defaultPool(p)
-		keys := l.poolKeys(&pool)
-		keys["nodes"] = list(&pool.Nodes, func(v value) StaticNode { return l.staticNode(v, seen) })
-		v.require(v.decode("static pool", keys), "name")
-		return pool
-	}
-}
-
-func (l *loader) staticNode(v value, seen map[string]bool) StaticNode {
-	n := defaultStaticNode()
-	keys := fields{
-		"name":              text(&n.Name),
-		"labels":            l.labelNames(&n.Labels),
-		"username":          text(&n.Username),
-		"timeout":           wholeSeconds(&n.Timeout, 0),
-		"host-key-checking": flag(&n.HostKeyChecking),
-		"host-key":          textOrTexts(&n.HostKeys),
-		"connection-port":   port(&n.ConnectionPort),
-		"connection-type":   text(&n.ConnectionType),
-		"shell-type":        text(&n.ShellType),
-		"python-path":       text(&n.PythonPath),
-		"max-parallel-jobs": number(&n.MaxParallelJobs, 1, unlimited),
-		"ssh-port":          renamed("connection-port", port(&n.ConnectionPort)),
-	}
-	v.require(v.decode("static node", keys), "name", "labels")
-	if n.ConnectionPort == 0 {
-		n.ConnectionPort = connectionPort(n.ConnectionType)
-	}
-	identity := fmt.Sprintf("%s %s %d", n.Name, n.Username, n.ConnectionPort)
-	if seen[identity] {
-		v.fail("another node of the provider has the same name, username and port")
-	}
-	seen[identity] = true
-	return n
+func isKeyType(word string) bool {
+	return strings.HasPrefix(word, "ssh-") || strings.HasPrefix(word, "ecdsa-") || strings.HasPrefix(word, "sk-")
 }
