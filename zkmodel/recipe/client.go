@@ -23,6 +23,7 @@ type Client struct {
 	log   hclog.Logger
 
 	stop context.CancelCauseFunc
+	done <-chan struct{} // closed by Close
 	work sync.WaitGroup
 
 	mu       sync.Mutex
@@ -41,7 +42,7 @@ func Dial(cfg Config) (*Client, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancelCause(context.Background())
-	c := &Client{cfg: cfg, hosts: newHosts(cfg.Servers), log: cfg.Logger, stop: stop, changed: make(chan struct{})}
+	c := &Client{cfg: cfg, hosts: newHosts(cfg.Servers), log: cfg.Logger, stop: stop, done: ctx.Done(), changed: make(chan struct{})}
 	c.work.Go(func() { c.run(ctx) })
 	return c, nil
 }

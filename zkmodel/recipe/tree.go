@@ -2,6 +2,8 @@ package recipe
 
 import (
 	"context"
+	"fmt"
+	"sync"
 
 	"github.com/hashicorp/go-hclog"
 )
@@ -9,90 +11,151 @@ import (
 // Interest says what of a node a Tree follows.
 type Interest uint8
 
-// The interests, which combine with |. With neither, only the existence of the
-// node is followed, as its parent's list of children shows it.
+// The interests, which combine with |.
 const (
+	// None follows only whether the node exists, as its parent's list of children shows it.
+	None Interest = 0
 	// Data follows the data of the node.
-	Data Interest = 1 << iota
+	Data Interest = 1 << (iota - 1)
 	// Children follows the list of its children.
 	Children
-	// None follows neither.
-	None Interest = 0
 )
 
-// TreeOptions change what a Tree follows.
+// TreeOptions change what a Tree follows. Each interest in a node costs a watch,
+// which takes about 350 bytes of memory here and some at the server.
 type TreeOptions struct {
 	// Filter says for each path what is followed; nil follows all of everything.
 	Filter func(path string) Interest
+	// Known names children that are followed although Filter does not follow the
+	// list of children of path: those that, by the layout of the tree, are the only
+	// ones that matter. They are looked for directly, and the list is watched only
+	// while one of them is missing. May be nil.
+	Known func(path string) []string
 	// Logger receives what went wrong; nil discards it.
 	Logger hclog.Logger
 }
 
-// Entry is a node as a Tree knows it.
-type Entry struct {
-	// Data is nil unless Data is followed; it must not be changed.
-	Data []byte
-	// Stat is that of the last read; the count of children may be older.
-	Stat Stat
+// Tree follows a part of the ZooKeeper tree and keeps a copy of it in memory,
+// from one session to the next. Readers see each node as it was at some moment
+// not long ago, and never an older state after a newer one; Barrier makes that
+// moment now. All methods are safe for use by several goroutines.
+type Tree struct {
+	client *Client
+	root   string
+	opts   TreeOptions
+	log    hclog.Logger
+
+	mu       sync.RWMutex
+	top      *treeNode
+	version  uint64
+	subs     map[*Subscription]struct{}
+	follower *follower     // of the living session, or nil
+	changed  chan struct{} // closed when follower changes
+	rounds   uint32
 }
 
-// Tree follows a part of the ZooKeeper tree and keeps a copy of it in memory.
-type Tree struct{}
-
 // NewTree returns a Tree that follows root and what is below it, over all
-// sessions of c, once Run is called.
-func NewTree(c *Client, root string, opts TreeOptions) *Tree { return &Tree{} }
+// sessions of c, while Run runs. root need not exist.
+func NewTree(c *Client, root string, opts TreeOptions) *Tree {
+	t := &Tree{
+		client: c, root: root, opts: opts, log: opts.Logger,
+		subs: map[*Subscription]struct{}{}, changed: make(chan struct{}),
+	}
+	if t.log == nil {
+		t.log = hclog.NewNullLogger()
+	}
+	t.top = &treeNode{}
+	return t
+}
 
-// Run follows the tree until ctx ends.
-func (t *Tree) Run(ctx context.Context) error { return nil }
+// Run follows the tree until ctx ends or the Client is closed, and returns the cause.
+// It is to be called once.
+func (t *Tree) Run(ctx context.Context) error {
+	if err := checkPath(t.root); err != nil {
+		return err
+	}
+	return t.client.Serve(ctx, func(ctx context.Context, s *Session) error {
+		return newFollower(ctx, t, s).run()
+	})
+}
 
-// WaitSynced waits until all of the tree has been read for the first time.
-func (t *Tree) WaitSynced(ctx context.Context) error { return nil }
+// interest returns what is followed of the node at path.
+func (t *Tree) interest(path string) Interest {
+	switch {
+	case t.opts.Filter == nil:
+		return Data | Children
+	case path == t.root:
+		return t.opts.Filter(path) | Children
+	default:
+		return t.opts.Filter(path)
+	}
+}
 
-// Barrier waits until the Tree shows all that was committed before the call.
-func (t *Tree) Barrier(ctx context.Context) error { return nil }
+// known returns the children of path that are followed without its list.
+func (t *Tree) known(path string, interest Interest) []string {
+	if t.opts.Known == nil || interest&Children != 0 {
+		return nil
+	}
+	return t.opts.Known(path)
+}
 
-// Version counts the changes that the Tree has seen.
-func (t *Tree) Version() uint64 { return 0 }
+// WaitSynced waits until all of the tree has been read in the session that lives.
+func (t *Tree) WaitSynced(ctx context.Context) error {
+	return t.await(ctx, func(context.Context, *follower) error { return nil })
+}
 
-// Get returns the node at path.
-func (t *Tree) Get(path string) (Entry, bool) { return Entry{}, false }
+// Barrier waits until the Tree shows all that was committed before the call, by
+// whomever: it costs one round trip to ZooKeeper, which may be a loaded server.
+func (t *Tree) Barrier(ctx context.Context) error {
+	return t.await(ctx, func(ctx context.Context, f *follower) error { return f.session.Sync(ctx) })
+}
 
-// Children returns the names of the children of the node at path, sorted.
-func (t *Tree) Children(path string) []string { return nil }
+// WaitFor waits until the Tree shows all up to the transaction zxid, which a
+// Stat names. It costs nothing if our server has told of that transaction already.
+func (t *Tree) WaitFor(ctx context.Context, zxid int64) error {
+	return t.await(ctx, func(ctx context.Context, f *follower) error {
+		if f.session.zxid.Load() >= zxid {
+			return nil
+		}
+		return f.session.Sync(ctx)
+	})
+}
 
-// View calls f with a view that does not change while f runs. f must be quick,
-// and must not call the methods of the Tree.
-func (t *Tree) View(f func(v View)) { f(View{}) }
+// await waits until all is applied that was known when prepare returned. If the
+// session ends in between, it begins anew with the next.
+func (t *Tree) await(ctx context.Context, prepare func(context.Context, *follower) error) error {
+	for {
+		t.mu.RLock()
+		f, changed := t.follower, t.changed
+		t.mu.RUnlock()
+		if f != nil {
+			bound, cancel := bind(ctx, f.ctx)
+			err := prepare(bound, f)
+			if err == nil {
+				err = f.drained(bound)
+			}
+			cancel()
+			if err == nil || ctx.Err() == nil && f.ctx.Err() == nil {
+				return err
+			}
+		}
+		if ctx.Err() != nil {
+			return ended(ctx, "wait for tree", t.root)
+		}
+		select {
+		case <-changed:
+		case <-t.client.done:
+			return fmt.Errorf("wait for tree %s: %w", t.root, ErrClosed)
+		case <-ctx.Done():
+		}
+	}
+}
 
-// View is a Tree as it stands at one moment.
-type View struct{}
-
-// Version is that of the Tree.
-func (v View) Version() uint64 { return 0 }
-
-// Get returns the node at path.
-func (v View) Get(path string) (Entry, bool) { return Entry{}, false }
-
-// Children returns the names of the children of the node at path, sorted.
-func (v View) Children(path string) []string { return nil }
-
-// Walk calls f for path and all below it, parents first, names in order, until f returns false.
-func (v View) Walk(path string, f func(path string, e Entry) bool) {}
-
-// Subscription collects the keys of changed nodes until they are taken.
-type Subscription struct{}
-
-// Subscribe returns a Subscription to changes. key maps the path of each changed
-// node (created, deleted, or new data) to the key that is reported, or to "" to
-// ignore it; nil reports paths. Close ends it.
-func (t *Tree) Subscribe(key func(path string) string) *Subscription { return nil }
-
-// C receives a value when there are keys to take.
-func (s *Subscription) C() <-chan struct{} { return nil }
-
-// Take returns the keys that changed since the last Take, each once.
-func (s *Subscription) Take() []string { return nil }
-
-// Close ends the subscription.
-func (s *Subscription) Close() {}
+// follow makes f the follower of the Tree, or nil none.
+func (t *Tree) follow(f *follower) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.follower = f
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
