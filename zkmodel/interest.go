@@ -33,7 +33,7 @@ func imageInterest(p string) recipe.Interest {
 			return recipe.Children
 		}
 		return recipe.Data | recipe.Children
-	case 4, 5, 6: // …/B/providers, …/providers/P, …/P/images
+	case 4, 6: // …/B/providers, …/P/images
 		if names[3] == "providers" && names[2] != lockName {
 			return recipe.Children
 		}
@@ -43,6 +43,15 @@ func imageInterest(p string) recipe.Interest {
 		}
 	}
 	return recipe.None
+}
+
+// knownBelowImage names the one child of …/providers/P that there ever is, which
+// saves a watch an upload.
+func knownBelowImage(p string) []string {
+	if names := below(ImagesRoot, p); len(names) == 5 && names[3] == "providers" {
+		return []string{"images"}
+	}
+	return nil
 }
 
 // nodeInterest says what a Mirror follows below /nodepool/nodes.

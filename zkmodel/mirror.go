@@ -34,17 +34,18 @@ type Mirror struct {
 
 // NewMirror makes a Mirror of some parts; it follows them while Run runs.
 func NewMirror(client *recipe.Client, parts Part, log hclog.Logger) *Mirror {
-	tree := func(part Part, root string, filter func(string) recipe.Interest) *recipe.Tree {
+	tree := func(part Part, root string, opts recipe.TreeOptions) *recipe.Tree {
 		if parts&part == 0 {
 			return nil
 		}
-		return recipe.NewTree(client, root, recipe.TreeOptions{Filter: filter, Logger: log})
+		opts.Logger = log
+		return recipe.NewTree(client, root, opts)
 	}
 	return &Mirror{
-		images:     tree(PartImages, ImagesRoot, imageInterest),
-		nodes:      tree(PartNodes, NodesRoot, nodeInterest),
-		requests:   tree(PartRequests, RequestsRoot, requestInterest),
-		components: tree(PartComponents, ComponentsRoot, componentInterest),
+		images:     tree(PartImages, ImagesRoot, recipe.TreeOptions{Filter: imageInterest, Known: knownBelowImage}),
+		nodes:      tree(PartNodes, NodesRoot, recipe.TreeOptions{Filter: nodeInterest}),
+		requests:   tree(PartRequests, RequestsRoot, recipe.TreeOptions{Filter: requestInterest}),
+		components: tree(PartComponents, ComponentsRoot, recipe.TreeOptions{Filter: componentInterest}),
 	}
 }
 
