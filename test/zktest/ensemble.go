@@ -1,0 +1,98 @@
+package zktest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// Ensemble is several servers that replicate one tree.
+type Ensemble struct {
+	Servers []*Server
+}
+
+// StartEnsemble starts n servers as one ensemble, which ends with the test.
+func StartEnsemble(tb testing.TB, n int) *Ensemble {
+	tb.Helper()
+	e := &Ensemble{}
+	var members []string
+	for id := 1; id <= n; id++ {
+		e.Servers = append(e.Servers, &Server{dir: tb.TempDir(), port: freePort()})
+		members = append(members, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", id, freePort(), freePort()))
+	}
+	for i, s := range e.Servers {
+		lines := append([]string{
+			fmt.Sprintf("clientPort=%d", s.port), "initLimit=50", "syncLimit=20", "cnxTimeout=1",
+		}, members...)
+		if err := writeConfig(s.dir, lines); err != nil {
+			tb.Fatalf("write configuration: %v", err)
+		}
+		data := filepath.Join(s.dir, "data")
+		if err := os.MkdirAll(data, 0o700); err != nil {
+			tb.Fatalf("make data directory: %v", err)
+		}
+		if err := os.WriteFile(filepath.Join(data, "myid"), []byte(strconv.Itoa(i+1)), 0o600); err != nil {
+			tb.Fatalf("write myid: %v", err)
+		}
+		e.start(tb, i)
+	}
+	e.Await(tb)
+	return e
+}
+
+// start starts server i without waiting for it.
+func (e *Ensemble) start(tb testing.TB, i int) {
+	tb.Helper()
+	p, err := startServer(e.Servers[i].dir)
+	if err != nil {
+		tb.Fatalf("start ZooKeeper: %v", err)
+	}
+	e.Servers[i].process = p
+	tb.Cleanup(p.end)
+}
+
+// Await waits until all servers serve.
+func (e *Ensemble) Await(tb testing.TB) {
+	tb.Helper()
+	for i, s := range e.Servers {
+		if err := s.await(func(mode string) bool { return mode != "" }); err != nil {
+			tb.Fatalf("server %d: %v", i, err)
+		}
+	}
+}
+
+// Addrs returns the "host:port" of all servers.
+func (e *Ensemble) Addrs() []string {
+	addrs := make([]string, len(e.Servers))
+	for i, s := range e.Servers {
+		addrs[i] = s.Addr()
+	}
+	return addrs
+}
+
+// Kill ends server i at once.
+func (e *Ensemble) Kill(i int) { e.Servers[i].Kill() }
+
+// Restart starts server i, which was killed, and waits until it serves.
+func (e *Ensemble) Restart(tb testing.TB, i int) {
+	tb.Helper()
+	e.start(tb, i)
+	e.Await(tb)
+}
+
+// Leader returns the index of the server that leads, and waits for one.
+func (e *Ensemble) Leader(tb testing.TB) int {
+	tb.Helper()
+	leader := -1
+	Eventually(tb, func() bool {
+		for i, s := range e.Servers {
+			if !s.process.exited() && s.mode() == "leader" {
+				leader = i
+			}
+		}
+		return leader >= 0
+	}, "the ensemble has a leader")
+	return leader
+}
