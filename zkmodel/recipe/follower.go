@@ -290,7 +290,7 @@ func (f *follower) fetch(path string, want Interest) (got fetched, err error) {
 		if err != nil {
 			return got, f.failed(path, err)
 		}
-		got.data = &node{data: data, stat: newStat(stat)}
+		got.data = &node{data: notNil(data), stat: newStat(stat)}
 	}
 	if want&Children != 0 {
 		names, stat, _, err := conn.ChildrenW(abs)

@@ -93,16 +93,18 @@ func (n *treeNode) entry() Entry {
 func (t *Tree) applyData(n *treeNode, path string, data []byte, st Stat) {
 	fresh := !n.loaded || n.mzxid != st.Mzxid || n.czxid != st.Czxid
 	n.setStat(st)
-	n.loaded = true
+	n.data, n.loaded = data, true
 	if fresh {
-		n.data = data
 		t.touch(path)
 	}
 }
 
 // applyChildren makes names the children of n and returns those to be read.
 func (t *Tree) applyChildren(n *treeNode, path string, names []string, st Stat) {
-	if n.setStat(st); !n.loaded {
+	if n.data == nil {
+		n.setStat(st) // otherwise it would be newer than the data
+	}
+	if n.cversion = st.Cversion; !n.loaded {
 		n.loaded = true
 		t.touch(path)
 	}

@@ -1,0 +1,169 @@
+package recipe
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Registration keeps an ephemeral sequential node in a directory, so that others
+// see that we are there and how we are. It is registered anew in every session,
+// under a new number, and when somebody removes it.
+type Registration struct {
+	client *Client
+	dir    string
+	prefix string
+	wake   chan struct{}
+
+	mu   sync.Mutex
+	data []byte
+	path string
+}
+
+// NewRegistration returns a Registration in dir, created when missing, under
+// prefix (Nodepool takes the host name) and a sequence number. Nothing happens before Run.
+func NewRegistration(c *Client, dir, prefix string, data []byte) *Registration {
+	return &Registration{client: c, dir: dir, prefix: prefix, data: data, wake: make(chan struct{}, 1)}
+}
+
+// Set changes the data; Run writes it soon, or the latest if there are several.
+func (r *Registration) Set(data []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.data = data
+	select {
+	case r.wake <- struct{}{}:
+	default: // it is set already
+	}
+}
+
+// Path returns the path of the node, or "" while it is not registered.
+func (r *Registration) Path() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.path
+}
+
+func (r *Registration) setPath(path string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.path = path
+}
+
+func (r *Registration) current() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.data
+}
+
+// Run keeps the node until ctx ends or the Client is closed, and then removes it.
+func (r *Registration) Run(ctx context.Context) error {
+	return r.client.Serve(ctx, func(ctx context.Context, s *Session) error {
+		if err := s.EnsurePath(ctx, r.dir); err != nil {
+			return err
+		}
+		for {
+			if err := r.serve(ctx, s); !errors.Is(err, ErrNoNode) {
+				return err
+			}
+		}
+	})
+}
+
+// serve registers once and writes changes until ctx ends, or returns ErrNoNode
+// when somebody has removed the node.
+func (r *Registration) serve(ctx context.Context, s *Session) error {
+	data := r.current()
+	path, err := createOwned(ctx, s, joinPath(r.dir, r.prefix), data)
+	if err != nil {
+		return err
+	}
+	r.setPath(path)
+	defer func() {
+		r.setPath("")
+		s.discard(path)
+	}()
+	for {
+		n, err := s.getWatch(ctx, path)
+		if err != nil {
+			return err
+		}
+		for same := true; same; {
+			if data = r.current(); !bytes.Equal(n.data, data) {
+				// Only we write it, so no version is at stake.
+				if _, err := s.Set(ctx, path, data, AnyVersion); err != nil && !errors.Is(err, ErrConnectionLost) {
+					return err
+				}
+			}
+			select {
+			case <-n.watch:
+				same = false
+			case <-r.wake:
+			case <-ctx.Done():
+				return ended(ctx, "keep registered", path)
+			}
+		}
+	}
+}
+
+// createOwned creates an ephemeral sequential node exactly once: after a lost
+// connection it looks for one of this session with this prefix and data first.
+func createOwned(ctx context.Context, s *Session, prefix string, data []byte) (string, error) {
+	for {
+		path, err := s.Create(ctx, prefix, data, Ephemeral|Sequential)
+		if !errors.Is(err, ErrConnectionLost) {
+			return path, err
+		}
+		if err = s.Sync(ctx); err != nil {
+			return "", err
+		}
+		dir, start := splitPath(prefix)
+		members, err := Members(ctx, s, dir)
+		if err != nil {
+			return "", err
+		}
+		for _, m := range members {
+			if m.Stat.EphemeralOwner == s.ID() && strings.HasPrefix(m.Name, start) && bytes.Equal(m.Data, data) {
+				return joinPath(dir, m.Name), nil
+			}
+		}
+	}
+}
+
+// Member is a node of a directory of registrations.
+type Member struct {
+	// Name is that of the node.
+	Name string
+	// Data is what it says of itself.
+	Data []byte
+	// Stat tells of what session it is, and since when.
+	Stat Stat
+}
+
+// Members returns the nodes in dir by name. A directory that does not exist has none.
+func Members(ctx context.Context, s *Session, dir string) ([]Member, error) {
+	names, err := s.Children(ctx, dir)
+	if errors.Is(err, ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	members := make([]Member, 0, len(names))
+	for _, name := range names {
+		data, stat, err := s.Get(ctx, joinPath(dir, name))
+		if errors.Is(err, ErrNoNode) {
+			continue // it has left since
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list members of %s: %w", dir, err)
+		}
+		members = append(members, Member{Name: name, Data: data, Stat: stat})
+	}
+	return members, nil
+}
