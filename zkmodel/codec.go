@@ -132,7 +132,7 @@ func fieldJSON(f field) (json.RawMessage, error) {
 	if empty && f.value.Kind() == reflect.String {
 		return json.RawMessage("null"), nil
 	}
-	if list, ok := f.value.Interface().([]string); ok && list == nil {
+	if list, ok := reflect.TypeAssert[[]string](f.value); ok && list == nil {
 		return json.RawMessage("[]"), nil
 	}
 	var b bytes.Buffer

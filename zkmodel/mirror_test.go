@@ -39,10 +39,10 @@ func TestMirrorShowsWhatTheStoreReads(t *testing.T) {
 	st := zkmodel.NewStore(s, nil)
 	m := follow(t, client)
 
-	b := newBuild(t, st, "image")
+	b := newBuild(t, st)
 	newUpload(t, st, b, "cloud-a")
 	newUpload(t, st, b, "cloud-b")
-	newBuild(t, st, "image")
+	newBuild(t, st)
 	n := &zkmodel.Node{Provider: "cloud-a", Type: zkmodel.Strings{"label"}}
 	lock, err := st.CreateNode(t.Context(), n)
 	if err != nil {
@@ -150,7 +150,7 @@ func TestMirrorTellsWhatChanged(t *testing.T) {
 	defer images.Close()
 	defer nodes.Close()
 
-	b := newBuild(t, st, "image")
+	b := newBuild(t, st)
 	newUpload(t, st, b, "cloud")
 	n := &zkmodel.Node{}
 	lock, err := st.CreateNode(t.Context(), n)

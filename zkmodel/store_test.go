@@ -33,14 +33,14 @@ func connectTo(t *testing.T, root string) (*recipe.Client, *recipe.Session) {
 	return client, session
 }
 
-// newBuild makes a build of an image, ready at once.
-func newBuild(t *testing.T, st *zkmodel.Store, image string) *zkmodel.Build {
+// newBuild makes a build of the image "image", ready at once.
+func newBuild(t *testing.T, st *zkmodel.Store) *zkmodel.Build {
 	t.Helper()
-	lock, err := st.LockBuilds(t.Context(), image)
+	lock, err := st.LockBuilds(t.Context(), "image")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &zkmodel.Build{Image: image, Builder: "host", Formats: zkmodel.Formats{"qcow2"}}
+	b := &zkmodel.Build{Image: "image", Builder: "host", Formats: zkmodel.Formats{"qcow2"}}
 	if err := st.CreateBuild(t.Context(), lock, b); err != nil {
 		t.Fatal(err)
 	}
@@ -79,14 +79,14 @@ func newUpload(t *testing.T, st *zkmodel.Store, b *zkmodel.Build, provider strin
 func TestBuildNumbersGrowAndAreNeverUsedAgain(t *testing.T) {
 	_, s := connect(t)
 	st := zkmodel.NewStore(s, nil)
-	first, second := newBuild(t, st, "image"), newBuild(t, st, "image")
+	first, second := newBuild(t, st), newBuild(t, st)
 	if first.ID != "0000000001" || second.ID != "0000000002" {
 		t.Errorf("ids %q and %q; the lock folder is number 0", first.ID, second.ID)
 	}
 	if err := st.DeleteBuild(t.Context(), "image", second.ID); err != nil {
 		t.Fatal(err)
 	}
-	if third := newBuild(t, st, "image"); third.ID != "0000000003" {
+	if third := newBuild(t, st); third.ID != "0000000003" {
 		t.Errorf("after a deletion: id %q", third.ID)
 	}
 }
@@ -122,7 +122,7 @@ func TestBuildLockExcludes(t *testing.T) {
 func TestUploadRecordsFollowTheWire(t *testing.T) {
 	_, s := connect(t)
 	st := zkmodel.NewStore(s, nil)
-	b := newBuild(t, st, "image")
+	b := newBuild(t, st)
 	u := newUpload(t, st, b, "cloud")
 	want := "/nodepool/images/image/builds/0000000001/providers/cloud/images/0000000001"
 	if u.Path() != want {
