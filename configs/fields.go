@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,6 +44,9 @@ func (v value) decode(kind string, schema fields) present {
 
 // require reports the keys that a mapping must have and has not.
 func (v value) require(have present, keys ...string) {
+	if v.node.Kind != yaml.MappingNode {
+		return // that has been said
+	}
 	for _, key := range keys {
 		if !have[key] {
 			v.fail("the key %q is missing", key)
@@ -205,9 +209,9 @@ func (v value) integer() (int64, bool) {
 func (v value) within(n, low, high float64) bool {
 	switch {
 	case n < low:
-		v.fail("%s is too small, the least is %.0f", v.describe(), low)
+		v.fail("%s is too small, the least is %s", v.describe(), strconv.FormatFloat(low, 'f', -1, 64))
 	case n > high:
-		v.fail("%s is too large, the most is %.0f", v.describe(), high)
+		v.fail("%s is too large, the most is %s", v.describe(), strconv.FormatFloat(high, 'f', -1, 64))
 	}
 	return n >= low && n <= high
 }

@@ -211,7 +211,7 @@ func envVars(out *EnvVars) decodeFunc {
 		textMap(out)(v)
 		for name := range *out {
 			if name == "" || strings.ContainsAny(name, "=\x00") {
-				v.fail("%q cannot be the name of a variable", name)
+				v.fail("a name is empty or holds a '='") // which may be a secret
 			}
 		}
 	}

@@ -51,8 +51,12 @@ func (v value) child(node *yaml.Node, name string) value {
 	return value{src: v.src, node: node, at: &step{up: v.at, name: name}, secret: v.secret}.resolved()
 }
 
-// shown is a name as part of a key in a message, which is one line.
+// shown is a name as part of a key in a message, which is one line. What
+// follows an equals sign may be a secret that was written at the wrong place.
 func shown(name string) string {
+	if before, _, found := strings.Cut(name, "="); found {
+		name = before + "=…"
+	}
 	if len(name) > 80 {
 		name = strings.ToValidUTF8(name[:80], "") + "…"
 	}

@@ -1,0 +1,98 @@
+package configs
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestInheritance(t *testing.T) {
+	c := load(t, `
+zookeeper-servers: [{host: localhost}]
+diskimages:
+  - name: leaf
+    parent: middle
+    elements: [leaf]
+    env-vars: {B: leaf, C: leaf}
+    pause: false
+    delete-after-upload: false
+    rebuild-jitter: 0
+    formats: []
+    build-timeout: 0
+    metadata: {b: leaf}
+  - name: root
+    abstract: true
+    dib-cmd: sudo disk-image-create
+    elements: [vm, root]
+    env-vars: {A: root, B: root}
+    pause: true
+    delete-after-upload: true
+    keep-formats: [raw]
+    formats: [raw, qcow2]
+    rebuild-age: 100
+    rebuild-jitter: 50
+    build-timeout: 60
+    username: root
+    metadata: {a: root, b: root}
+  - name: middle
+    parent: root
+    elements: [middle]
+    release: 12
+    keep-formats: [qcow2]
+    rebuild-age: 200
+`)
+	if len(c.DiskImages) != 2 || c.DiskImages[0].Name != "leaf" || c.DiskImages[1].Name != "middle" {
+		t.Fatalf("images %v, want leaf and middle", c.DiskImages)
+	}
+	want := &DiskImage{
+		Name: "leaf", DIBCmd: "sudo disk-image-create", Release: "12",
+		Elements: []string{"vm", "root", "middle", "leaf"},
+		EnvVars:  EnvVars{"A": "root", "B": "leaf", "C": "leaf"},
+		Formats:  []string{}, KeepFormats: []string{"qcow2"},
+		RebuildAge: 200 * time.Second, RebuildTimezone: "UTC", KeepBuilds: 2, BuildTimeout: 8 * time.Hour,
+		Username: "root", PythonPath: "auto",
+		Metadata: map[string]string{"a": "root", "b": "leaf"},
+	}
+	if diff := cmp.Diff(want, image(t, c, "leaf")); diff != "" {
+		t.Errorf("leaf (-want +got):\n%s", diff)
+	}
+	middle := image(t, c, "middle")
+	if !middle.Pause || !middle.DeleteAfterUpload || middle.RebuildJitter != 50 || middle.EnvVars["B"] != "root" {
+		t.Errorf("middle %+v was changed by its child", middle)
+	}
+}
+
+func TestScheduleReplacesAge(t *testing.T) {
+	c := load(t, `
+zookeeper-servers: [{host: localhost}]
+diskimages:
+  - {name: nightly, rebuild-schedule: '0 3 * * *'}
+  - {name: both, rebuild-schedule: '@daily', rebuild-age: 60}
+  - {name: never, rebuild-age: 0}
+  - {name: plain}
+`)
+	for name, want := range map[string]time.Duration{
+		"nightly": 0, "both": time.Minute, "never": 0, "plain": 24 * time.Hour,
+	} {
+		if got := image(t, c, name).RebuildAge; got != want {
+			t.Errorf("rebuild age of %s is %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestArchitectureSpellings(t *testing.T) {
+	c := load(t, `
+zookeeper-servers: [{host: localhost}]
+diskimages:
+  - {name: a, architecture: x86_64}
+  - {name: b, architecture: aarch64}
+  - {name: c, architecture: amd64}
+  - {name: d, architecture: riscv64}
+`)
+	for name, want := range map[string]string{"a": "amd64", "b": "arm64", "c": "amd64", "d": "riscv64"} {
+		if got := image(t, c, name).Architecture; got != want {
+			t.Errorf("architecture of %s is %q, want %q", name, got, want)
+		}
+	}
+}
