@@ -1,0 +1,178 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"time"
+
+	"poolkeeper/configs"
+	"poolkeeper/providers"
+)
+
+// undoTime bounds the clean-up after a create that was given up.
+const undoTime = 20 * time.Second
+
+// CreateNode implements providers.Nodes: record, disk, config drive, QEMU. It
+// returns when QEMU runs, or has failed; WaitNode then says why.
+func (p *Provider) CreateNode(ctx context.Context, spec providers.NodeSpec) (string, error) {
+	id, err := p.create(ctx, spec)
+	if err != nil {
+		return "", fmt.Errorf("create node %s: %w", spec.NodeID, diskError(err))
+	}
+	return id, nil
+}
+
+func (p *Provider) create(ctx context.Context, spec providers.NodeSpec) (string, error) {
+	want, err := p.plan(spec)
+	if err != nil {
+		return "", err
+	}
+	for {
+		id, err := p.claim(ctx, want, spec.ImageID)
+		if err != nil {
+			return "", err
+		}
+		if err = p.start(ctx, id); !errors.Is(err, errVanished) {
+			return id, err
+		}
+	}
+}
+
+// plan turns a request into a record, without an id.
+//
+// Errors: providers.ErrInvalid.
+func (p *Provider) plan(spec providers.NodeSpec) (guest, error) {
+	label, err := p.label(spec.Pool, spec.Label)
+	switch {
+	case err != nil:
+		return guest{}, err
+	case !safe(spec.NodeID) || len(spec.NodeID) > maxID/2:
+		return guest{}, fmt.Errorf("%w: node id %q", providers.ErrInvalid, spec.NodeID)
+	case spec.ImageID == "":
+		return guest{}, fmt.Errorf("%w: provider %s: pool %s: label %s: no image id, and this host has no cloud images",
+			providers.ErrInvalid, p.cfg.Name, spec.Pool, spec.Label)
+	}
+	size := p.size(label)
+	return guest{
+		NodeID: spec.NodeID, Provider: p.cfg.Name, Hostname: spec.Hostname,
+		Cores: size[providers.Cores], RAM: size[providers.RAM], GuestPort: p.guestPort(label),
+		Phase: planned, Metadata: maps.Clone(spec.Metadata),
+	}, nil
+}
+
+// guestPort is the port in the guest that Zuul wants to reach.
+func (p *Provider) guestPort(label configs.PoolLabel) int {
+	for _, image := range p.cfg.DiskImages {
+		if image.Name == label.DiskImage && image.ConnectionPort > 0 {
+			return image.ConnectionPort
+		}
+	}
+	return sshPort
+}
+
+// claim finds the guest of a node id, or records a new one. Under the shelf's
+// lock nobody else can do the same, or take the last room.
+func (p *Provider) claim(ctx context.Context, g guest, image string) (string, error) {
+	held, err := p.guests.lock(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer held.Close() //nolint:errcheck // unlocks
+	others, err := p.all(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, o := range others {
+		if o.NodeID == g.NodeID {
+			return o.ID, nil
+		}
+	}
+	if err := p.fits(ctx, g, others); err != nil {
+		return "", err
+	}
+	g.ID = g.NodeID + "-" + randomHex(4)
+	g.UUID = newUUID()
+	g.Created = time.Now().UTC()
+	return g.ID, p.record(g, image)
+}
+
+// record puts a new guest on the shelf, its image with it, so that a guest that
+// is seen always has what it boots from.
+func (p *Provider) record(g guest, image string) error {
+	st, err := p.guests.stageLocked()
+	if err != nil {
+		return err
+	}
+	g.Format, err = p.linkImage(image, filepath.Join(st.dir, baseName))
+	if err == nil {
+		err = writeRecord(filepath.Join(st.dir, recordName), g)
+	}
+	if err != nil {
+		return errors.Join(err, st.abort())
+	}
+	return st.commit(g.ID)
+}
+
+// start brings a guest to the phase started, whoever recorded it. What a dead
+// process had begun is begun anew.
+//
+// Errors: errVanished.
+func (p *Provider) start(ctx context.Context, id string) (err error) {
+	g, held, err := p.operate(ctx, id)
+	if errors.Is(err, providers.ErrNotFound) {
+		return errVanished
+	}
+	if err != nil {
+		return err
+	}
+	defer held.Close() //nolint:errcheck // unlocks
+	switch g.Phase {
+	case started:
+		return nil
+	case deleting: // by a process that died, else we would not have the lock
+		if err := p.destroy(ctx, g); err != nil {
+			return err
+		}
+		return errVanished
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.giveUp(ctx, g))
+		}
+	}()
+	if err := p.halt(ctx, g); err != nil {
+		return err
+	}
+	if err := p.prepare(ctx, g); err != nil {
+		return err
+	}
+	if g.Port, err = p.launch(ctx, g); err != nil {
+		return err
+	}
+	g.Phase = started
+	return p.write(g)
+}
+
+// giveUp undoes a create that failed, also when its context has ended.
+func (p *Provider) giveUp(ctx context.Context, g guest) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+	defer cancel()
+	return p.destroy(ctx, g)
+}
+
+// prepare makes the files that the guest boots from.
+func (p *Provider) prepare(ctx context.Context, g guest) error {
+	dir := p.guests.path(g.ID)
+	err := run(ctx, dir, p.tools.qemuImg, "create", "-q", "-f", "qcow2",
+		"-F", qemuFormat(g.Format), "-b", baseName, diskName)
+	if err != nil {
+		return fmt.Errorf("make disk: %w", err)
+	}
+	if err := p.makeConfigDrive(ctx, g, dir); err != nil {
+		return fmt.Errorf("make config drive: %w", err)
+	}
+	return nil
+}

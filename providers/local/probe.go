@@ -1,0 +1,98 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+const (
+	// probeTime is how long a boot that takes a tenth of a second may take.
+	probeTime = 2500 * time.Millisecond
+	// reapTime is how long a killed QEMU may take to go. One that hangs in the
+	// kernel may never go, and is not waited for.
+	reapTime = 500 * time.Millisecond
+	// debugPort is where the boot sector writes debugCode, which makes QEMU
+	// end with the exit status debugCode*2+1.
+	debugPort, debugCode = 0xf4, 0x10
+)
+
+// bootProbe boots a machine that does nothing but end QEMU with a status that
+// nothing else gives.
+func bootProbe(ctx context.Context, qemu, accel, dir string, limit time.Duration) error {
+	disk, err := os.CreateTemp(dir, "probe-*.raw")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(disk.Name()) //nolint:errcheck // a few bytes, with a name that says what
+	_, err = disk.Write(probeSector())
+	if err := errors.Join(err, disk.Close()); err != nil {
+		return err
+	}
+	var said bytes.Buffer
+	cmd := command(ctx, dir, qemu, "-name", "probe", "-nodefaults", "-no-user-config", "-display", "none",
+		"-accel", accel, "-m", "16", "-drive", "format=raw,if=ide,file="+disk.Name(),
+		"-device", fmt.Sprintf("isa-debug-exit,iobase=%#x,iosize=4", debugPort))
+	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.WaitDelay = reapTime // if others hold its output
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	err = runBriefly(cmd, limit)
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.ExitCode() == debugCode*2+1:
+		return nil
+	case err == nil:
+		return errors.New("the machine ended before it ran")
+	case exit != nil:
+		return fmt.Errorf("%w: %s", err, lastLines(said.Bytes()))
+	}
+	return err
+}
+
+// runBriefly runs a command that has a limit, and comes back in any case. The
+// words of a command that failed are part of the error.
+func runBriefly(cmd *exec.Cmd, limit time.Duration) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-timer.C:
+	}
+	hung := fmt.Errorf("it hung for %s and was killed", limit)
+	if err := cmd.Cancel(); err != nil {
+		return errors.Join(hung, err)
+	}
+	timer.Reset(reapTime)
+	select {
+	case <-ended:
+	case <-timer.C:
+		return fmt.Errorf("%w, but does not go", hung)
+	}
+	return hung
+}
+
+// probeSector is a boot sector of five instructions, and room after it, for
+// QEMU wants a disk of more than one sector.
+func probeSector() []byte {
+	disk := make([]byte, 8*512)
+	copy(disk, []byte{
+		0xb0, debugCode, // mov al, debugCode
+		0xe6, debugPort, // out debugPort, al
+		0xf4,       // hlt
+		0xeb, 0xfd, // jmp to the hlt
+	})
+	disk[510], disk[511] = 0x55, 0xaa // the mark of a boot sector
+	return disk
+}

@@ -1,0 +1,158 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// qmpTime bounds one conversation with QEMU, which serves one client at a time.
+const qmpTime = 10 * time.Second
+
+// qmp is a conversation with one QEMU (docs/interop/qmp-spec.txt of QEMU).
+type qmp struct {
+	conn net.Conn
+	dec  *json.Decoder
+	ctx  context.Context // bounds the conversation
+	done func()
+}
+
+// message is what QEMU sends: an answer, an error or, now and then, an event.
+type message struct {
+	Greeting json.RawMessage `json:"QMP"`
+	Return   json.RawMessage `json:"return"`
+	Error    *struct {
+		Class string `json:"class"`
+		Desc  string `json:"desc"`
+	} `json:"error"`
+}
+
+// dialQMP connects to the QEMU of a guest's folder and waits until it answers:
+// one that is still starting does so when the guest runs.
+func dialQMP(ctx context.Context, dir string) (*qmp, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close() //nolint:errcheck // only read
+	ctx, cancel := context.WithTimeout(ctx, qmpTime)
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", throughFD(d, socketName))
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("connect to %s: %w", filepath.Join(dir, socketName), err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	q := &qmp{conn: conn, dec: json.NewDecoder(conn), ctx: ctx, done: func() { stop(); cancel() }}
+	if _, err := q.receive(); err != nil {
+		return nil, errors.Join(err, q.close())
+	}
+	if err := q.execute("qmp_capabilities", nil, nil); err != nil {
+		return nil, errors.Join(err, q.close())
+	}
+	return q, nil
+}
+
+func (q *qmp) close() error {
+	q.done()
+	return q.conn.Close()
+}
+
+// receive reads the next message that is not an event.
+func (q *qmp) receive() (message, error) {
+	for {
+		var m message
+		if err := q.dec.Decode(&m); err != nil {
+			if q.ctx.Err() != nil {
+				err = context.Cause(q.ctx)
+			}
+			return m, fmt.Errorf("read from QEMU: %w", err)
+		}
+		if m.Error != nil {
+			return m, fmt.Errorf("QEMU says: %s: %s", m.Error.Class, m.Error.Desc)
+		}
+		if m.Return != nil || m.Greeting != nil {
+			return m, nil
+		}
+	}
+}
+
+// execute runs one command. Its answer is decoded into result, unless nil.
+func (q *qmp) execute(command string, arguments map[string]any, result any) error {
+	request := map[string]any{"execute": command}
+	if arguments != nil {
+		request["arguments"] = arguments
+	}
+	if err := json.NewEncoder(q.conn).Encode(request); err != nil {
+		return fmt.Errorf("%s: write to QEMU: %w", command, err)
+	}
+	m, err := q.receive()
+	if err != nil {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	if result == nil {
+		return nil
+	}
+	if err := json.Unmarshal(m.Return, result); err != nil {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	return nil
+}
+
+// converse has one conversation.
+func converse(ctx context.Context, dir string, talk func(*qmp) error) error {
+	q, err := dialQMP(ctx, dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(talk(q), q.close())
+}
+
+// askStatus asks for the state of the machine: "running" when all is well.
+func askStatus(ctx context.Context, dir string) (string, error) {
+	var answer struct {
+		Status string `json:"status"`
+	}
+	err := converse(ctx, dir, func(q *qmp) error { return q.execute("query-status", nil, &answer) })
+	return answer.Status, err
+}
+
+// askPort asks which port the kernel gave to the guest's forwarding.
+func askPort(ctx context.Context, dir string) (port int, err error) {
+	err = converse(ctx, dir, func(q *qmp) error {
+		var answer string
+		command := map[string]any{"command-line": "info usernet"}
+		if err := q.execute("human-monitor-command", command, &answer); err != nil {
+			return err
+		}
+		port, err = parsePort(answer)
+		return err
+	})
+	return port, err
+}
+
+// parsePort finds the forwarded port in the table that people are shown: there
+// is no other way to ask.
+func parsePort(table string) (int, error) {
+	for line := range strings.Lines(table) {
+		f := strings.Fields(line) // protocol[state] fd address port …
+		if len(f) > 3 && f[0] == "TCP[HOST_FORWARD]" {
+			port, err := strconv.ParseUint(f[3], 10, 16)
+			if err == nil && port > 0 {
+				return int(port), nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("no forwarded port in %q", table)
+}
+
+// quit tells QEMU to end.
+func quit(ctx context.Context, dir string) error {
+	return converse(ctx, dir, func(q *qmp) error { return q.execute("quit", nil, nil) })
+}

@@ -1,0 +1,68 @@
+package local
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"poolkeeper/providers"
+)
+
+// tools are the programs that make and run guests.
+type tools struct {
+	qemu, qemuImg, genisoimage, setsid string
+}
+
+func newTools(o Options) tools {
+	return tools{
+		qemu:        cmp.Or(o.QEMU, "qemu-system-x86_64"),
+		qemuImg:     cmp.Or(o.QEMUImg, "qemu-img"),
+		genisoimage: cmp.Or(o.Genisoimage, "genisoimage"),
+		setsid:      "setsid",
+	}
+}
+
+// command prepares a program. It gets nothing of our environment, which may
+// hold secrets, but where programs are.
+func command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}
+	cmd.WaitDelay = time.Second
+	return cmd
+}
+
+// run runs a program to its end. Its words become the error's.
+func run(ctx context.Context, dir, name string, args ...string) error {
+	cmd := command(ctx, dir, name, args...)
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	err := cmd.Run()
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("run %s: %w", name, context.Cause(ctx))
+	case errors.Is(err, exec.ErrNotFound):
+		return fmt.Errorf("%w: %s is not installed", providers.ErrInvalid, name)
+	case strings.Contains(output.String(), "No space left on device"):
+		return fmt.Errorf("%w: run %s: no space left on device", providers.ErrQuota, name)
+	}
+	return fmt.Errorf("%w: run %s: %w: %s", providers.ErrTransient, name, err, lastLines(output.Bytes()))
+}
+
+// lastLines is the end of what a program said, on one line.
+func lastLines(output []byte) string {
+	const most = 500
+	text := strings.TrimSpace(string(output))
+	if len(text) > most {
+		text = "…" + strings.ToValidUTF8(text[len(text)-most:], "")
+	}
+	return strings.ReplaceAll(text, "\n", "; ")
+}
