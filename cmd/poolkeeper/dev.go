@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sync/errgroup"
+
+	"poolkeeper/cmd/poolkeeper/devenv"
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+)
+
+// sweepWait is how long the end of a development environment may wait for its
+// guests to stop.
+const sweepWait = 20 * time.Second
+
+// devCmd runs everything on this machine.
+type devCmd struct {
+	Dir           string `default:".poolkeeper" placeholder:"DIR" help:"Folder that holds everything (${default})."`
+	ZooKeeperPort int    `name:"zookeeper-port" placeholder:"PORT" help:"Port of its ZooKeeper; by default a free one, chosen once."`
+	BuildWorkers  int    `default:"1" help:"How many images are built at the same time (${default})."`
+	UploadWorkers int    `default:"4" help:"How many uploads run at the same time (${default})."`
+}
+
+// Run is the command.
+func (c devCmd) Run(ctx context.Context, a *app) (err error) {
+	if err := devenv.CheckTools(); err != nil {
+		return err
+	}
+	env, err := devenv.Open(ctx, c.Dir, c.ZooKeeperPort)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, env.Close()) }()
+	log := a.logger(hclog.Info)
+	for _, warning := range env.Config().Warnings {
+		log.Warn("Configuration", "finding", warning)
+	}
+	zookeeper, err := env.StartZooKeeper(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, zookeeper.Stop()) }()
+	return c.serve(ctx, a, env, zookeeper, log)
+}
+
+// serve runs the daemons until ctx ends, or ZooKeeper does, and ends what they
+// would leave to their next start.
+func (c devCmd) serve(ctx context.Context, a *app, env *devenv.Env, zookeeper *devenv.ZooKeeper, log hclog.Logger) error {
+	client, err := dial(env.Config().ZooKeeper, log) //nolint:contextcheck // the client outlives ctx, to say goodbye
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	s := site{env.Config(), client, log}
+	b, err := newBuilder(ctx, s, builderCmd{BuildWorkers: c.BuildWorkers, UploadWorkers: c.UploadWorkers})
+	if err != nil {
+		return err
+	}
+	l, err := newLauncher(ctx, s)
+	if err != nil {
+		return err
+	}
+	tell(a.stdout, env)
+
+	group, running := errgroup.WithContext(ctx)
+	group.Go(func() error { return b.Run(running) })
+	group.Go(func() error { return l.Run(running) })
+	group.Go(func() error {
+		select {
+		case <-zookeeper.Exited():
+			return zookeeper.Err()
+		case <-running.Done():
+			return nil
+		}
+	})
+	err = group.Wait()
+	fmt.Fprintln(a.stdout, "Stopping.")
+	// Interrupted or not: what runs here must not outlive the environment.
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepWait)
+	defer cancel()
+	return errors.Join(err, endNodes(ending, s))
+}
+
+// endNodes deletes the machines of all providers and forgets their records: there
+// is nobody left to use them.
+func endNodes(ctx context.Context, s site) error {
+	var errs []error
+	for _, cfg := range s.cfg.Providers {
+		p, err := openProvider(s.log)(cfg)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		errs = append(errs, deleteNodes(ctx, p), p.Close())
+	}
+	return errors.Join(append(errs, forgetNodes(ctx, s))...)
+}
+
+// deleteNodes deletes all machines of a provider.
+func deleteNodes(ctx context.Context, p providers.Provider) error {
+	nodes, err := p.ListNodes(ctx)
+	if err != nil {
+		return fmt.Errorf("list nodes of %s: %w", p.Name(), err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, node := range nodes {
+		group.Go(func() error { return p.DeleteNode(ctx, node.ExternalID) })
+	}
+	return group.Wait()
+}
+
+// forgetNodes deletes the records of the nodes of the configured providers.
+func forgetNodes(ctx context.Context, s site) error {
+	session, err := s.client.Session(ctx)
+	if err != nil {
+		return fmt.Errorf("forget nodes: %w", err)
+	}
+	store := zkmodel.NewStore(session, nil)
+	nodes, err := store.Nodes(ctx)
+	if err != nil {
+		return fmt.Errorf("forget nodes: %w", err)
+	}
+	for _, n := range nodes {
+		if _, ours := s.cfg.Provider(n.Provider); !ours {
+			continue
+		}
+		if err := session.DeleteTree(ctx, n.Path()); err != nil {
+			return fmt.Errorf("forget node %s: %w", n.ID, err)
+		}
+	}
+	return nil
+}
+
+// tell says where everything is, and what to do next.
+func tell(w io.Writer, env *devenv.Env) {
+	cfg := env.Config()
+	fmt.Fprintf(w, "A development environment runs in %s.\n\n", env.Dir)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range [][2]string{
+		{"configuration", env.ConfigFile()},
+		{"ZooKeeper", cfg.ZooKeeper.Servers[0] + ", log and data in " + env.ZooKeeperDir()},
+		{"elements", env.ElementsDir()},
+		{"images", cfg.ImagesDir},
+		{"build logs", cfg.BuildLogDir},
+		{"nodes", env.CloudDir()},
+		{"key", env.KeyFile()},
+	} {
+		fmt.Fprintf(table, "  %s\t%s\n", row[0], row[1])
+	}
+	_ = table.Flush() // as any print
+	command := "poolkeeper -c " + env.ConfigFile()
+	fmt.Fprintf(w, "\nIn another terminal:\n  %s dib-image-list\n  %s image-list\n  %s list\n\nCtrl-C ends it.\n",
+		command, command, command)
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"poolkeeper/test/zktest"
+	"poolkeeper/zkmodel/recipe"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"poolkeeper": main})
+}
+
+// The scripts in testdata/script run the program as its users do. Each has a
+// tree of its own, below $NODEPOOL_ROOT of the ZooKeeper at
+// 127.0.0.1:$NODEPOOL_PORT; nobody listens at $NODEPOOL_NOBODY. In their
+// configurations these stand as %(NODEPOOL_X). Commands beside the usual ones:
+//
+//	znode PATH [DATA]   write a znode, parents included; ! checks that there is none
+//	oneline             the program's stderr is one line, and no stack trace
+func TestScripts(t *testing.T) {
+	server := zktest.Shared(t)
+	_, port, err := net.SplitHostPort(server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := treeOf{server: server.Addr()}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("NODEPOOL_PORT", port)
+			env.Setenv("NODEPOOL_NOBODY", unusedPort(t))
+			env.Setenv("NODEPOOL_ROOT", zktest.Root(t))
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"znode":   tree.znode,
+			"oneline": oneLine,
+		},
+	})
+}
+
+// unusedPort is a port that nobody listens on.
+func unusedPort(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// treeOf writes into the trees of scripts.
+type treeOf struct{ server string }
+
+func (s treeOf) znode(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) == 0 {
+		ts.Fatalf("usage: znode PATH [DATA]")
+	}
+	client, err := recipe.Dial(recipe.Config{Servers: []string{s.server}, Chroot: ts.Getenv("NODEPOOL_ROOT")})
+	ts.Check(err)
+	defer client.Close()
+	ctx := context.Background() // scripts have none; the server is there
+	session, err := client.Session(ctx)
+	ts.Check(err)
+	stat, found, err := session.Exists(ctx, args[0])
+	ts.Check(err)
+	switch {
+	case neg && found:
+		ts.Fatalf("%s is there, version %d", args[0], stat.Version)
+	case neg:
+		return
+	}
+	ts.Check(session.EnsurePath(ctx, path.Dir(args[0])))
+	data := []byte(strings.Join(args[1:], " "))
+	_, err = session.Create(ctx, args[0], data, recipe.Persistent)
+	if errors.Is(err, recipe.ErrNodeExists) {
+		_, err = session.Set(ctx, args[0], data, recipe.AnyVersion)
+	}
+	ts.Check(err)
+}
+
+// oneLine checks that an error is told as people want it told.
+func oneLine(ts *testscript.TestScript, neg bool, _ []string) {
+	if neg {
+		ts.Fatalf("oneline has no opposite")
+	}
+	text := ts.ReadFile("stderr")
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) != 1 || !strings.HasPrefix(text, "poolkeeper: ") || strings.Contains(text, "goroutine ") {
+		ts.Fatalf("want one line of stderr that begins with \"poolkeeper: \", got:\n%s", text)
+	}
+}
