@@ -90,10 +90,10 @@ func TestMountsHereHaveOurRoot(t *testing.T) {
 	}
 }
 
-func TestSweepRefusesTheRoot(t *testing.T) {
-	for _, dir := range []string{"/", "/tmp"} {
-		if err := Sweep(dir); err == nil {
-			t.Fatalf("swept %s", dir) // and this line is not reached
+func TestSweepableRefusesWhatIsNoBuilds(t *testing.T) {
+	for dir, ok := range map[string]bool{"/": false, "/tmp": false, "": false, "a/b/c": false, "/a/../b": false, "/srv/img/.poolkeeper/a-1/tmp": true} {
+		if err := sweepable(dir); (err == nil) != ok {
+			t.Errorf("%q: %v", dir, err)
 		}
 	}
 }

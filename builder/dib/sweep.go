@@ -31,17 +31,25 @@ func Sweep(dir string) error {
 	if err != nil {
 		return fmt.Errorf("sweep build: %w", err)
 	}
-	if strings.Count(dir, "/") < 2 {
-		return fmt.Errorf("sweep build: %w: %q is no folder of a build", ErrLeft, dir)
+	if err := sweepable(dir); err != nil {
+		return err
 	}
 	var trouble error
 	for range rounds {
 		var clean bool
 		if clean, trouble = release(dir); clean {
-			return removeTree(dir)
+			return RemoveTree(dir)
 		}
 	}
 	return fmt.Errorf("sweep build: %w in %s: %w", ErrLeft, dir, trouble)
+}
+
+// sweepable refuses folders that nobody gives to a build alone.
+func sweepable(dir string) error {
+	if !strings.HasPrefix(dir, "/") || strings.Count(dir, "/") < 2 || filepath.Clean(dir) != dir {
+		return fmt.Errorf("sweep build: %w: %q is no folder of a build", ErrLeft, dir)
+	}
+	return nil
 }
 
 // release is one round: it tells whether nothing of the kernel's holds dir.
@@ -66,15 +74,15 @@ func release(dir string) (clean bool, err error) {
 		return false, errors.Join(err, lerr, merr)
 	}
 	if len(loops)+len(points) > 0 {
-		err = errors.Join(err, fmt.Errorf("mounts %q, loop devices %q", points, loops)) //nolint:err113 // listed in ErrLeft by the caller
+		err = errors.Join(err, fmt.Errorf("mounts %q, loop devices %q", points, loops))
 		return false, err
 	}
 	return true, err
 }
 
-// removeTree removes a folder with nothing mounted in it. Builds make files as
+// RemoveTree removes a folder with nothing mounted in it. Builds make files as
 // root and folders without write permission.
-func removeTree(dir string) error {
+func RemoveTree(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil
 	}

@@ -1,0 +1,38 @@
+package plan
+
+import (
+	"hash/fnv"
+	"math"
+	"time"
+)
+
+// Backoff is how long to wait after failures in a row: First after one, twice
+// as long after each further one, at most Max.
+type Backoff struct {
+	First, Max time.Duration
+}
+
+// spread is the part of a waiting time that differs between subjects.
+const spread = 0.2
+
+// After is the time to wait after n failures. It is up to a tenth longer or
+// shorter for one seed than for another, and the same for all builders.
+func (b Backoff) After(n int, seed string) time.Duration {
+	if n <= 0 {
+		return 0
+	}
+	wait := math.Min(float64(b.First)*math.Pow(2, float64(min(n, 60)-1)), float64(b.Max))
+	return time.Duration(wait * (1 - spread/2 + spread*share(seed)))
+}
+
+// share is a number in [0, 1) that depends on the seed alone.
+func share(seed string) float64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(seed)) // never fails
+	// FNV mixes its last bytes badly into the high bits, where we look.
+	x := h.Sum64()
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	return float64(x>>11) / (1 << 53)
+}

@@ -1,0 +1,195 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"poolkeeper/zkmodel"
+)
+
+const subjectBuild = "build"
+
+// decideBuild says whether the image is to be built now, and when to ask again.
+func (d *decision) decideBuild() {
+	requested := d.requested()
+	if !d.mayBuild() {
+		return
+	}
+	why, due := d.reason(requested)
+	if why == "" {
+		d.at(due)
+		return
+	}
+	if !requested {
+		if again := d.hold(); !again.IsZero() {
+			d.at(again)
+			return
+		}
+	}
+	if !d.hasSpace() {
+		d.at(d.Now.Add(time.Minute))
+		return
+	}
+	d.act(Action{Kind: Build, Why: why, Failures: d.buildFailures()})
+}
+
+// requested tells whether somebody waits for a build. A build that began after
+// the request serves it, whatever it was made for.
+func (d *decision) requested() bool {
+	flag := d.Image.BuildRequested
+	if flag == nil {
+		d.say(subjectBuild, "requested", "", "no request-build")
+		return false
+	}
+	if len(d.ready) > 0 && d.ready[0].Stat.Czxid > flag.Czxid {
+		d.say(subjectBuild, "requested", Against, "build %s began after the request of %s", d.ready[0].ID, flag.Ctime.Format(time.DateTime))
+		d.act(Action{Kind: ClearRequest, Build: d.ready[0].ID, Why: "build " + d.ready[0].ID + " served it"})
+		return false
+	}
+	if d.failed != nil && d.failed.Stat.Czxid > flag.Czxid {
+		d.say(subjectBuild, "requested", "", "the request is older than build %s, which failed: it waits like any other", d.failed.ID)
+		return false
+	}
+	return true
+}
+
+// mayBuild asks the rules that forbid a build whatever speaks for it.
+func (d *decision) mayBuild() bool {
+	if d.config == nil {
+		d.say(subjectBuild, "configured", Against, "image %s is not in the configuration of this builder", d.name)
+		return false
+	}
+	for _, gate := range []struct {
+		rule   string
+		closed bool
+		detail string
+	}{
+		{"pause", d.config.Pause, "paused by the configuration"},
+		{"pause flag", d.Image.Paused, "paused by an operator (image-unpause ends it)"},
+		{"formats", len(d.wanted) == 0, "no format: no provider of this builder lists it and it has no formats of its own"},
+		{
+			"architecture", d.config.Architecture != "" && d.config.Architecture != d.Host.Arch,
+			"needs a builder of architecture " + d.config.Architecture + ", this one has " + d.Host.Arch,
+		},
+		{"build lock", d.Image.BuildsLocked && !d.Doing.Locked || d.Doing.Builds != "", "it is being built"},
+	} {
+		if gate.closed {
+			d.say(subjectBuild, gate.rule, Against, "%s", gate.detail)
+			return false
+		}
+		d.say(subjectBuild, gate.rule, "", "not in the way")
+	}
+	return true
+}
+
+// reason says why the image is to be built, or else when time will say so.
+func (d *decision) reason(requested bool) (why string, due time.Time) {
+	if requested {
+		d.say(subjectBuild, "requested", For, "request-build since %s", d.Image.BuildRequested.Ctime.Format(time.DateTime))
+		return "requested", due
+	}
+	if len(d.ready) == 0 {
+		d.say(subjectBuild, "missing", For, "there is no ready build")
+		return "no ready build", due
+	}
+	newest, covered := d.newestCovering()
+	if !covered {
+		d.say(subjectBuild, "formats", For, "no ready build has all of %s", strings.Join(d.wanted, ","))
+		return "no ready build in all formats: " + strings.Join(d.wanted, ","), due
+	}
+	d.say(subjectBuild, "missing", "", "build %s is ready in all formats", newest.ID)
+	age, hasAge := dueByAge(d.config, newest)
+	if hasAge && !d.Now.Before(age) {
+		d.say(subjectBuild, "rebuild-age", For, "build %s was too old at %s", newest.ID, age.Format(time.DateTime))
+		return "build " + newest.ID + " is older than rebuild-age", due
+	}
+	next, scheduled, err := dueBySchedule(d.config, newest)
+	switch {
+	case err != nil:
+		d.say(subjectBuild, "rebuild-schedule", Against, "%v", err)
+	case scheduled && !d.Now.Before(next):
+		d.say(subjectBuild, "rebuild-schedule", For, "due since %s", next.Format(time.DateTime))
+		return "scheduled for " + next.Format(time.DateTime), due
+	}
+	due = earliest(hasAge, age, scheduled, next)
+	if due.IsZero() {
+		d.say(subjectBuild, "due", Against, "neither rebuild-age nor rebuild-schedule asks for it")
+	} else {
+		d.say(subjectBuild, "due", Against, "next rebuild at %s", due.Format(time.DateTime))
+	}
+	return "", due
+}
+
+// newestCovering finds the newest ready build that has all formats which this
+// builder wants. Builders with other providers want others; their builds must
+// not make us build again, in turns.
+func (d *decision) newestCovering() (*zkmodel.Build, bool) {
+	for _, b := range d.ready {
+		if !slices.ContainsFunc(d.wanted, func(f string) bool { return !slices.Contains(b.Formats, f) }) {
+			return b.Build, true
+		}
+	}
+	return nil, false
+}
+
+// hold says until when a build that nobody asked for has to wait; zero when it
+// has not.
+func (d *decision) hold() time.Time {
+	var until time.Time
+	if d.failed != nil {
+		until = d.failed.StateTime.Time().Add(d.Policy.BuildRetry.After(max(1, d.failed.Failures), d.failed.Name()))
+		if d.Now.Before(until) {
+			d.say(subjectBuild, "back-off", Against, "build %s failed (%d in a row): next try at %s, or with image-build at once",
+				d.failed.ID, max(1, d.failed.Failures), until.Format(time.DateTime))
+			return until
+		}
+	}
+	if window := d.config.NextWindow(d.Now); window.After(d.Now) {
+		d.say(subjectBuild, "build-windows", Against, "next window begins at %s", window.Format(time.DateTime))
+		return window
+	}
+	d.say(subjectBuild, "waiting", "", "neither back-off nor build-windows hold it")
+	return time.Time{}
+}
+
+// hasSpace compares the free space with what the last build came to.
+func (d *decision) hasSpace() bool {
+	if d.Host.Free < 0 {
+		return true
+	}
+	need := d.Config.BuildDiskReserve
+	if len(d.ready) > 0 {
+		var last int64
+		for _, f := range d.ready[0].Files {
+			last += f.Size
+		}
+		need += int64(float64(last) * d.Policy.SpaceFactor)
+	}
+	enough := d.Host.Free >= need
+	d.say(subjectBuild, "disk space", cmp.Or(map[bool]string{false: Against}[enough], ""), "%s free, about %s needed",
+		humanize.IBytes(uint64(d.Host.Free)), humanize.IBytes(uint64(need)))
+	return enough
+}
+
+// buildFailures counts the failures in a row before this build.
+func (d *decision) buildFailures() int {
+	if d.failed == nil {
+		return 0
+	}
+	return max(1, d.failed.Failures)
+}
+
+// earliest is the earlier of two times that may be absent.
+func earliest(hasA bool, a time.Time, hasB bool, b time.Time) time.Time {
+	switch {
+	case hasA && (!hasB || a.Before(b)):
+		return a
+	case hasB:
+		return b
+	}
+	return time.Time{}
+}

@@ -1,0 +1,192 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+)
+
+// decideCleaning says which uploads and builds go.
+func (d *decision) decideCleaning() {
+	recent := d.recentUploads()
+	for _, b := range d.Image.Builds {
+		fate := d.fate(b)
+		for _, u := range b.Uploads {
+			d.decideUploadsEnd(b, u, fate, recent[u])
+		}
+		if fate.stays == "" {
+			d.decideBuildsEnd(b, fate.why)
+		}
+	}
+}
+
+// fate is what becomes of a build: why it stays, or why it goes.
+type fate struct {
+	stays string
+	why   string
+	dying bool // its uploads go whatever they are
+}
+
+func (d *decision) fate(b *zkmodel.BuildTree) fate {
+	subject := "build " + b.ID
+	f := d.judge(b)
+	if f.stays != "" {
+		d.say(subject, "keep", For, "%s", f.stays)
+	} else {
+		d.say(subject, "keep", Against, "%s", f.why)
+	}
+	return f
+}
+
+func (d *decision) judge(b *zkmodel.BuildTree) fate {
+	switch {
+	case b.Broken != nil:
+		return fate{why: "its record cannot be read"}
+	case b.State == zkmodel.BuildDeleting:
+		return fate{why: "it is marked for deletion", dying: true}
+	case b == d.building || b.State == zkmodel.BuildBuilding && b.ID == d.Doing.Builds:
+		return fate{stays: "it is being built"}
+	case b.State == zkmodel.BuildBuilding:
+		return fate{why: "the builder that made it is gone"}
+	case d.config == nil:
+		return fate{why: "the image is not in the configuration"}
+	case b.State == zkmodel.BuildReady:
+		if i := slices.Index(d.ready, b); i < d.keepBuilds() {
+			return fate{stays: "it is one of the newest"}
+		}
+		return fate{why: "newer builds are ready"}
+	case b == d.failed:
+		return fate{stays: "it tells why the last try failed"}
+	case b.State == zkmodel.BuildFailed:
+		return fate{why: "it failed, and a later build tells more"}
+	}
+	return fate{stays: "its state " + string(b.State) + " is unknown to us"}
+}
+
+// keepBuilds is how many ready builds of the image stay, and uploads at each
+// provider. The last one always does.
+func (d *decision) keepBuilds() int {
+	if d.config == nil {
+		return 1
+	}
+	return max(1, d.config.KeepBuilds)
+}
+
+// recentUploads are the newest ready uploads at each provider. They stay while
+// the image is configured, however old their builds are: an upload is only
+// replaced by one that is ready.
+func (d *decision) recentUploads() map[*zkmodel.Upload]bool {
+	recent := map[*zkmodel.Upload]bool{}
+	count := map[string]int{}
+	for _, b := range d.ready { // the newest first
+		for _, u := range slices.Backward(b.Uploads) {
+			if u.Broken == nil && u.State == zkmodel.UploadReady && count[u.Provider] < d.keepBuilds() {
+				recent[u] = true
+				count[u.Provider]++
+			}
+		}
+	}
+	return recent
+}
+
+// decideUploadsEnd says whether an upload goes. Those of providers that this
+// builder does not have are for others, or for an operator.
+func (d *decision) decideUploadsEnd(b *zkmodel.BuildTree, u *zkmodel.Upload, f fate, recent bool) {
+	p, ok := d.Config.Provider(u.Provider)
+	if !ok {
+		return
+	}
+	subject := "upload " + b.ID + "/" + u.Provider + "/" + u.ID
+	_, listed := p.Image(d.name)
+	var why string
+	switch {
+	case u.Broken != nil:
+		why = "its record cannot be read"
+	case u.State == zkmodel.UploadDeleting:
+		why = "it is marked for deletion"
+	case f.dying:
+		why = "its build is being deleted"
+	case !listed:
+		why = u.Provider + " no longer lists the image"
+	case d.config == nil:
+		why = "the image is not in the configuration"
+	case u.State == zkmodel.UploadUploading:
+		why = d.abandoned(u, p)
+	case f.stays == "" && !recent:
+		why = "newer uploads are ready"
+	case u.State == zkmodel.UploadFailed && d.superseded(b, u):
+		why = "it failed, and a later upload tells more"
+	}
+	if why == "" {
+		d.say(subject, "keep", For, "state %s", u.State)
+		return
+	}
+	if u.State == zkmodel.UploadUploading && d.Doing.Uploads[UploadKey(d.name, b.ID, u.Provider)] {
+		d.say(subject, "keep", For, "this builder is at it")
+		return
+	}
+	d.say(subject, "keep", Against, "%s", why)
+	kind := DeleteUpload
+	if u.State == zkmodel.UploadUploading {
+		kind = ReclaimUpload
+	}
+	d.leaving[u] = true
+	d.act(Action{Kind: kind, Build: b.ID, Provider: u.Provider, Upload: u.ID, Why: why})
+}
+
+// abandoned presumes why nobody is at an upload any more; "" when somebody may
+// be. Whoever acts on it makes sure with the upload's lock.
+func (d *decision) abandoned(u *zkmodel.Upload, p *configs.Provider) string {
+	latest := u.StateTime.Time().Add(p.ImageUploadTimeout)
+	switch {
+	case u.Builder == d.Host.Name || u.Builder == "":
+		return "nobody is at it"
+	case !d.isAlive(u.Builder):
+		return "builder " + u.Builder + " is gone"
+	case p.ImageUploadTimeout > 0 && !d.Now.Before(latest):
+		return "it takes longer than image-upload-timeout"
+	}
+	d.at(latest)
+	return ""
+}
+
+// isAlive looks for a builder among those registered, which may use the short
+// name of their hosts.
+func (d *decision) isAlive(builder string) bool {
+	short, _, _ := strings.Cut(builder, ".")
+	return d.Alive[builder] || d.Alive[short]
+}
+
+// superseded tells whether the provider has a later upload of the image.
+func (d *decision) superseded(b *zkmodel.BuildTree, u *zkmodel.Upload) bool {
+	for _, other := range d.Image.Builds {
+		for _, v := range other.Uploads {
+			if v.Provider != u.Provider || v.Broken != nil || v.State == zkmodel.UploadDeleting {
+				continue
+			}
+			if other.Stat.Czxid > b.Stat.Czxid || other == b && v.Stat.Czxid > u.Stat.Czxid {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// decideBuildsEnd lets a build go once no upload of it is to stay.
+func (d *decision) decideBuildsEnd(b *zkmodel.BuildTree, why string) {
+	for _, u := range b.Uploads {
+		if u.State != zkmodel.UploadDeleting && !d.leaving[u] {
+			d.say("build "+b.ID, "uploads", For, "upload %s/%s stays", u.Provider, u.ID)
+			return
+		}
+	}
+	if len(b.Uploads) == 0 {
+		d.act(Action{Kind: DeleteBuild, Build: b.ID, Why: why})
+		return
+	}
+	if b.State != zkmodel.BuildDeleting {
+		d.act(Action{Kind: MarkBuild, Build: b.ID, Why: why})
+	}
+}

@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"slices"
+
+	"poolkeeper/builder/disk"
+	"poolkeeper/zkmodel"
+)
+
+// decideFiles says which files on this host go. Only a manifest of ours or a
+// record with our builder's id makes a file ours to remove.
+func (d *decision) decideFiles() {
+	for _, local := range d.Local {
+		if local.ID == d.Doing.Builds {
+			continue
+		}
+		b := d.record(local.ID)
+		switch {
+		case b == nil && local.Ours:
+			d.removeFiles(local.ID, "the build has no record")
+		case b == nil:
+			d.say("files of "+local.ID, "keep", For, "nothing says that they are ours")
+		case !local.Ours && (b.BuilderID == "" || b.BuilderID != d.Host.ID):
+			d.say("files of "+local.ID, "keep", For, "they are those of builder %s", b.BuilderID)
+		case b.Broken == nil && b.State == zkmodel.BuildDeleting:
+			d.removeFiles(local.ID, "the build is being deleted")
+		case b.Broken == nil && b.State == zkmodel.BuildFailed:
+			d.decideFailedFiles(local)
+		case !local.Ours:
+			d.act(Action{Kind: Adopt, Build: local.ID, Why: "its record has our builder's id"})
+		case b.Broken == nil && b.State == zkmodel.BuildReady && d.config != nil && d.config.DeleteAfterUpload:
+			d.decideFormats(b, local)
+		}
+	}
+}
+
+// decideFailedFiles keeps what is small: the manifest of a failed build goes
+// with its record.
+func (d *decision) decideFailedFiles(local disk.Build) {
+	if len(local.Formats) > 0 || local.Ours {
+		d.removeFiles(local.ID, "the build failed")
+	}
+}
+
+func (d *decision) removeFiles(id, why string) {
+	d.say("files of "+id, "keep", Against, "%s", why)
+	d.act(Action{Kind: RemoveFiles, Build: id, Why: why})
+}
+
+// decideFormats removes, with delete-after-upload, the files that no provider
+// waits for.
+func (d *decision) decideFormats(b *zkmodel.BuildTree, local disk.Build) {
+	for _, format := range local.Formats {
+		subject := "file " + local.ID + "." + format
+		if slices.Contains(d.config.KeepFormats, format) {
+			d.say(subject, "keep", For, "keep-formats lists it")
+			continue
+		}
+		if waiting := d.waiting(b, format); waiting != "" {
+			d.say(subject, "keep", For, "%s has not got it", waiting)
+			continue
+		}
+		d.act(Action{Kind: RemoveFormat, Build: b.ID, Format: format, Why: "delete-after-upload: every provider has it"})
+	}
+}
+
+// waiting names a provider that still needs a build's file of a format.
+func (d *decision) waiting(b *zkmodel.BuildTree, format string) string {
+	for _, p := range d.Config.ProvidersOf(d.name) {
+		there := slices.ContainsFunc(b.Uploads, func(u *zkmodel.Upload) bool {
+			return u.Provider == p.Name && u.Broken == nil && u.State == zkmodel.UploadReady
+		})
+		if p.ImageFormat == format && !there {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+// record finds the record of a build.
+func (d *decision) record(id string) *zkmodel.BuildTree {
+	for _, b := range d.Image.Builds {
+		if b.ID == id {
+			return b
+		}
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package plan
+
+import (
+	"time"
+
+	"poolkeeper/builder/disk"
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+)
+
+// Input is all that a decision about one image depends on.
+type Input struct {
+	Config *configs.Config
+	Image  *zkmodel.Image // as the tree has it; its name is that of the image
+	Local  []disk.Build   // what lies on this host of its builds
+	Host   Host
+	Alive  map[string]bool // host names of the builders that are registered
+	Doing  Doing
+	Now    time.Time
+	Policy Policy
+}
+
+// Host is the builder that decides.
+type Host struct {
+	Name string // as our records call it
+	ID   string // builder_id.txt: whose files lie here
+	Arch string // as Go names it
+	Free int64  // bytes that a build may write; negative when nobody knows
+}
+
+// Doing is what this process is about at the moment.
+type Doing struct {
+	Builds  string          // id of the image's build that runs here, "" when none does
+	Uploads map[string]bool // keys of uploads that run here: see Action.Key
+	// Locked says that we hold the image's build lock and ask whether to use it.
+	Locked bool
+	// Sending is the key of an upload whose lock we hold, asking the same.
+	Sending string
+}
+
+// Policy holds the numbers that no configuration names.
+type Policy struct {
+	BuildRetry  Backoff
+	UploadRetry Backoff
+	SpaceFactor float64 // what a build needs on disk, as a multiple of its last result
+}
+
+// DefaultPolicy is what production uses.
+func DefaultPolicy() Policy {
+	return Policy{
+		BuildRetry:  Backoff{First: time.Minute, Max: 2 * time.Hour},
+		UploadRetry: Backoff{First: 15 * time.Second, Max: 30 * time.Minute},
+		SpaceFactor: 2.5, // the tree, the raw image and the result, partly sparse
+	}
+}

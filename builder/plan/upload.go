@@ -1,0 +1,80 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+)
+
+// decideUploads says which providers are to get which build.
+func (d *decision) decideUploads() {
+	if d.config == nil {
+		return
+	}
+	for _, p := range d.Config.ProvidersOf(d.name) {
+		d.decideUpload(p)
+	}
+}
+
+func (d *decision) decideUpload(p *configs.Provider) {
+	subject := "upload to " + p.Name
+	if image, _ := p.Image(d.name); image.Pause {
+		d.say(subject, "pause", Against, "the provider's diskimage is paused")
+		return
+	}
+	b := d.candidate(p.ImageFormat)
+	if b == nil {
+		d.say(subject, "build", Against, "no ready build has format %s", p.ImageFormat)
+		return
+	}
+	var failed *zkmodel.Upload
+	for _, u := range b.Uploads { // the oldest first
+		switch {
+		case u.Provider != p.Name || u.Broken != nil:
+		case u.State == zkmodel.UploadReady:
+			d.say(subject, "done", Against, "build %s is there as upload %s", b.ID, u.ID)
+			return
+		case u.State == zkmodel.UploadUploading:
+			d.say(subject, "under way", Against, "build %s is on its way as upload %s", b.ID, u.ID)
+			return
+		case u.State == zkmodel.UploadFailed:
+			failed = u
+		}
+	}
+	key := UploadKey(d.name, b.ID, p.Name)
+	if d.Doing.Uploads[key] && d.Doing.Sending != key {
+		d.say(subject, "under way", Against, "this builder is at it")
+		return
+	}
+	if here, ok := d.local(b.ID); !ok || !slices.Contains(here.Formats, p.ImageFormat) {
+		d.say(subject, "files", Against, "the %s file of build %s is not on this builder but on %s", p.ImageFormat, b.ID, b.Builder)
+		return
+	}
+	failures := 0
+	if failed != nil {
+		failures = max(1, failed.Failures)
+		again := failed.StateTime.Time().Add(d.Policy.UploadRetry.After(failures, failed.Path()))
+		if d.Now.Before(again) {
+			d.say(subject, "back-off", Against, "upload %s failed (%d in a row): next try at %s", failed.ID, failures, again.Format(time.DateTime))
+			d.at(again)
+			return
+		}
+	}
+	d.say(subject, "missing", For, "build %s is not there", b.ID)
+	d.act(Action{
+		Kind: Upload, Build: b.ID, Provider: p.Name, Format: p.ImageFormat,
+		Why: "build " + b.ID + " is not at " + p.Name, Failures: failures,
+	})
+}
+
+// candidate is the newest ready build that has a format.
+func (d *decision) candidate(format string) *zkmodel.BuildTree {
+	for _, b := range d.ready {
+		if slices.Contains(b.Formats, format) {
+			return b
+		}
+	}
+	return nil
+}
