@@ -14,9 +14,8 @@ import (
 // yaml.v3 reads something in between, so plain scalars are judged here, by
 // their text.
 var (
-	intText = regexp.MustCompile(`^[-+]?(0b[01_]+|0[0-7_]*|0x[0-9a-fA-F_]+|[1-9][0-9_]*(:[0-5]?[0-9])*)$`)
-	// floatText takes an exponent without a dot, as YAML 1.2 does: 1e3.
-	floatText = regexp.MustCompile(`^[-+]?([0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?|\.[0-9_]+([eE][-+]?[0-9]+)?|[0-9][0-9_]*(:[0-5]?[0-9])+\.[0-9_]*)$`)
+	intText   = regexp.MustCompile(`^[-+]?(0b[01_]+|0[0-7_]*|0x[0-9a-fA-F_]+|[1-9][0-9_]*(:[0-5]?[0-9])*)$`)
+	floatText = regexp.MustCompile(`^([-+]?[0-9][0-9_]*\.[0-9_]*([eE][-+][0-9]+)?|\.[0-9][0-9_]*([eE][-+][0-9]+)?|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+\.[0-9_]*)$`)
 	// notFinite is what YAML calls infinite or not a number.
 	notFinite = regexp.MustCompile(`^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
 )
@@ -72,9 +71,14 @@ func (v value) describe() string {
 	return strconv.Quote(string(text))
 }
 
+// startsNumber spares most texts the slow look at all their letters.
+func startsNumber(text string) bool {
+	return text != "" && strings.IndexByte("+-.0123456789", text[0]) >= 0
+}
+
 // parseInt reads an integer of YAML 1.1.
 func parseInt(text string) (int64, error) {
-	if !intText.MatchString(text) {
+	if !startsNumber(text) || !intText.MatchString(text) {
 		return 0, errNotNumber
 	}
 	digits := strings.ReplaceAll(text, "_", "")
@@ -121,6 +125,9 @@ func parseSexagesimal(text string) (int64, error) {
 
 // parseFloat reads a finite number of YAML 1.1.
 func parseFloat(text string) (float64, error) {
+	if !startsNumber(text) {
+		return 0, errNotNumber
+	}
 	if notFinite.MatchString(text) {
 		return 0, errRange
 	}
