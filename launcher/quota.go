@@ -1,0 +1,120 @@
+package launcher
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"poolkeeper/configs"
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+)
+
+// usage counts what nodes take, by provider and by pool. Every record counts,
+// whatever its state: while it is there, so may be the machine.
+type usage struct {
+	providers map[string]providers.Resources
+	pools     map[poolKey]providers.Resources
+}
+
+// poolKey names a pool.
+type poolKey struct{ provider, pool string }
+
+func newUsage(nodes []*zkmodel.Node, pools []*Pool) *usage {
+	u := &usage{providers: map[string]providers.Resources{}, pools: map[poolKey]providers.Resources{}}
+	needs := map[poolKey]map[string]Offer{}
+	for _, p := range pools {
+		needs[poolKey{p.Provider, p.Name}] = p.Offers
+	}
+	for _, n := range nodes {
+		if n.Broken != nil {
+			continue
+		}
+		key := poolKey{n.Provider, n.Pool}
+		u.add(key, nodeResources(n, needs[key]))
+	}
+	return u
+}
+
+// nodeResources is what a node takes: what its record says, else what its label
+// would take today, else one instance.
+func nodeResources(n *zkmodel.Node, offers map[string]Offer) providers.Resources {
+	if len(n.Resources) > 0 {
+		return n.Resources
+	}
+	for _, label := range n.Type {
+		if o, ok := offers[label]; ok && o.Needs != nil {
+			return o.Needs
+		}
+	}
+	return providers.Resources{providers.Instances: 1}
+}
+
+// add counts amount towards a pool and its provider.
+func (u *usage) add(key poolKey, amount providers.Resources) {
+	u.providers[key.provider] = plus(u.providers[key.provider], amount)
+	u.pools[key] = plus(u.pools[key], amount)
+}
+
+// shortage says what is missing for need in pool p, or "".
+func (u *usage) shortage(p *Pool, need providers.Resources) string {
+	key := poolKey{p.Provider, p.Name}
+	if s := short(u.pools[key], need, p.Limits); s != "" {
+		return "pool " + p.Name + " is full: " + s
+	}
+	if s := short(u.providers[p.Provider], need, p.Cloud); s != "" {
+		return "provider " + p.Provider + " is full: " + s
+	}
+	return ""
+}
+
+// neverFits says which limit is smaller than need, or "".
+func neverFits(p *Pool, need providers.Resources) string {
+	if s := short(nil, need, p.Limits); s != "" {
+		return "exceeds the limits of pool " + p.Name + ": " + s
+	}
+	if s := short(nil, need, p.Cloud); s != "" {
+		return "exceeds the limits of provider " + p.Provider + ": " + s
+	}
+	return ""
+}
+
+// short names the first resource, by name, of which used and need together
+// exceed the limits.
+func short(used, need, limits providers.Resources) string {
+	for _, name := range slices.Sorted(maps.Keys(need)) {
+		limit, limited := limits[name]
+		if limited && need[name] > 0 && used[name]+need[name] > limit {
+			return fmt.Sprintf("%s %d used, %d needed, limit %d", name, used[name], need[name], limit)
+		}
+	}
+	return ""
+}
+
+// plus adds amount to sum, which may be nil and is changed otherwise.
+func plus(sum, amount providers.Resources) providers.Resources {
+	if sum == nil {
+		sum = make(providers.Resources, len(amount))
+	}
+	for name, n := range amount {
+		sum[name] += n
+	}
+	return sum
+}
+
+// poolLimits are the limits that the configuration sets for a pool.
+func poolLimits(p configs.Pool) providers.Resources {
+	limits := providers.Resources{}
+	for name, n := range map[string]int{
+		providers.Instances: p.MaxServers,
+		providers.Cores:     p.MaxCores,
+		providers.RAM:       p.MaxRAM,
+		providers.Volumes:   p.MaxVolumes,
+		providers.VolumeGB:  p.MaxVolumeGB,
+	} {
+		if n >= 0 {
+			limits[name] = n
+		}
+	}
+	return limits
+}
