@@ -1,0 +1,62 @@
+package launcher
+
+import (
+	"context"
+	"time"
+
+	"poolkeeper/zkmodel/recipe"
+)
+
+// follower turns what changes in the tree into looks at it. It remembers what
+// kind of thing has changed, as some questions are too dear to ask each time.
+type follower struct {
+	images, nodes, requests, components *recipe.Subscription
+
+	imagesChanged, membersChanged bool
+}
+
+func (l *Launcher) follow() *follower {
+	return &follower{
+		images:     l.mirror.SubscribeImages(),
+		nodes:      l.mirror.SubscribeNodes(),
+		requests:   l.mirror.SubscribeRequests(),
+		components: l.mirror.SubscribeComponents(),
+		// Nothing is known at first.
+		imagesChanged: true, membersChanged: true,
+	}
+}
+
+// close ends the subscriptions.
+func (f *follower) close() {
+	for _, s := range []*recipe.Subscription{f.images, f.nodes, f.requests, f.components} {
+		s.Close()
+	}
+}
+
+// wait returns when something has changed, somebody called wake, or a time has
+// come; it is false when ctx has ended.
+func (f *follower) wait(ctx context.Context, wake <-chan struct{}, until time.Duration) bool {
+	timer := time.NewTimer(max(until, 0))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+	case <-wake:
+	case <-f.images.C():
+		f.imagesChanged = true
+	case <-f.components.C():
+		f.membersChanged = true
+	case <-f.nodes.C():
+	case <-f.requests.C():
+	}
+	return ctx.Err() == nil
+}
+
+// take empties the subscriptions; what changes from now on wakes again.
+func (f *follower) take() {
+	f.nodes.Take()
+	f.requests.Take()
+	f.imagesChanged = len(f.images.Take()) > 0 || f.imagesChanged
+	f.membersChanged = len(f.components.Take()) > 0 || f.membersChanged
+}

@@ -1,0 +1,171 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+)
+
+// partingTime is how long giving back what we hold may take at the end.
+const partingTime = 5 * time.Second
+
+// handle launches the nodes of an accepted request, all at once, and settles it
+// when every one is ready or has failed.
+func (s *shift) handle(ctx context.Context, h *handling) {
+	ctx, cancel := h.lock.Bind(ctx)
+	defer cancel()
+	var group sync.WaitGroup
+	for _, n := range h.nodes {
+		if n.node.State == zkmodel.NodeInit {
+			group.Go(func() { n.err = s.launch(ctx, h, n) })
+		}
+	}
+	group.Wait()
+	if ctx.Err() != nil {
+		s.letGo(ctx, h)
+		return
+	}
+	if err := s.settle(ctx, h); err != nil && ctx.Err() == nil {
+		s.log.Warn("Request could not be settled; it begins again", "request", h.request.ID, "error", err)
+		s.postpone(ctx, Decision{Request: h.request}, err)
+		s.markLost(h.request.ID)
+	}
+	s.letGo(ctx, h)
+}
+
+// settle ends the work on a request: fulfilled, declined, given back because
+// the cloud was full, or cancelled because its requestor has left.
+func (s *shift) settle(ctx context.Context, h *handling) error {
+	var failed, full error
+	for _, n := range h.nodes {
+		switch {
+		case errors.Is(n.err, providers.ErrQuota):
+			full = n.err
+		case n.err != nil:
+			failed = errors.Join(failed, fmt.Errorf("node %s (%s): %w", n.node.ID, n.place.Label, n.err))
+		}
+	}
+	if _, err := s.store.Request(ctx, h.request.ID); errors.Is(err, zkmodel.ErrNotFound) {
+		return s.cancelled(ctx, h)
+	}
+	var err error
+	switch {
+	case failed != nil:
+		err = s.declineFailed(ctx, h, failed)
+	case full != nil:
+		s.putBack(ctx, h, "the cloud is full: "+full.Error())
+		s.jobs.failed("request " + h.request.ID)
+	default:
+		err = s.fulfill(ctx, h)
+	}
+	if errors.Is(err, zkmodel.ErrNotFound) {
+		return s.cancelled(ctx, h)
+	}
+	return err
+}
+
+// fulfill hands the nodes over: from here on they are the requestor's.
+func (s *shift) fulfill(ctx context.Context, h *handling) error {
+	h.request.Nodes = nil
+	for _, n := range h.nodes {
+		h.request.Nodes = append(h.request.Nodes, n.node.ID)
+	}
+	// The nodes are free before the requestor hears of them, so that its first
+	// try to lock them succeeds.
+	if err := s.unlockNodes(ctx, h); err != nil {
+		return err
+	}
+	if err := s.moveRequest(ctx, h, zkmodel.RequestFulfilled); err != nil {
+		return err
+	}
+	s.metrics.request(h.pool, "fulfilled", s.now().Sub(h.request.Stat.Ctime))
+	s.log.Info("Request fulfilled", "request", h.request.ID, "nodes", h.request.Nodes)
+	return nil
+}
+
+// cancelled gives the nodes of a request that is gone back for others to use.
+func (s *shift) cancelled(ctx context.Context, h *handling) error {
+	s.log.Info("Request was cancelled; its nodes stay for others", "request", h.request.ID)
+	s.metrics.request(h.pool, "cancelled", 0)
+	return s.freeNodes(ctx, h)
+}
+
+// declineFailed declines a request whose nodes could not be launched here. What
+// did come up is free for others.
+func (s *shift) declineFailed(ctx context.Context, h *handling, reason error) error {
+	if err := s.freeNodes(ctx, h); err != nil {
+		return err
+	}
+	return s.writeDecline(ctx, h.lock, h.request, []string{h.pool.id}, "launch failed: "+reason.Error())
+}
+
+// putBack undoes an acceptance: the request waits again, and is not declined.
+func (s *shift) putBack(ctx context.Context, h *handling, reason string) {
+	err := s.freeNodes(ctx, h)
+	if err == nil {
+		h.request.Nodes, h.request.Reason = nil, reason
+		err = s.moveRequest(ctx, h, zkmodel.RequestRequested)
+	}
+	if err != nil && ctx.Err() == nil && !errors.Is(err, ErrTaken) {
+		s.log.Warn("Request could not be put back; it begins again", "request", h.request.ID, "error", err)
+		s.markLost(h.request.ID)
+	}
+}
+
+// freeNodes gives ready nodes back for others to use, and marks those that never
+// got as far for deletion.
+func (s *shift) freeNodes(ctx context.Context, h *handling) error {
+	var failed error
+	for _, n := range h.nodes {
+		if n == nil || n.lock == nil {
+			continue // never made, or handed over already: settled by the sweep
+		}
+		switch n.node.State {
+		case zkmodel.NodeReady:
+			n.node.AllocatedTo = ""
+		case zkmodel.NodeInit:
+			failed = errors.Join(failed, s.table.moveNode(n.node, zkmodel.NodeDeleting, s.epoch()))
+		default: // failed or aborted: written already
+			continue
+		}
+		failed = errors.Join(failed, s.store.SaveNode(ctx, n.lock, n.node))
+		s.own.note(n.node)
+	}
+	return failed
+}
+
+// unlockNodes releases the nodes' locks.
+func (s *shift) unlockNodes(ctx context.Context, h *handling) error {
+	var failed error
+	for _, n := range h.nodes {
+		if n == nil || n.lock == nil {
+			continue
+		}
+		failed = errors.Join(failed, n.lock.Release(ctx))
+		n.lock = nil
+	}
+	return failed
+}
+
+// letGo releases whatever a handling still holds and forgets it, once the mirror
+// shows how it ended. It works after the end of ctx too.
+func (s *shift) letGo(ctx context.Context, h *handling) {
+	ctx, cancel := s.parting(ctx)
+	defer cancel()
+	err := s.unlockNodes(ctx, h)
+	if err = errors.Join(err, h.lock.Release(ctx)); err != nil && s.store.Session().Context().Err() == nil {
+		s.log.Warn("Locks of a request are given up late", "request", h.request.ID, "error", err)
+	}
+	var ids []string
+	for _, n := range h.nodes {
+		if n != nil {
+			ids = append(ids, n.node.ID)
+		}
+	}
+	s.own.finish(h.request.ID, ids...)
+}

@@ -1,0 +1,218 @@
+package launcher
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+)
+
+const (
+	sshPort     = 22
+	winrmPort   = 5986
+	deleteTime  = 10 * time.Minute // how long the deletion of one machine may take
+	consoleSize = 16 << 10         // bytes of a failed machine's console that are logged
+)
+
+// launch makes a machine for a node and brings the node to ready, or to failed
+// or aborted. Each attempt begins from nothing, once what the last one left in
+// the cloud is gone.
+func (s *shift) launch(ctx context.Context, h *handling, n *handled) error {
+	ctx, cancel := n.lock.Bind(ctx)
+	defer cancel()
+	log := s.log.With("request", h.request.ID, "node", n.node.ID, "label", n.place.Label, "provider", n.node.Provider)
+	for n.node.Attempt = 1; ; n.node.Attempt++ {
+		start := s.now()
+		err := s.attempt(ctx, h, n)
+		if err == nil {
+			h.cloud.roomier()
+			s.metrics.launch(h.pool, launchResult(nil), s.now().Sub(start))
+			log.Info("Node is ready", "external_id", n.node.ExternalID.Text(), "address", n.node.InterfaceIP,
+				"image", n.node.ImageID, "took", s.now().Sub(start))
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // not the launch's fault
+		}
+		s.metrics.launch(h.pool, launchResult(err), s.now().Sub(start))
+		log.Warn("Launch failed", "attempt", n.node.Attempt, "of", h.pool.provider.LaunchRetries, "error", err)
+		s.logConsole(ctx, h, n)
+		if errors.Is(err, providers.ErrQuota) {
+			h.cloud.refused(err)
+			return errors.Join(err, s.giveUp(ctx, n, zkmodel.NodeAborted, err))
+		}
+		undone := s.undo(ctx, h.cloud, n.node)
+		useless := errors.Is(err, providers.ErrInvalid) || errors.Is(err, ErrNoImage)
+		if n.node.Attempt >= h.pool.provider.LaunchRetries || useless || undone != nil {
+			return errors.Join(err, s.giveUp(ctx, n, zkmodel.NodeFailed, errors.Join(err, undone)))
+		}
+	}
+}
+
+// attempt is one launch, from the choice of the image to the ready node.
+func (s *shift) attempt(ctx context.Context, h *handling, n *handled) error {
+	if limit := h.pool.provider.LaunchTimeout; limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("launch-timeout of %s is over", limit))
+		defer cancel()
+	}
+	p, err := h.cloud.use()
+	if err != nil {
+		return err
+	}
+	spec, err := s.choose(h, n)
+	if err != nil {
+		return err
+	}
+	// The record says building before the cloud is asked: from here on a machine
+	// may exist, whatever becomes of us.
+	if err := s.table.moveNode(n.node, zkmodel.NodeBuilding, s.epoch()); err != nil {
+		return err
+	}
+	if err := s.save(ctx, n); err != nil {
+		return err
+	}
+	id, err := p.CreateNode(ctx, spec)
+	if err != nil {
+		return err
+	}
+	n.node.ExternalID = zkmodel.TextValue(id)
+	if err := s.save(ctx, n); err != nil {
+		return err
+	}
+	instance, err := p.WaitNode(ctx, id)
+	if err != nil {
+		return err
+	}
+	describe(n.node, instance)
+	if n.node.HostKeys, err = s.hostKeys(ctx, h.pool, n, instance); err != nil {
+		return err
+	}
+	if err := s.table.moveNode(n.node, zkmodel.NodeReady, s.epoch()); err != nil {
+		return err
+	}
+	return s.save(ctx, n)
+}
+
+// choose picks the image and writes into the node what it boots from and how it
+// is reached.
+func (s *shift) choose(h *handling, n *handled) (providers.NodeSpec, error) {
+	image, err := h.pool.image(s.cfg, n.place.Label)
+	if err != nil {
+		return providers.NodeSpec{}, err
+	}
+	spec := providers.NodeSpec{
+		NodeID: n.node.ID, Hostname: "np" + n.node.ID, Pool: h.pool.config.Name, Label: n.place.Label,
+		AZ: n.node.AZ, Username: image.username,
+		Metadata: map[string]string{
+			providers.MetaNode:     n.node.ID,
+			providers.MetaPool:     h.pool.config.Name,
+			providers.MetaProvider: h.pool.provider.Name,
+		},
+	}
+	n.node.ImageID = image.cloudImage
+	if image.diskImage != "" {
+		upload := newest([]*zkmodel.Image{s.mirror.Image(image.diskImage)}, image.diskImage, h.pool.provider.Name)
+		if upload == nil {
+			return spec, fmt.Errorf("choose image %s in provider %s: %w", image.diskImage, h.pool.provider.Name, ErrNoImage)
+		}
+		n.node.ImageID = upload.Path()
+		spec.ImageID, spec.Format = upload.ExternalID.Text(), upload.Format
+	}
+	n.node.Username, n.node.PythonPath, n.node.ShellType = image.username, image.pythonPath, image.shellType
+	n.node.ConnectionType = image.connection
+	n.node.ConnectionPort = zkmodel.IntValue(cmp.Or(image.port, defaultPort(image.connection)))
+	return spec, nil
+}
+
+// defaultPort is where a connection type listens.
+func defaultPort(connection string) int {
+	if connection == "winrm" {
+		return winrmPort
+	}
+	return sshPort
+}
+
+// describe copies what the cloud says of a running machine into its record.
+func describe(n *zkmodel.Node, i providers.Instance) {
+	n.Cloud, n.Region, n.AZ, n.HostID = i.Cloud, i.Region, i.AZ, i.HostID
+	n.InterfaceIP, n.PublicIPv4, n.PublicIPv6, n.PrivateIPv4 = i.InterfaceIP, i.PublicIPv4, i.PublicIPv6, i.PrivateIPv4
+	if i.Port != 0 {
+		n.ConnectionPort = zkmodel.IntValue(i.Port)
+	}
+	n.Username = cmp.Or(i.Username, n.Username)
+	n.PythonPath = cmp.Or(i.PythonPath, n.PythonPath)
+	n.ShellType = cmp.Or(i.ShellType, n.ShellType)
+}
+
+// undo removes what a failed attempt left in the cloud.
+func (s *shift) undo(ctx context.Context, c *cloud, n *zkmodel.Node) error {
+	if n.ExternalID.IsNull() {
+		return nil // the next attempt finds a machine whose id we never heard of
+	}
+	p, err := c.use()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, deleteTime)
+	defer cancel()
+	if err := p.DeleteNode(ctx, n.ExternalID.Text()); err != nil {
+		return fmt.Errorf("delete what is left of it: %w", err)
+	}
+	n.ExternalID = zkmodel.Value{}
+	return nil
+}
+
+// giveUp writes that a node will never be ready, and why. Whoever sees it
+// unlocked deletes it.
+func (s *shift) giveUp(ctx context.Context, n *handled, state zkmodel.NodeState, reason error) error {
+	if n.node.State == zkmodel.NodeInit { // refused before the cloud was asked
+		state = zkmodel.NodeDeleting
+	}
+	n.node.Reason = reason.Error()
+	if err := s.table.moveNode(n.node, state, s.epoch()); err != nil {
+		return err
+	}
+	return s.save(ctx, n)
+}
+
+// save writes a node of ours.
+func (s *shift) save(ctx context.Context, n *handled) error {
+	if err := s.store.SaveNode(ctx, n.lock, n.node); err != nil {
+		return err
+	}
+	s.own.note(n.node)
+	return nil
+}
+
+// logConsole shows the console of a machine that failed, where the label asks
+// for that.
+func (s *shift) logConsole(ctx context.Context, h *handling, n *handled) {
+	p, err := h.cloud.use()
+	if err != nil || !h.pool.labels[n.place.Label].ConsoleLog || n.node.ExternalID.IsNull() {
+		return
+	}
+	text, err := p.ConsoleLog(ctx, n.node.ExternalID.Text(), consoleSize)
+	if err != nil {
+		s.log.Warn("Cannot read console", "node", n.node.ID, "error", err)
+		return
+	}
+	s.log.Info("Console of the failed node", "node", n.node.ID, "console", string(text))
+}
+
+// attributes is a pool's node-attributes as records hold them.
+func attributes(set map[string]any) zkmodel.Value {
+	if len(set) == 0 {
+		return zkmodel.Value{}
+	}
+	text, err := json.Marshal(set)
+	if err != nil { // a configuration that was read from YAML holds nothing odd
+		return zkmodel.Value{}
+	}
+	return zkmodel.JSONValue(text)
+}

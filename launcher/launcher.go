@@ -1,0 +1,134 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"poolkeeper/configs"
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// Deps is what a Launcher is given. Client and Open are required.
+type Deps struct {
+	// Client reaches ZooKeeper. The launcher does not close it.
+	Client *recipe.Client
+	// Open opens a configured provider. It is tried again after an error.
+	Open func(configs.Provider) (providers.Provider, error)
+	// Logger may be nil.
+	Logger hclog.Logger
+	// Registerer takes the metrics; nil keeps them to ourselves.
+	Registerer prometheus.Registerer
+	// Now is the clock of records and ages; nil is time.Now.
+	Now func() time.Time
+	// Hostname is the short name of this host, FQDN the full one; the tree
+	// shows them in the component records and in the launcher ids.
+	Hostname, FQDN string
+	// Version is that of the program, for the component records.
+	Version string
+	// Resync is how often everything is looked at although nothing has changed,
+	// and the clouds are searched for leaked machines; 0 is a minute.
+	Resync time.Duration
+}
+
+// Launcher serves node requests from the pools of one configuration.
+type Launcher struct {
+	cfg     *configs.Config
+	deps    Deps
+	log     hclog.Logger
+	now     func() time.Time
+	table   table
+	metrics *metrics
+	mirror  *zkmodel.Mirror
+	clouds  map[string]*cloud
+	pools   []*pool
+	scanner *scanner
+	wake    chan struct{}
+	last    atomic.Pointer[[]Decision]
+}
+
+// New checks what it is given and makes a Launcher. Nothing happens before Run.
+func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
+	if cfg == nil || deps.Client == nil || deps.Open == nil {
+		return nil, errors.New("make launcher: configuration, client and providers are required")
+	}
+	if deps.Logger == nil {
+		deps.Logger = hclog.NewNullLogger()
+	}
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
+	if deps.Resync == 0 {
+		deps.Resync = time.Minute
+	}
+	if deps.FQDN == "" {
+		deps.FQDN = deps.Hostname
+	}
+	metrics, err := newMetrics(deps.Registerer)
+	if err != nil {
+		return nil, fmt.Errorf("make launcher: %w", err)
+	}
+	l := &Launcher{
+		cfg: cfg, deps: deps, log: deps.Logger.Named("launcher"), now: deps.Now,
+		table: newTable(), metrics: metrics, scanner: newScanner(),
+		wake: make(chan struct{}, 1), clouds: map[string]*cloud{},
+	}
+	l.mirror = zkmodel.NewMirror(deps.Client,
+		zkmodel.PartImages|zkmodel.PartNodes|zkmodel.PartRequests|zkmodel.PartComponents, l.log.Named("mirror"))
+	for _, p := range cfg.Providers {
+		l.clouds[p.Name] = &cloud{
+			cfg: p, open: deps.Open, log: l.log.With("provider", p.Name), now: l.now,
+			notify: l.notify, stale: make(chan struct{}, 1),
+		}
+		for _, section := range p.Pools {
+			l.pools = append(l.pools, newPool(deps.FQDN, p, section))
+		}
+	}
+	return l, nil
+}
+
+// Run serves requests until ctx ends, over as many sessions as that takes. It
+// returns nil when ctx has ended.
+func (l *Launcher) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return l.mirror.Run(ctx) })
+	for _, c := range l.clouds {
+		group.Go(func() error { c.run(ctx); return nil })
+	}
+	group.Go(func() error { return l.serveRegistered(ctx) })
+	err := group.Wait()
+	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		return nil
+	}
+	return err
+}
+
+// Decisions are those of the last look at the requests, with their reasons.
+func (l *Launcher) Decisions() []Decision {
+	if d := l.last.Load(); d != nil {
+		return *d
+	}
+	return nil
+}
+
+// notify makes the launcher look at everything again. It never blocks.
+func (l *Launcher) notify() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// serve is the work of one session.
+func (l *Launcher) serve(ctx context.Context, s *recipe.Session) error {
+	shift := newShift(l, zkmodel.NewStore(s, l.now))
+	return shift.run(ctx)
+}

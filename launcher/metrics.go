@@ -1,0 +1,91 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+)
+
+// metrics are the figures of one launcher.
+type metrics struct {
+	launches, requests, declines, deletes, leaks *prometheus.CounterVec
+	launchTime, waitTime                         *prometheus.HistogramVec
+}
+
+// newMetrics makes the figures known to reg, which may be nil.
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "poolkeeper", Subsystem: "launcher", Name: name, Help: help,
+		}, labels)
+	}
+	seconds := func(name, help string, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "poolkeeper", Subsystem: "launcher", Name: name, Help: help,
+			Buckets: prometheus.ExponentialBuckets(0.05, 2, 16),
+		}, labels)
+	}
+	m := &metrics{
+		launches:   counter("launches_total", "Attempts to launch a node.", "provider", "pool", "result"),
+		requests:   counter("requests_total", "Requests that came to an end in a pool.", "provider", "pool", "result"),
+		declines:   counter("declines_total", "Requests declined, by the state that they went to.", "state"),
+		deletes:    counter("nodes_deleted_total", "Nodes deleted.", "provider"),
+		leaks:      counter("leaked_nodes_total", "Machines without a record that were deleted.", "provider"),
+		launchTime: seconds("launch_seconds", "Duration of an attempt to launch a node.", "provider", "pool", "result"),
+		waitTime:   seconds("request_seconds", "Age of a request when it was fulfilled.", "provider", "pool"),
+	}
+	if reg == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{
+		m.launches, m.requests, m.declines, m.deletes, m.leaks, m.launchTime, m.waitTime,
+	} {
+		if err := reg.Register(c); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) launch(p *pool, result string, took time.Duration) {
+	m.launches.WithLabelValues(p.provider.Name, p.config.Name, result).Inc()
+	m.launchTime.WithLabelValues(p.provider.Name, p.config.Name, result).Observe(took.Seconds())
+}
+
+func (m *metrics) request(p *pool, result string, age time.Duration) {
+	m.requests.WithLabelValues(p.provider.Name, p.config.Name, result).Inc()
+	if result == "fulfilled" {
+		m.waitTime.WithLabelValues(p.provider.Name, p.config.Name).Observe(max(age, 0).Seconds())
+	}
+}
+
+func (m *metrics) declined(to zkmodel.RequestState) { m.declines.WithLabelValues(string(to)).Inc() }
+
+func (m *metrics) deleted(provider string) { m.deletes.WithLabelValues(provider).Inc() }
+
+func (m *metrics) leaked(provider string) { m.leaks.WithLabelValues(provider).Inc() }
+
+// launchResult is the name of a launch's outcome, as Nodepool's metrics have it.
+func launchResult(err error) string {
+	switch {
+	case err == nil:
+		return "ready"
+	case errors.Is(err, providers.ErrQuota):
+		return "error.quota"
+	case errors.Is(err, ErrKeyScan):
+		return "error.keyscan"
+	case errors.Is(err, ErrNoImage), errors.Is(err, providers.ErrNotFound):
+		return "error.image"
+	case errors.Is(err, providers.ErrNodeFailed):
+		return "error.status"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "error.servercreatetimeout"
+	}
+	return "error.unknown"
+}

@@ -1,0 +1,61 @@
+package launcher
+
+import (
+	"time"
+
+	"poolkeeper/zkmodel"
+)
+
+// observe puts together what a decision looks at, and tells when it may look
+// different although nothing happens.
+func (s *shift) observe() (*Snapshot, time.Time) {
+	snap := &Snapshot{
+		Now:        s.now(),
+		Requests:   s.mirror.Requests(),
+		Nodes:      s.own.over(s.mirror.Nodes()),
+		Registered: s.mirror.Components(zkmodel.KindPool),
+		Busy:       s.own.busy(),
+		Lost:       s.lostRequests(),
+	}
+	again := s.jobs.next()
+	for _, r := range snap.Requests {
+		if !s.jobs.left("request " + r.ID).IsZero() {
+			snap.Busy[r.ID] = true
+		}
+	}
+	launching := map[string]int{}
+	for _, n := range snap.Nodes {
+		if n.State == zkmodel.NodeInit || n.State == zkmodel.NodeBuilding {
+			launching[n.Provider]++
+		}
+	}
+	for _, p := range s.pools {
+		view := s.clouds[p.provider.Name].view()
+		again = earlier(again, view.again)
+		snap.Pools = append(snap.Pools, s.poolView(p, view, launching[p.provider.Name]))
+	}
+	return snap, again
+}
+
+// poolView is a pool as it stands at this moment.
+func (s *shift) poolView(p *pool, view cloudView, launching int) *Pool {
+	v := &Pool{
+		ID: p.id, Provider: p.provider.Name, Name: p.config.Name, Priority: p.priority(),
+		Disabled: p.config.MaxServers == 0,
+		Limits:   poolLimits(p.config), Cloud: view.limits, Hold: view.hold,
+		Idle: p.provider.MaxConcurrency == 0, Room: -1,
+		Offers: make(map[string]Offer, len(p.config.Labels)),
+	}
+	if p.config.IgnoreProviderQuota {
+		v.Cloud = nil
+	}
+	if limit := p.provider.MaxConcurrency; limit > 0 {
+		v.Room = max(0, limit-launching)
+	}
+	for _, l := range p.config.Labels {
+		offer := view.needs[p.config.Name][l.Name]
+		offer.Ready = l.CloudImage != "" || newest(s.images, l.DiskImage, p.provider.Name) != nil
+		v.Offers[l.Name] = offer
+	}
+	return v
+}

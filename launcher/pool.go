@@ -1,0 +1,102 @@
+package launcher
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+)
+
+// defaultPriority is that of a pool which has none.
+const defaultPriority = 100
+
+// pool is one configured pool that this launcher serves.
+type pool struct {
+	id       string // the launcher id; the same for as long as the process lives
+	provider configs.Provider
+	config   configs.Pool
+	labels   map[string]configs.PoolLabel
+}
+
+func newPool(host string, provider configs.Provider, section configs.Pool) *pool {
+	var unique [16]byte
+	_, _ = rand.Read(unique[:]) // never fails (crypto/rand since Go 1.24)
+	p := &pool{
+		id:       fmt.Sprintf("%s-PoolWorker.%s-%s-%s", host, provider.Name, section.Name, hex.EncodeToString(unique[:])),
+		provider: provider, config: section, labels: map[string]configs.PoolLabel{},
+	}
+	for _, l := range section.Labels {
+		p.labels[l.Name] = l
+	}
+	return p
+}
+
+// key is the pool's name in the accounts.
+func (p *pool) key() poolKey { return poolKey{p.provider.Name, p.config.Name} }
+
+// priority is the pool's own, else its provider's, else the default.
+func (p *pool) priority() int {
+	return cmp.Or(p.config.Priority, p.provider.Priority, defaultPriority)
+}
+
+// component is the pool as it tells of itself; Zuul reads its id and labels.
+func (p *pool) component(hostname, version string) *zkmodel.Component {
+	paused := false
+	c := &zkmodel.Component{
+		Hostname: hostname, ID: p.id, Kind: zkmodel.KindPool, PoolName: p.config.Name, Paused: &paused,
+		Priority: p.priority(), ProviderName: p.provider.Name, State: zkmodel.ComponentRunning, Version: version,
+		SupportedLabels: zkmodel.Strings{},
+	}
+	for _, l := range p.config.Labels {
+		c.SupportedLabels = append(c.SupportedLabels, l.Name)
+	}
+	return c
+}
+
+// imageConfig is what a label boots from, as the configuration has it.
+type imageConfig struct {
+	diskImage  string // "" for a cloud image
+	cloudImage string
+	username   string
+	pythonPath string
+	shellType  string
+	connection string
+	port       int
+}
+
+// image finds the settings of a label's image in the configuration.
+func (p *pool) image(cfg *configs.Config, label string) (imageConfig, error) {
+	l, ok := p.labels[label]
+	if !ok {
+		return imageConfig{}, fmt.Errorf("find image of label %s: pool %s of %s does not have the label: %w",
+			label, p.config.Name, p.provider.Name, ErrNoImage)
+	}
+	for _, c := range p.provider.CloudImages {
+		if l.CloudImage != "" && c.Name == l.CloudImage {
+			return imageConfig{
+				cloudImage: c.Name, username: c.Username, pythonPath: c.PythonPath, shellType: c.ShellType,
+				connection: c.ConnectionType, port: c.ConnectionPort,
+			}, nil
+		}
+	}
+	for _, d := range cfg.DiskImages {
+		if d.Name != l.DiskImage {
+			continue
+		}
+		image := imageConfig{
+			diskImage: d.Name, username: d.Username, pythonPath: d.PythonPath, shellType: d.ShellType,
+			connection: "ssh",
+		}
+		for _, here := range p.provider.DiskImages {
+			if here.Name == d.Name {
+				image.connection, image.port = cmp.Or(here.ConnectionType, "ssh"), here.ConnectionPort
+			}
+		}
+		return image, nil
+	}
+	return imageConfig{}, fmt.Errorf("find image of label %s: neither diskimage %q nor cloud-image %q is configured: %w",
+		label, l.DiskImage, l.CloudImage, ErrNoImage)
+}

@@ -1,0 +1,170 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"poolkeeper/providers"
+)
+
+const (
+	scansAtOnce = 100
+	scanFirst   = 2 * time.Second        // how long the first connection may take
+	scanLongest = 10 * time.Second       // how long one may take at most
+	scanPause   = 100 * time.Millisecond // between two that failed
+)
+
+// hostKeys are the SSH host keys of a node, "type base64", as its provider knows
+// them or as the machine shows them.
+func (s *shift) hostKeys(ctx context.Context, p *pool, n *handled, i providers.Instance) ([]string, error) {
+	check := p.config.HostKeyChecking
+	if own := p.labels[n.place.Label].HostKeyChecking; own != nil {
+		check = *own
+	}
+	if !check || i.SkipHostScan || len(i.HostKeys) > 0 {
+		return i.HostKeys, nil
+	}
+	if limit := p.provider.BootTimeout; limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("boot-timeout of %s is over", limit))
+		defer cancel()
+	}
+	port, _ := n.node.ConnectionPort.Int()
+	addr := net.JoinHostPort(i.InterfaceIP, strconv.Itoa(port))
+	switch n.node.ConnectionType {
+	case "ssh", "network_cli":
+		return s.scanner.keys(ctx, addr)
+	}
+	return nil, s.scanner.reach(ctx, addr)
+}
+
+// scanner reads host keys of machines that have just booted.
+type scanner struct {
+	slots chan struct{}
+}
+
+func newScanner() *scanner { return &scanner{slots: make(chan struct{}, scansAtOnce)} }
+
+// enter waits until there is room for one more scan.
+func (sc *scanner) enter(ctx context.Context, addr string) error {
+	select {
+	case sc.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("scan %s: %w: %w", addr, ErrKeyScan, context.Cause(ctx))
+	}
+}
+
+func (sc *scanner) leave() { <-sc.slots }
+
+// keys waits until the machine speaks SSH, and then asks for the key of every
+// type. A server that has just opened its port may not have all keys yet, which
+// is why a whole handshake comes first.
+func (sc *scanner) keys(ctx context.Context, addr string) ([]string, error) {
+	if err := sc.enter(ctx, addr); err != nil {
+		return nil, err
+	}
+	defer sc.leave()
+	var keys []string
+	err := persist(ctx, addr, func(patience time.Duration) error {
+		if _, err := handshake(ctx, patience, addr, nil); err != nil {
+			return err
+		}
+		keys = nil
+		for _, algorithms := range keyTypes() {
+			key, err := handshake(ctx, patience, addr, algorithms)
+			var none *ssh.AlgorithmNegotiationError
+			if errors.As(err, &none) {
+				continue // the server has no key of this type
+			}
+			if err != nil {
+				return err
+			}
+			keys = append(keys, key)
+		}
+		return nil
+	})
+	return keys, err
+}
+
+// reach waits until the machine accepts a connection.
+func (sc *scanner) reach(ctx context.Context, addr string) error {
+	if err := sc.enter(ctx, addr); err != nil {
+		return err
+	}
+	defer sc.leave()
+	return persist(ctx, addr, func(patience time.Duration) error {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
+}
+
+// persist repeats try until it succeeds or ctx ends. It tells try how long one
+// connection may take, which is more each time: a forwarded port may swallow a
+// connection that came too early, so the first ones are short.
+func persist(ctx context.Context, addr string, try func(patience time.Duration) error) error {
+	patience := scanFirst
+	for {
+		err := try(patience)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil || !sleep(ctx.Done(), scanPause) {
+			return fmt.Errorf("scan %s: %w: %w (%w)", addr, ErrKeyScan, context.Cause(ctx), err)
+		}
+		patience = min(patience*3/2, scanLongest)
+	}
+}
+
+// keyTypes are the host key algorithms to ask for, one group for each type of
+// key, the most wanted first.
+func keyTypes() [][]string {
+	return [][]string{
+		{ssh.KeyAlgoED25519},
+		{ssh.KeyAlgoECDSA256},
+		{ssh.KeyAlgoECDSA384},
+		{ssh.KeyAlgoECDSA521},
+		{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSA},
+	}
+}
+
+// errGotKey ends a handshake that has shown its key.
+var errGotKey = errors.New("key seen")
+
+// handshake connects and returns the host key that the server proves to have.
+// No user name or credential is ever sent: the connection ends before.
+func handshake(ctx context.Context, patience time.Duration, addr string, algorithms []string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	defer func() { _ = conn.Close() }() // nothing was written that could be lost
+	var key string
+	_, _, _, err = ssh.NewClientConn(conn, addr, &ssh.ClientConfig{
+		HostKeyAlgorithms: algorithms,
+		HostKeyCallback: func(_ string, _ net.Addr, k ssh.PublicKey) error {
+			key = strings.TrimSpace(string(ssh.MarshalAuthorizedKey(k)))
+			return errGotKey
+		},
+	})
+	if key != "" {
+		return key, nil
+	}
+	return "", err
+}

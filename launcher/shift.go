@@ -1,0 +1,182 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sync/errgroup"
+
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// writers is how many requests are accepted or declined at once.
+const writers = 64
+
+// shift is the work of a launcher within one session of ZooKeeper. One goroutine
+// looks and decides; what takes time runs as jobs, one a record.
+type shift struct {
+	*Launcher
+	store *zkmodel.Store
+	log   hclog.Logger
+	jobs  *jobs
+	own   *ledger // nodes and requests in our hands
+
+	images []*zkmodel.Image // as of the last change; the looking goroutine's
+
+	mu   sync.Mutex
+	lost map[string]bool // pending requests that were found unlocked
+}
+
+func newShift(l *Launcher, store *zkmodel.Store) *shift {
+	return &shift{
+		Launcher: l, store: store, log: l.log, jobs: newJobs(l.now, l.notify),
+		own: newLedger(), lost: map[string]bool{},
+	}
+}
+
+// run works until ctx ends, with the session or with the program.
+func (s *shift) run(ctx context.Context) error {
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	if err := s.mirror.WaitSynced(ctx); err != nil {
+		return fmt.Errorf("read the tree: %w", err)
+	}
+	f := s.follow()
+	defer f.close()
+	if err := s.awaitRegistered(ctx, f); err != nil {
+		return err
+	}
+	if err := s.mirror.Barrier(ctx); err != nil { // shows all that the last session left
+		return fmt.Errorf("read the tree: %w", err)
+	}
+	s.log.Info("Serving requests", "pools", len(s.pools))
+	s.jobs.spawn(func() { s.retire(ctx) })
+	s.loop(ctx, f)
+	s.jobs.wait()
+	return nil
+}
+
+// prepare makes the folders that records and locks are created in.
+func (s *shift) prepare(ctx context.Context) error {
+	for _, path := range []string{zkmodel.NodesRoot, zkmodel.RequestsRoot, zkmodel.LocksRoot} {
+		if err := s.store.Session().EnsurePath(ctx, path); err != nil {
+			return fmt.Errorf("prepare the tree: %w", err)
+		}
+	}
+	return nil
+}
+
+// loop looks at the tree whenever it changes and does what is to be done.
+func (s *shift) loop(ctx context.Context, f *follower) {
+	resync := s.now() // of the duties that look for what nothing tells of
+	for {
+		f.take()
+		if f.imagesChanged {
+			s.images, f.imagesChanged = s.mirror.Images(), false
+		}
+		if now := s.now(); f.membersChanged || !now.Before(resync) {
+			f.membersChanged = false
+			s.findLost(ctx)
+			if !now.Before(resync) {
+				resync = now.Add(s.deps.Resync)
+				s.collect(ctx)
+			}
+		}
+		snap, again := s.observe()
+		s.decide(ctx, snap)
+		again = earlier(again, s.sweep(ctx, snap), resync)
+		if !f.wait(ctx, s.wake, again.Sub(s.now())) {
+			return
+		}
+	}
+}
+
+// decide assigns the waiting requests and carries the decisions out. It returns
+// when all are written, so that the next look counts what they use.
+func (s *shift) decide(ctx context.Context, snap *Snapshot) {
+	decisions := Assign(snap)
+	s.last.Store(&decisions)
+	var group errgroup.Group
+	group.SetLimit(writers)
+	for _, d := range decisions {
+		var act func(context.Context, Decision) error
+		switch d.Verdict {
+		case Accept:
+			act = s.accept
+		case Decline:
+			act = s.decline
+		case Reclaim:
+			act = s.reclaim
+		case Wait, Leave:
+			continue
+		}
+		if !s.own.hold(d.Request.ID) {
+			continue
+		}
+		group.Go(func() error {
+			if err := act(ctx, d); err != nil {
+				s.own.drop(d.Request.ID)
+				s.postpone(ctx, d, err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // never an error
+}
+
+// postpone leaves a request alone for a moment after an error.
+func (s *shift) postpone(ctx context.Context, d Decision, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	level := hclog.Warn
+	if errors.Is(err, ErrTaken) {
+		level = hclog.Debug
+	}
+	wait := s.jobs.failed("request " + d.Request.ID)
+	s.log.Log(level, "Request is left alone for a moment",
+		"request", d.Request.ID, "verdict", d.Verdict, "error", err, "retry", wait)
+}
+
+// retire lets go of what is done, as soon as the mirror shows how it ended. One
+// barrier serves all that has gathered.
+func (s *shift) retire(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.own.done:
+		}
+		requests, nodes := s.own.takeDone()
+		if s.mirror.Barrier(ctx) != nil {
+			return // only the end of ctx stops it
+		}
+		s.own.forget(requests, nodes)
+		s.notify()
+	}
+}
+
+// taken turns what happens when somebody else was faster into ErrTaken.
+func taken(err error) error {
+	if errors.Is(err, recipe.ErrLocked) || errors.Is(err, zkmodel.ErrNotFound) || errors.Is(err, recipe.ErrVersion) {
+		return fmt.Errorf("%w: %w", ErrTaken, err)
+	}
+	return err
+}
+
+// earlier is the first of some times; a zero time is none.
+func earlier(times ...time.Time) time.Time {
+	var first time.Time
+	for _, t := range times {
+		if first.IsZero() || (!t.IsZero() && t.Before(first)) {
+			first = t
+		}
+	}
+	return first
+}

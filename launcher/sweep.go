@@ -1,0 +1,106 @@
+package launcher
+
+import (
+	"context"
+	"time"
+
+	"poolkeeper/zkmodel"
+)
+
+const (
+	// lossTime is how long a node that should be locked may look unlocked: the
+	// mirror sees record and lock one after the other.
+	lossTime = 500 * time.Millisecond
+	// orphanTime is how old a record must be that says nothing of its maker.
+	orphanTime = time.Minute
+)
+
+// chore is what is to be done with one unlocked node.
+type chore struct {
+	node *zkmodel.Node
+	duty duty
+	why  string
+}
+
+// Chores finds the nodes that something is to be done with now, and when to look
+// again. It has no side effects.
+func chores(s *Snapshot, t table, mine func(id string) bool, maxHold time.Duration) ([]chore, time.Time) {
+	requests := make(map[string]bool, len(s.Requests))
+	for _, r := range s.Requests {
+		requests[r.ID] = true
+	}
+	providers, launchers := map[string]bool{}, map[string]bool{}
+	for _, p := range s.Pools {
+		providers[p.Provider] = true
+	}
+	for _, c := range s.Registered {
+		launchers[c.ID] = true
+	}
+	var list []chore
+	var again time.Time
+	for _, n := range s.Nodes {
+		if n.Locked || mine(n.ID) || n.Broken == nil && !providers[n.Provider] {
+			continue
+		}
+		d, why, due := nodeChore(n, t, requests, launchers, maxHold)
+		switch {
+		case d == dutyNone:
+		case due.After(s.Now):
+			again = earlier(again, due)
+		default:
+			list = append(list, chore{n, d, why})
+		}
+	}
+	return list, again
+}
+
+// nodeChore is what one unlocked node needs, why, and from when on.
+func nodeChore(n *zkmodel.Node, t table, requests, launchers map[string]bool, maxHold time.Duration) (duty, string, time.Time) {
+	changed := n.Stat.Mtime
+	if n.Broken != nil { // somebody tried to lock a node that was gone
+		return dutyRemove, "its record cannot be read", changed.Add(orphanTime)
+	}
+	switch d := t.node(n.State); d {
+	case dutyRecover:
+		if launchers[n.Launcher] {
+			return d, "it was never begun", changed.Add(orphanTime)
+		}
+		return d, "its launcher is gone", changed.Add(lossTime)
+	case dutySettle:
+		if n.AllocatedTo == "" || requests[n.AllocatedTo] {
+			return dutyNone, "", time.Time{}
+		}
+		return d, "request " + n.AllocatedTo + " is gone", changed
+	case dutyExpire:
+		limit := holdLimit(n, maxHold)
+		if limit == 0 {
+			return dutyNone, "", time.Time{}
+		}
+		return d, "it was held for " + limit.String(), n.StateTime.Time().Add(limit)
+	case dutyRemove:
+		if n.State == zkmodel.NodeInUse || n.State == zkmodel.NodeBuilding {
+			return d, "whoever had it is gone", changed.Add(lossTime)
+		}
+		return d, "it is " + string(n.State), changed
+	}
+	return dutyNone, "", time.Time{}
+}
+
+// holdLimit is how long a node may be held: the shorter of its own limit and the
+// configuration's; 0 is for ever.
+func holdLimit(n *zkmodel.Node, most time.Duration) time.Duration {
+	own := time.Duration(n.HoldExpiration) * time.Second
+	if own <= 0 || most > 0 && most < own {
+		own = most
+	}
+	return max(own, 0)
+}
+
+// sweep starts a job for every node that needs one.
+func (s *shift) sweep(ctx context.Context, snap *Snapshot) time.Time {
+	list, again := chores(snap, s.table, s.own.mine, s.cfg.MaxHoldAge)
+	for _, c := range list {
+		s.jobs.start("node "+c.node.ID, func() error { return s.tidy(ctx, c) })
+	}
+	return again
+}
