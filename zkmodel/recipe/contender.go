@@ -59,27 +59,22 @@ func Locked(ctx context.Context, s *Session, dir string) (bool, error) {
 // IsContender reports whether name is that of a lock's contender.
 func IsContender(name string) bool { return lockSeq(name) != "" }
 
-// lockSeq returns the sequence number at the end of a contender's name, or "".
-// As in kazoo it follows the mark, has ten digits and perhaps a minus, which
-// ZooKeeper writes once the counter of the directory overflows.
+// lockSeq returns the sequence number that follows the mark at the end of a
+// contender's name, or "" if it has none.
 func lockSeq(name string) string {
+	at := strings.LastIndex(name, lockMark)
+	if at < 0 || !isSeq(name[at+len(lockMark):]) {
+		return ""
+	}
+	return name[at+len(lockMark):]
+}
+
+// isSeq reports whether s is a sequence number: ten digits, and perhaps a minus,
+// which ZooKeeper writes once the counter of a directory overflows.
+func isSeq(s string) bool {
 	const digits = 10
-	if len(name) < len(lockMark)+digits {
-		return ""
-	}
-	at := len(name) - digits
-	for _, b := range []byte(name[at:]) {
-		if b < '0' || b > '9' {
-			return ""
-		}
-	}
-	if at > 0 && name[at-1] == '-' {
-		at--
-	}
-	if !strings.HasSuffix(name[:at], lockMark) {
-		return ""
-	}
-	return name[at:]
+	s = strings.TrimPrefix(s, "-")
+	return len(s) == digits && strings.Trim(s, "0123456789") == ""
 }
 
 // sortContenders picks the contenders out of the children of a lock's directory

@@ -53,7 +53,7 @@ func (l *Lock) Try(ctx context.Context) (*Held, error) {
 	case locked:
 		return nil, fmt.Errorf("lock %s: %w", l.dir, ErrLocked)
 	}
-	name, err := l.enter(ctx)
+	name, err := l.enter(ctx, lockMark)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (l *Lock) Try(ctx context.Context) (*Held, error) {
 // ends while it waits for them, the error is ErrLocked and the cause of ctx.
 func (l *Lock) Acquire(ctx context.Context) (*Held, error) {
 	for {
-		name, err := l.enter(ctx)
+		name, err := l.enter(ctx, lockMark)
 		if err != nil {
 			return nil, err
 		}
@@ -132,16 +132,16 @@ func (l *Lock) predecessor(ctx context.Context, name string) (string, error) {
 	return "", fmt.Errorf("lock %s: %w", l.dir, ErrFenceLost)
 }
 
-// enter creates a contender and returns its name. If ctx ends while that is
+// enter creates a contender, with mark in its name, and returns its name. If ctx ends while that is
 // under way, the contender is removed as soon as it is known to exist.
-func (l *Lock) enter(ctx context.Context) (string, error) {
+func (l *Lock) enter(ctx context.Context, mark string) (string, error) {
 	type entered struct {
 		name string
 		err  error
 	}
 	done := make(chan entered)
 	l.session.background(func() {
-		name, err := l.create(l.session.ctx)
+		name, err := l.create(l.session.ctx, mark)
 		select {
 		case done <- entered{name, err}:
 		case <-ctx.Done():
@@ -160,8 +160,8 @@ func (l *Lock) enter(ctx context.Context) (string, error) {
 
 // create creates a contender. After a lost connection it looks for its own name
 // before it tries again, so that no orphan is left at the head of the line.
-func (l *Lock) create(ctx context.Context) (string, error) {
-	prefix := randomHex() + lockMark
+func (l *Lock) create(ctx context.Context, mark string) (string, error) {
+	prefix := randomHex() + mark
 	for {
 		path, err := l.session.Create(ctx, l.path(prefix), []byte(l.identifier), Ephemeral|Sequential)
 		switch {

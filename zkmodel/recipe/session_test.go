@@ -1,41 +1,12 @@
 package recipe_test
 
 import (
-	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel/recipe"
 )
-
-// dial returns a Client on a fresh root of the shared server.
-func dial(t *testing.T, root string, change ...func(*recipe.Config)) *recipe.Client {
-	t.Helper()
-	cfg := recipe.Config{Servers: []string{zktest.Shared(t).Addr()}, Chroot: root, Timeout: 5 * time.Second}
-	for _, f := range change {
-		f(&cfg)
-	}
-	c, err := recipe.Dial(cfg)
-	if err != nil {
-		t.Fatalf("dial: %v", err)
-	}
-	t.Cleanup(c.Close)
-	return c
-}
-
-// session returns the living session of c.
-func session(t *testing.T, c *recipe.Client) *recipe.Session {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	s, err := c.Session(ctx)
-	if err != nil {
-		t.Fatalf("session: %v", err)
-	}
-	return s
-}
 
 func TestSessionOperations(t *testing.T) {
 	s, ctx := session(t, dial(t, zktest.Root(t))), t.Context()

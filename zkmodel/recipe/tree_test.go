@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel/recipe"
@@ -45,9 +44,7 @@ func content(tree *recipe.Tree, root string) map[string]string {
 // barrier makes tree show all that was written.
 func barrier(t *testing.T, tree *recipe.Tree) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	if err := tree.Barrier(ctx); err != nil {
+	if err := tree.Barrier(patiently(t)); err != nil {
 		t.Fatalf("barrier: %v", err)
 	}
 }
@@ -167,9 +164,15 @@ func TestTreeStorm(t *testing.T) {
 		must(t, <-done)
 	}
 	barrier(t, tree)
+	same(t, ctx, tree, s, "/t")
+}
+
+// same demands that tree has what ZooKeeper has.
+func same(t *testing.T, ctx context.Context, tree *recipe.Tree, s *recipe.Session, root string) {
+	t.Helper()
 	want := map[string]string{}
-	must(t, readAll(ctx, s, "/t", want))
-	if got := content(tree, "/t"); !maps.Equal(got, want) {
+	must(t, readAll(ctx, s, root, want))
+	if got := content(tree, root); !maps.Equal(got, want) {
 		t.Fatalf("tree differs from ZooKeeper:\n%v\nwant\n%v", got, want)
 	}
 }
@@ -204,11 +207,4 @@ func readAll(ctx context.Context, s *recipe.Session, path string, all map[string
 		err = errors.Join(err, readAll(ctx, s, path+"/"+name, all))
 	}
 	return err
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

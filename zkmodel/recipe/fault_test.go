@@ -1,0 +1,164 @@
+package recipe_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"poolkeeper/test/zktest"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// short is a session time-out for tests that lose sessions.
+const short = 2 * time.Second
+
+// proxied returns a Client behind a proxy to the shared server.
+func proxied(t *testing.T, root string, change ...func(*recipe.Config)) (*recipe.Client, *zktest.Proxy) {
+	t.Helper()
+	p := zktest.StartProxy(t, zktest.Shared(t).Addr())
+	change = append([]func(*recipe.Config){through(p.Addr()), timeout(short)}, change...)
+	return dial(t, root, change...), p
+}
+
+// TestDisconnectEndsNothing breaks connections again and again, faster than the
+// session expires.
+func TestDisconnectEndsNothing(t *testing.T) {
+	t.Parallel()
+	root := zktest.Root(t)
+	c, p := proxied(t, root, timeout(10*time.Second))
+	s, ctx := session(t, c), t.Context()
+	held, err := recipe.NewLock(s, "/lock", "").Try(ctx)
+	must(t, err)
+	for range 5 {
+		p.Break()
+		if _, _, err := s.Get(ctx, "/lock"); err != nil {
+			t.Fatalf("read after disconnect: %v", err)
+		}
+	}
+	if session(t, c) != s || held.Context().Err() != nil {
+		t.Fatal("a disconnect ended the session")
+	}
+	_, err = held.Set(ctx, "/lock", []byte("x"), recipe.AnyVersion)
+	must(t, err)
+}
+
+// TestCutOff cuts a client off, in both directions and in each, and demands that
+// its session has ended here before the server gives its lock to another.
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+	for name, cut := range map[string]func(*zktest.Proxy){
+		"both": (*zktest.Proxy).Cut, "up": (*zktest.Proxy).CutUp, "down": (*zktest.Proxy).CutDown,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := zktest.Root(t)
+			c, p := proxied(t, root)
+			s, other, ctx := session(t, c), session(t, dial(t, root)), t.Context()
+			held, err := recipe.NewLock(s, "/lock", "").Try(ctx)
+			must(t, err)
+			tree := follow(t, c, "/", recipe.TreeOptions{}) // a watch brings word from the server, which proves nothing
+			barrier(t, tree)
+			talk(t, other)
+
+			cut(p)
+			next, err := recipe.NewLock(other, "/lock", "").Acquire(patiently(t))
+			must(t, err)
+			if held.Context().Err() == nil {
+				t.Fatal("two hold the lock")
+			}
+			lost(t, held.Context(), recipe.ErrSessionLost)
+			lost(t, s.Context(), recipe.ErrSessionLost)
+			_, err = held.Set(ctx, "/lock", nil, recipe.AnyVersion)
+			want(t, err, recipe.ErrSessionLost)
+			must(t, next.Release(ctx))
+
+			p.Heal()
+			if again := session(t, c); again.ID() == s.ID() {
+				t.Fatal("the session came back")
+			}
+		})
+	}
+}
+
+// talk writes to a node all the time until the test ends.
+func talk(t *testing.T, s *recipe.Session) {
+	t.Helper()
+	must(t, s.EnsurePath(t.Context(), "/talk"))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(50 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				_, _ = s.Set(ctx, "/talk", nil, recipe.AnyVersion)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+}
+
+// TestSlowNetwork delays every packet by more than a round trip ever takes.
+func TestSlowNetwork(t *testing.T) {
+	t.Parallel()
+	c, p := proxied(t, zktest.Root(t))
+	s, ctx := session(t, c), t.Context()
+	p.Slow(100 * time.Millisecond)
+	held, err := recipe.NewLock(s, "/lock", "").Try(ctx)
+	must(t, err)
+	must(t, held.Release(ctx))
+	if s.Context().Err() != nil {
+		t.Fatalf("a slow network ended the session: %v", context.Cause(s.Context()))
+	}
+}
+
+// TestTreeOverFaults follows a tree that changes while connections break and
+// sessions expire, and compares what it saw in the end.
+func TestTreeOverFaults(t *testing.T) {
+	t.Parallel()
+	root := zktest.Root(t)
+	c, p := proxied(t, root)
+	s, ctx := session(t, dial(t, root)), t.Context()
+	must(t, s.EnsurePath(ctx, "/t"))
+	tree := follow(t, c, "/t", recipe.TreeOptions{})
+	for round := range 4 {
+		before := session(t, c)
+		if round%2 == 0 {
+			p.Break()
+		} else {
+			p.Cut()
+			lost(t, before.Context(), recipe.ErrSessionLost)
+		}
+		must(t, storm(ctx, s, round, 30))
+		p.Heal()
+		barrier(t, tree)
+		same(t, ctx, tree, s, "/t")
+	}
+}
+
+// TestTreeInventsNothing loses the session while nothing changes.
+func TestTreeInventsNothing(t *testing.T) {
+	t.Parallel()
+	root := zktest.Root(t)
+	c, p := proxied(t, root)
+	s, ctx := session(t, dial(t, root)), t.Context()
+	must(t, s.EnsurePath(ctx, "/t/a/b"))
+	tree := follow(t, c, "/t", recipe.TreeOptions{})
+	barrier(t, tree)
+	version := tree.Version()
+	old := session(t, c)
+	p.Cut()
+	lost(t, old.Context(), recipe.ErrSessionLost)
+	p.Heal()
+	barrier(t, tree)
+	if tree.Version() != version {
+		t.Fatalf("version %d became %d without a change", version, tree.Version())
+	}
+}

@@ -1,0 +1,265 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// DefaultSettle is how long the members of a Partition must have been the same
+// before shares are handed out anew.
+const DefaultSettle = 3 * time.Second
+
+// Partition divides work among the processes that are there. Each registers as a
+// member; once the membership has been still for a while, each takes the shares
+// that rendezvous hashing gives it. A share is worked under its own lock, so
+// that it is handed over, and never worked by two, even while members disagree.
+type Partition struct {
+	client *Client
+	dir    string
+	member string
+	opts   PartitionOptions
+	log    hclog.Logger
+
+	mu     sync.Mutex
+	shares []string
+	wake   chan struct{}
+}
+
+// PartitionOptions change a Partition.
+type PartitionOptions struct {
+	// Settle is how long the membership must be still; 0 means DefaultSettle.
+	Settle time.Duration
+	// Logger receives what shares are taken and given up; nil discards it.
+	Logger hclog.Logger
+}
+
+// NewPartition returns the partition in dir, created when missing, for the
+// process called member, "<host>-<pid>" as a rule, which must be unique and hold no slash.
+func NewPartition(c *Client, dir, member string, opts PartitionOptions) *Partition {
+	p := &Partition{client: c, dir: dir, member: member, opts: opts, log: opts.Logger, wake: make(chan struct{}, 1)}
+	if p.log == nil {
+		p.log = hclog.NewNullLogger()
+	}
+	if p.opts.Settle == 0 {
+		p.opts.Settle = DefaultSettle
+	}
+	return p
+}
+
+// SetShares says what there is to divide; the names must hold no slash. All
+// members should know the same shares, but nothing breaks while they do not.
+func (p *Partition) SetShares(shares []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shares = slices.Clone(shares)
+	select {
+	case p.wake <- struct{}{}:
+	default: // it is set already
+	}
+}
+
+// Run takes part until ctx ends or the Client is closed. work is called, in a
+// goroutine, for each share that is ours, once its lock is held; its context ends
+// when the share is another's or the lock is lost. When work returns while the
+// share is still ours, it is called again a second later.
+func (p *Partition) Run(ctx context.Context, work func(ctx context.Context, share string, h *Held) error) error {
+	return p.client.Serve(ctx, func(ctx context.Context, s *Session) error {
+		return (&shareholder{Partition: p, session: s, work: work, held: map[string]*holding{}}).run(ctx)
+	})
+}
+
+// shareholder is a Partition in one session.
+type shareholder struct {
+	*Partition
+	session *Session
+	work    func(context.Context, string, *Held) error
+	held    map[string]*holding
+}
+
+// holding is a share that is ours, or was until a moment ago.
+type holding struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+func (p *shareholder) run(ctx context.Context) error {
+	members := p.dir + "/members"
+	if err := p.session.EnsurePath(ctx, members); err != nil {
+		return err
+	}
+	own := joinPath(members, p.member)
+	if err := p.join(ctx, own); err != nil {
+		return err
+	}
+	defer p.session.discard(own)
+	defer p.keep(nil)
+	for {
+		n, err := p.session.childrenWatch(ctx, members)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(n.children, p.member) {
+			if err := p.join(ctx, own); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := p.divide(ctx, n); err != nil {
+			return err
+		}
+	}
+}
+
+// join registers us; a node of a session of ours that has ended is replaced.
+func (p *shareholder) join(ctx context.Context, own string) error {
+	for {
+		_, err := p.session.Create(ctx, own, nil, Ephemeral)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, ErrNodeExists):
+			stat, exists, err := p.session.Exists(ctx, own)
+			if err != nil || exists && stat.EphemeralOwner == p.session.ID() {
+				return err
+			}
+			if err := p.session.deleteSurely(ctx, own); err != nil {
+				return err
+			}
+		case !errors.Is(err, ErrConnectionLost):
+			return err
+		}
+	}
+}
+
+// divide hands out shares once the members in n have been the same for the
+// settling time, and returns when they change.
+func (p *shareholder) divide(ctx context.Context, n node) error {
+	settled := time.NewTimer(p.opts.Settle)
+	defer settled.Stop()
+	still := false
+	for {
+		select {
+		case <-n.watch:
+			return nil
+		case <-settled.C:
+			still = true
+		case <-p.wake:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if still {
+			p.keep(p.ours(n.children))
+			p.take(ctx, p.ours(n.children))
+		}
+	}
+}
+
+// ours returns the shares that fall to us among members.
+func (p *Partition) ours(members []string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var ours []string
+	for _, share := range p.shares {
+		if Owner(members, share) == p.member {
+			ours = append(ours, share)
+		}
+	}
+	return ours
+}
+
+// keep gives up all shares but those, and waits until their work has ended.
+func (p *shareholder) keep(shares []string) {
+	var leaving []*holding
+	for share, h := range p.held {
+		if !slices.Contains(shares, share) {
+			h.cancel()
+			leaving = append(leaving, h)
+			delete(p.held, share)
+		}
+	}
+	for _, h := range leaving {
+		<-h.done
+	}
+}
+
+// take begins with those of shares that we do not have yet.
+func (p *shareholder) take(ctx context.Context, shares []string) {
+	for _, share := range shares {
+		if p.held[share] != nil {
+			continue
+		}
+		bound, cancel := context.WithCancel(ctx)
+		h := &holding{cancel: cancel, done: make(chan struct{})}
+		p.held[share] = h
+		go func() {
+			defer close(h.done)
+			defer cancel()
+			p.hold(bound, share)
+		}()
+	}
+}
+
+// hold works share, each time under its lock, until ctx ends.
+func (p *shareholder) hold(ctx context.Context, share string) {
+	lock := NewLock(p.session, p.dir+"/locks/"+share, p.member, EnsureParents())
+	for ctx.Err() == nil {
+		held, err := lock.Acquire(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				p.log.Warn("cannot take a share", "share", share, "error", err)
+				waitFor(ctx, time.Second)
+			}
+			continue
+		}
+		p.log.Debug("share taken", "share", share)
+		bound, cancel := held.Bind(ctx)
+		err = p.work(bound, share, held)
+		cancel()
+		_ = held.Release(p.session.ctx) // it goes on in the background, or has happened
+		if ctx.Err() == nil {
+			p.log.Warn("work on a share ended", "share", share, "error", err)
+			waitFor(ctx, time.Second)
+		}
+	}
+	p.log.Debug("share given up", "share", share)
+}
+
+// waitFor returns after d, or when ctx ends.
+func waitFor(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// Owner returns the member that share falls to, or "" if there is none. When a
+// member comes or goes only its own shares move, whatever the order of members.
+func Owner(members []string, share string) string {
+	best, most := "", uint64(0)
+	for _, member := range members {
+		if score := rendezvous(member, share); best == "" || score > most || score == most && strings.Compare(member, best) < 0 {
+			best, most = member, score
+		}
+	}
+	return best
+}
+
+// rendezvous scores the pair. FNV alone changes little in its high bits between
+// similar names, so they are mixed (the finisher of MurmurHash3).
+func rendezvous(member, share string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(member + "\x00" + share)) // never fails
+	x := h.Sum64()
+	x = (x ^ x>>33) * 0xff51afd7ed558ccd
+	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}
