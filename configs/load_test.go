@@ -30,11 +30,6 @@ providers:
     cloud: example
     diskimages: [{name: debian}]
     pools: [{name: main, labels: [{name: small, min-ram: 1, diskimage: debian}]}]
-  - {name: pretended, driver: fake}
-  - name: racks
-    driver: static
-    priority: 7
-    pools: [{name: main, nodes: [{name: metal, labels: small}]}]
 `)
 	if got, want := c.WebApp, (WebApp{Port: 8005, ListenAddress: "0.0.0.0"}); got != want {
 		t.Errorf("webapp %v, want %v", got, want)
@@ -70,9 +65,25 @@ providers:
 	if diff := cmp.Diff(wantProvider, provider(t, c, "north")); diff != "" {
 		t.Errorf("openstack (-want +got):\n%s", diff)
 	}
+}
+
+func TestDefaultsOfOtherDrivers(t *testing.T) {
+	c := load(t, site+`
+providers:
+  - {name: pretended, driver: fake}
+  - name: racks
+    driver: static
+    priority: 7
+    pools: [{name: main, nodes: [{name: metal, labels: small}]}]
+  - {name: here, driver: local}
+`)
 	wantFake := &FakeDriver{MaxInstances: 20, BootDelay: 100 * time.Millisecond, FailEvery: map[string]int{}}
 	if diff := cmp.Diff(wantFake, provider(t, c, "pretended").Fake); diff != "" {
 		t.Errorf("fake (-want +got):\n%s", diff)
+	}
+	wantLocal := &LocalDriver{Dir: "/var/lib/poolkeeper/here", Accel: "auto", MaxGuests: 2, Memory: 1024, Cores: 1}
+	if diff := cmp.Diff(wantLocal, provider(t, c, "here").Local); diff != "" {
+		t.Errorf("local (-want +got):\n%s", diff)
 	}
 	pool := provider(t, c, "racks").Pools[0]
 	wantNode := StaticNode{

@@ -80,7 +80,7 @@ func TestLookups(t *testing.T) {
 
 func present2[T any](_ T, ok bool) bool { return ok }
 
-func TestImageFormats(t *testing.T) {
+func TestImageFormatOfCloud(t *testing.T) {
 	home := t.TempDir()
 	openstack := filepath.Join(home, ".config", "openstack")
 	if err := os.MkdirAll(openstack, 0o755); err != nil {
@@ -132,6 +132,9 @@ func TestImageFormats(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestImageFormats(t *testing.T) {
 	c := load(t, offers)
 	for name, want := range map[string][]string{
 		"debian": {"qcow2", "raw", "vhd"}, "plain": {"qcow2", "raw"}, "unused": nil, "nobody": nil,
