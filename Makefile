@@ -34,9 +34,11 @@ test: bin/gotestsum ## Run every test, with -race, against a real ZooKeeper
 .PHONY: lint
 lint: bin/golangci-lint ## Check Go, shell and the layout of the tree
 	@scripts/prerequisites lint
-	@scripts/check
-	go vet ./...
-	bin/golangci-lint run
+	@failed=; \
+	scripts/check || failed=1; \
+	go vet ./... || failed=1; \
+	bin/golangci-lint run || failed=1; \
+	[ -z "$$failed" ]
 
 .PHONY: fmt
 fmt: bin/golangci-lint ## Format the Go files (gofumpt, gci)
