@@ -93,6 +93,11 @@ const (
 	MetaPool     = "nodepool_pool_name"
 )
 
+// MetaImage is our own key of every uploaded image: the name of what was built.
+// Build ids are numbers that are unique for one image only, so that MetaBuild
+// and MetaUpload alone would not tell two images apart.
+const MetaImage = "poolkeeper_image_name"
+
 // Names of resources in Resources, those that Zuul and Nodepool use.
 const (
 	Instances = "instances"

@@ -56,7 +56,7 @@ func (st *Store) MarkBuildDeleting(ctx context.Context, image, id string) error 
 			return nil
 		}
 		if b.State == BuildBuilding {
-			running, err := recipe.Locked(ctx, st.session, BuildsLockPath(image))
+			running, err := st.underWay(ctx, b)
 			if err != nil {
 				return err
 			}
@@ -67,6 +67,30 @@ func (st *Store) MarkBuildDeleting(ctx context.Context, image, id string) error 
 		b.SetState(BuildDeleting, EpochOf(st.now()))
 		return save(ctx, lock, b)
 	})
+}
+
+// underWay tells whether a build in state building is really being made. Builds
+// of an image are made one after the other, each under the image's build lock,
+// so that one with a younger sibling was left by a builder that is gone.
+func (st *Store) underWay(ctx context.Context, b *Build) (bool, error) {
+	locked, err := recipe.Locked(ctx, st.session, BuildsLockPath(b.Image))
+	if err != nil || !locked {
+		return false, err
+	}
+	ids, err := st.children(ctx, BuildsPath(b.Image))
+	if err != nil {
+		return false, err
+	}
+	for _, id := range ids {
+		stat, ok, err := st.session.Exists(ctx, BuildPath(b.Image, id))
+		if err != nil {
+			return false, err
+		}
+		if ok && stat.Czxid > b.Stat.Czxid {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // DeleteBuild removes a build's record and all below it. The caller has made

@@ -2,6 +2,7 @@ package zkmodel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"poolkeeper/zkmodel/recipe"
@@ -64,6 +65,20 @@ func (st *Store) Upload(ctx context.Context, key UploadKey) (*Upload, error) {
 		return nil, fmt.Errorf("read upload %s: %w", key.Path(), notFound(err))
 	}
 	return DecodeUpload(key, data, stat), nil
+}
+
+// LockUpload takes an upload's own lock, or fails with recipe.ErrLocked at once,
+// and reads the upload afresh: checks made before the lock must be made again.
+func (st *Store) LockUpload(ctx context.Context, key UploadKey) (*recipe.Held, *Upload, error) {
+	lock, err := recipe.NewLock(st.session, LockPath(key.Path()), "").Try(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("lock upload %s: %w", key.Path(), notFound(err))
+	}
+	u, err := st.Upload(ctx, key)
+	if err != nil {
+		return nil, nil, errors.Join(err, lock.Release(ctx))
+	}
+	return lock, u, nil
 }
 
 // MarkUploadDeleting asks for an upload to be deleted from its cloud; a builder
