@@ -88,6 +88,11 @@ func (s *Session) Timeout() time.Duration {
 	return s.lease.timeout
 }
 
+// Left returns for how long from now the session can be trusted without another
+// word from a server; it is negative when that time is over. Whoever lets others
+// work in its name grants them no more.
+func (s *Session) Left() time.Duration { return s.lease.left(time.Now()) }
+
 // Bind returns a context that ends with ctx or with the session, whichever is
 // first, and has the cause of that end.
 func (s *Session) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
