@@ -45,7 +45,7 @@ func StartEnsemble(tb testing.TB, n int) *Ensemble {
 // start starts server i without waiting for it.
 func (e *Ensemble) start(tb testing.TB, i int) {
 	tb.Helper()
-	p, err := startServer(e.Servers[i].dir)
+	p, err := startServer(e.Servers[i].dir, "")
 	if err != nil {
 		tb.Fatalf("start ZooKeeper: %v", err)
 	}

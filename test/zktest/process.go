@@ -23,10 +23,13 @@ var errPortTaken = errors.New("port taken")
 // out: the parts of netty that TLS needs, and a logger that writes to stderr.
 var classPath = []string{"zookeeper", "netty-codec", "netty-resolver", "netty-transport-native-unix-common", "slf4j-simple"}
 
+// defaultHeap is enough for some ten thousand nodes.
+const defaultHeap = "192m"
+
 // javaOptions keep a server small and quick to start: no disk flushes, one
 // thread of garbage collection, the simple compiler.
 var javaOptions = []string{
-	"-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
+	"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
 	"-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=256", "-Dzookeeper.jmx.log4j.disable=true",
 	"-Dzookeeper.serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
 	"-Dzookeeper.skipACL=no", "-Dzookeeper.extendedTypesEnabled=true",
@@ -58,7 +61,10 @@ type process struct {
 }
 
 // startServer starts ZooKeeper on the configuration in dir.
-func startServer(dir string) (*process, error) {
+func startServer(dir, heap string) (*process, error) {
+	if heap == "" {
+		heap = defaultHeap
+	}
 	jars := make([]string, len(classPath))
 	for i, name := range classPath {
 		jars[i] = filepath.Join("/usr/share/java", name+".jar")
@@ -67,7 +73,7 @@ func startServer(dir string) (*process, error) {
 		}
 	}
 	args := []string{"-c", watchdog, "zktest", dir, "java", "-cp", strings.Join(jars, ":")}
-	args = append(args, javaOptions...)
+	args = append(append(args, "-Xmx"+heap), javaOptions...)
 	args = append(args, "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(dir, "zoo.cfg"))
 	return startWatched(args)
 }

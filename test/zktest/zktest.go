@@ -33,6 +33,7 @@ type Server struct {
 	dir        string
 	port       int
 	securePort int
+	heap       string
 	process    *process
 }
 
@@ -41,8 +42,12 @@ type Option func(*settings)
 
 type settings struct {
 	tls   *CA
+	heap  string
 	extra []string
 }
+
+// WithHeap gives the server that much memory, such as "1g", for large trees.
+func WithHeap(size string) Option { return func(s *settings) { s.heap = size } }
 
 // WithTLS also opens a port for TLS, with a certificate of ca, that demands one
 // of ca from clients.
@@ -72,7 +77,7 @@ func launch(dir string, opts ...Option) (*Server, error) {
 		opt(&set)
 	}
 	for try := 0; ; try++ {
-		s := &Server{dir: dir, port: freePort()}
+		s := &Server{dir: dir, port: freePort(), heap: set.heap}
 		lines := append([]string{fmt.Sprintf("clientPort=%d", s.port)}, set.extra...)
 		if set.tls != nil {
 			s.securePort = freePort()
@@ -90,7 +95,7 @@ func launch(dir string, opts ...Option) (*Server, error) {
 
 // run starts the process and waits until it serves.
 func (s *Server) run() error {
-	p, err := startServer(s.dir)
+	p, err := startServer(s.dir, s.heap)
 	if err != nil {
 		return err
 	}
