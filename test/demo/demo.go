@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"poolkeeper/test/journey"
+)
+
+// limit is how long the whole may take.
+const limit = 10 * time.Minute
+
+// errInterrupted is Ctrl-C.
+var errInterrupted = errors.New("interrupted")
+
+// run is the demonstration. Its folder stays behind only when something failed,
+// for a look at the logs.
+func run(ctx context.Context, binary string, keep bool, out io.Writer) error {
+	binary, err := filepath.Abs(binary)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "poolkeeper-demo-")
+	if err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
+	defer cancel()
+
+	j := journey.New(binary, dir)
+	p := newProgress(out)
+	err = travel(limited, j, p)
+	if err == nil && keep {
+		stayUp(ctx, j, out)
+	}
+	err = errors.Join(err, p.step(context.WithoutCancel(ctx), "stop everything", func(context.Context) error { return j.Stop() }))
+	err = errors.Join(err, p.step(context.WithoutCancel(ctx), "look for what is left behind", func(ctx context.Context) error {
+		return journey.CheckNothingLeft(ctx, dir)
+	}))
+	if err != nil {
+		fmt.Fprintf(out, "\nThe logs are in %s.\n", dir)
+		return err
+	}
+	summarize(out, j.Facts, p)
+	return os.RemoveAll(dir)
+}
+
+// travel does the steps, one after the other.
+func travel(ctx context.Context, j *journey.Journey, p *progress) error {
+	show := func(command string) func(context.Context) error {
+		return func(ctx context.Context) error { return p.show(ctx, j, command) }
+	}
+	for _, s := range []struct {
+		name string // "" shows nothing
+		run  func(context.Context) error
+	}{
+		{"start ZooKeeper, a builder and a launcher", j.Start},
+		{"build an image with diskimage-builder", j.AwaitBuild},
+		{"", show("dib-image-list")},
+		{"upload it to the local provider", j.AwaitUpload},
+		{"", show("image-list")},
+		{"request a node, as Zuul does", j.AskForNode},
+		{"boot it, and read its SSH host keys", j.AwaitNode},
+		{"take it: lock it, mark it as in use", j.TakeNode},
+		{"", show("list")},
+		{"log in and run uname -a", j.LogIn},
+		{"give it back, and see it deleted", j.ReturnNode},
+	} {
+		err := p.step(ctx, s.name, s.run)
+		if ctx.Err() != nil && err != nil {
+			return errors.Join(errInterrupted, context.Cause(ctx))
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// stayUp leaves the environment to its visitor until Ctrl-C.
+func stayUp(ctx context.Context, j *journey.Journey, out io.Writer) {
+	fmt.Fprintf(out, "\nIt stays up until Ctrl-C. In another terminal:\n")
+	for _, command := range []string{"dib-image-list", "image-list", "list", "image-build " + j.Image} {
+		fmt.Fprintf(out, "  %s -c %s %s\n", j.Binary, j.ConfigFile(), command)
+	}
+	fmt.Fprintf(out, "  tail -f %s\n\n", j.LogFile())
+	<-ctx.Done()
+}
