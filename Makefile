@@ -9,7 +9,7 @@ MAKEFLAGS   += --no-print-directory
 # Works in a clone without tags, and in a source archive without .git.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-# One knob a limit, for slower machines: make test TEST_TIMEOUT=20m.
+# For slower machines, and for parts: make test TEST_TIMEOUT=20m PACKAGES=./zkmodel/...
 TEST_TIMEOUT  ?= 10m
 BENCH_TIMEOUT ?= 30m
 PACKAGES      ?= ./...
@@ -47,7 +47,8 @@ fmt: bin/golangci-lint ## Format the Go files (gofumpt, gci)
 .PHONY: bench
 bench: ## Measure, beside the raw limits of the same run
 	@scripts/prerequisites test
-	go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout $(BENCH_TIMEOUT) $(PACKAGES)
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout $(BENCH_TIMEOUT) \
+		$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -r dirname | sort -u)
 
 # go build knows what is stale better than make does; it takes 0.2 s when nothing is.
 .PHONY: build
