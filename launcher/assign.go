@@ -98,6 +98,7 @@ type judgement struct {
 	reason  string
 	places  []Place
 	needs   providers.Resources
+	queued  bool // of Wait: for room, so that those who come later queue behind it
 }
 
 // decide asks each of our pools and takes the best answer.
@@ -114,8 +115,9 @@ func (a *assignment) decide(r *zkmodel.Request) Decision {
 		return Decision{Request: r, Verdict: Accept, Reason: best.reason, Pool: best.pool, Places: best.places}
 	}
 	if first := a.best(answers, Wait); first != nil {
-		// Whoever comes after a request that waits for room waits as well.
-		a.waits[first.pool.ID] = cmp.Or(a.waits[first.pool.ID], r.ID)
+		if first.queued {
+			a.waits[first.pool.ID] = cmp.Or(a.waits[first.pool.ID], r.ID)
+		}
 		return Decision{Request: r, Verdict: Wait, Reason: first.reason, Pool: first.pool}
 	}
 	if other := a.best(answers, Leave); other != nil || len(answers) == 0 {
@@ -192,7 +194,9 @@ func (a *assignment) judge(p *Pool, r *zkmodel.Request, able []candidate) judgem
 	j := judgement{pool: p, verdict: Accept, places: places, needs: needs}
 	if len(needs) > 0 {
 		if reason := a.notNow(p, j); reason != "" {
-			return say(Wait, "%s", reason)
+			no := say(Wait, "%s", reason)
+			no.queued = true
+			return no
 		}
 	}
 	j.reason = fmt.Sprintf("pool %s of %s has room", p.Name, p.Provider)

@@ -16,8 +16,8 @@ const partingTime = 5 * time.Second
 
 // handle launches the nodes of an accepted request, all at once, and settles it
 // when every one is ready or has failed.
-func (s *shift) handle(ctx context.Context, h *handling) {
-	ctx, cancel := h.lock.Bind(ctx)
+func (s *shift) handle(session context.Context, h *handling) {
+	ctx, cancel := h.lock.Bind(session)
 	defer cancel()
 	var group sync.WaitGroup
 	for _, n := range h.nodes {
@@ -26,16 +26,16 @@ func (s *shift) handle(ctx context.Context, h *handling) {
 		}
 	}
 	group.Wait()
-	if ctx.Err() != nil {
-		s.letGo(ctx, h)
-		return
-	}
-	if err := s.settle(ctx, h); err != nil && ctx.Err() == nil {
-		s.log.Warn("Request could not be settled; it begins again", "request", h.request.ID, "error", err)
-		s.postpone(ctx, Decision{Request: h.request}, err)
-		s.markLost(h.request.ID)
+	err := context.Cause(ctx)
+	if err == nil {
+		err = s.settle(ctx, h)
 	}
 	s.letGo(ctx, h)
+	if err != nil && session.Err() == nil {
+		s.log.Warn("Request could not be settled; it begins again", "request", h.request.ID, "error", err)
+		s.jobs.failed("request "+h.request.ID, shortPause)
+		s.markLost(h.request.ID)
+	}
 }
 
 // settle ends the work on a request: fulfilled, declined, given back because
@@ -59,7 +59,7 @@ func (s *shift) settle(ctx context.Context, h *handling) error {
 		err = s.declineFailed(ctx, h, failed)
 	case full != nil:
 		s.putBack(ctx, h, "the cloud is full: "+full.Error())
-		s.jobs.failed("request " + h.request.ID)
+		s.jobs.failed("request "+h.request.ID, shortPause)
 	default:
 		err = s.fulfill(ctx, h)
 	}
@@ -127,7 +127,7 @@ func (s *shift) freeNodes(ctx context.Context, h *handling) error {
 		}
 		switch n.node.State {
 		case zkmodel.NodeReady:
-			n.node.AllocatedTo = ""
+			release(n.node)
 		case zkmodel.NodeInit:
 			failed = errors.Join(failed, s.table.moveNode(n.node, zkmodel.NodeDeleting, s.epoch()))
 		default: // failed or aborted: written already
@@ -138,6 +138,9 @@ func (s *shift) freeNodes(ctx context.Context, h *handling) error {
 	}
 	return failed
 }
+
+// release makes a node nobody's.
+func release(n *zkmodel.Node) { n.AllocatedTo, n.TenantName, n.Requestor = "", "", "" }
 
 // unlockNodes releases the nodes' locks.
 func (s *shift) unlockNodes(ctx context.Context, h *handling) error {

@@ -5,12 +5,19 @@ import (
 	"time"
 )
 
+// How long a key that failed is left alone: at first, at most, and at most where
+// a person waits for it.
+const (
+	firstPause = 100 * time.Millisecond
+	longPause  = 5 * time.Minute
+	shortPause = 2 * time.Second
+)
+
 // jobs runs what takes time: at most one job for a key at once, and after a
 // failure not again before a while has passed.
 type jobs struct {
 	now    func() time.Time
 	notify func()
-	pause  backoff
 	group  sync.WaitGroup
 
 	mu      sync.Mutex
@@ -27,7 +34,6 @@ type trouble struct {
 func newJobs(now func() time.Time, notify func()) *jobs {
 	return &jobs{
 		now: now, notify: notify,
-		pause:   backoff{first: 100 * time.Millisecond, longest: 5 * time.Minute},
 		running: map[string]bool{}, trouble: map[string]trouble{},
 	}
 }
@@ -53,19 +59,20 @@ func (j *jobs) start(key string, work func() error) {
 		}
 		j.mu.Unlock()
 		if err != nil {
-			j.failed(key)
+			j.failed(key, longPause)
 		}
 		j.notify()
 	})
 }
 
-// failed notes a failure of key and tells how long it is left alone.
-func (j *jobs) failed(key string) time.Duration {
+// failed notes a failure of key and tells how long it is left alone, at most
+// about longest.
+func (j *jobs) failed(key string, longest time.Duration) time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	t := j.trouble[key]
 	t.failures++
-	wait := j.pause.after(t.failures)
+	wait := backoff{first: firstPause, longest: longest}.after(t.failures)
 	t.until = j.now().Add(wait)
 	j.trouble[key] = t
 	return wait
@@ -92,7 +99,7 @@ func (j *jobs) next() time.Time {
 		switch {
 		case t.until.After(now):
 			first = earlier(first, t.until)
-		case now.Sub(t.until) > j.pause.longest && !j.running[key]:
+		case now.Sub(t.until) > longPause && !j.running[key]:
 			delete(j.trouble, key)
 		}
 	}

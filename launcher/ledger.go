@@ -58,6 +58,9 @@ func (l *ledger) finish(request string, nodes ...string) {
 	}
 }
 
+// finishNode marks a node as done that belongs to no request of ours.
+func (l *ledger) finishNode(id string) { l.finish("", id) }
+
 // takeDone lists what is done, once.
 func (l *ledger) takeDone() (requests, nodes []string) {
 	l.mu.Lock()

@@ -107,7 +107,7 @@ func (s *shift) reclaimNode(ctx context.Context, id string) error {
 	}
 	switch n.State {
 	case zkmodel.NodeReady:
-		n.AllocatedTo = ""
+		release(n)
 		err = s.store.SaveNode(ctx, lock, n)
 	case zkmodel.NodeInit:
 		n.Reason = "its launcher is gone"

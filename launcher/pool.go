@@ -34,9 +34,6 @@ func newPool(host string, provider configs.Provider, section configs.Pool) *pool
 	return p
 }
 
-// key is the pool's name in the accounts.
-func (p *pool) key() poolKey { return poolKey{p.provider.Name, p.config.Name} }
-
 // priority is the pool's own, else its provider's, else the default.
 func (p *pool) priority() int {
 	return cmp.Or(p.config.Priority, p.provider.Priority, defaultPriority)

@@ -80,8 +80,7 @@ func (sc *scanner) keys(ctx context.Context, addr string) ([]string, error) {
 		keys = nil
 		for _, algorithms := range keyTypes() {
 			key, err := handshake(ctx, patience, addr, algorithms)
-			var none *ssh.AlgorithmNegotiationError
-			if errors.As(err, &none) {
+			if _, none := errors.AsType[*ssh.AlgorithmNegotiationError](err); none {
 				continue // the server has no key of this type
 			}
 			if err != nil {

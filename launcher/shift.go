@@ -139,7 +139,7 @@ func (s *shift) postpone(ctx context.Context, d Decision, err error) {
 	if errors.Is(err, ErrTaken) {
 		level = hclog.Debug
 	}
-	wait := s.jobs.failed("request " + d.Request.ID)
+	wait := s.jobs.failed("request "+d.Request.ID, shortPause)
 	s.log.Log(level, "Request is left alone for a moment",
 		"request", d.Request.ID, "verdict", d.Verdict, "error", err, "retry", wait)
 }

@@ -22,7 +22,7 @@ type chore struct {
 	why  string
 }
 
-// Chores finds the nodes that something is to be done with now, and when to look
+// chores finds the nodes that something is to be done with now, and when to look
 // again. It has no side effects.
 func chores(s *Snapshot, t table, mine func(id string) bool, maxHold time.Duration) ([]chore, time.Time) {
 	requests := make(map[string]bool, len(s.Requests))

@@ -22,7 +22,7 @@ func (s *shift) tidy(ctx context.Context, c chore) error {
 		return err
 	}
 	s.own.note(n)
-	defer s.own.finish("", id)
+	defer s.own.finishNode(id)
 	bound, cancel := lock.Bind(ctx)
 	defer cancel()
 	err = s.tidyLocked(bound, lock, n, c)
@@ -64,15 +64,14 @@ func (s *shift) settleNode(ctx context.Context, lock *recipe.Held, n *zkmodel.No
 		return err
 	}
 	s.log.Info("Node is free again", "node", n.ID, "request", n.AllocatedTo)
-	n.AllocatedTo = ""
+	release(n)
 	return s.store.SaveNode(ctx, lock, n)
 }
 
 // remove deletes a node: in the cloud, then its record. The record says so
 // before, and stays while the machine may exist.
 func (s *shift) remove(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, why string) error {
-	untouched := n.State == zkmodel.NodeInit || n.State == zkmodel.NodeDeleted
-	refused := n.State == zkmodel.NodeAborted
+	machine := mayHaveMachine(n)
 	if n.State != zkmodel.NodeDeleting && n.State != zkmodel.NodeDeleted {
 		s.log.Info("Deleting node", "node", n.ID, "provider", n.Provider, "state", n.State, "why", why)
 		if n.Reason == "" {
@@ -86,7 +85,7 @@ func (s *shift) remove(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, 
 		}
 		s.own.note(n)
 	}
-	if !untouched && !(refused && n.ExternalID.IsNull()) {
+	if machine {
 		if err := s.removeMachine(ctx, n); err != nil {
 			return err
 		}
@@ -98,6 +97,18 @@ func (s *shift) remove(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, 
 	s.metrics.deleted(n.Provider)
 	s.log.Info("Node is deleted", "node", n.ID, "provider", n.Provider)
 	return nil
+}
+
+// mayHaveMachine tells whether a cloud may hold something of a node.
+func mayHaveMachine(n *zkmodel.Node) bool {
+	switch n.State {
+	case zkmodel.NodeInit, zkmodel.NodeDeleted:
+		return false // the cloud was not asked yet, or has forgotten it
+	case zkmodel.NodeAborted:
+		return !n.ExternalID.IsNull() // the cloud refused
+	default:
+		return true
+	}
 }
 
 // removeMachine deletes what a node's record stands for.
