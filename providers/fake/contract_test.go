@@ -45,7 +45,11 @@ func imageFile(t *testing.T) string {
 
 func harness(settings configs.FakeDriver) providertest.Harness {
 	return providertest.Harness{
-		Open: func(t *testing.T, _ string) providers.Provider { return open(t, &settings) }, Image: imageFile,
+		Open: func(t *testing.T, _ string) providers.Provider {
+			t.Helper()
+			return open(t, &settings)
+		},
+		Image:  imageFile,
 		Format: "qcow2", Pool: "main", Label: "small", Room: settings.MaxInstances, AnyImage: true, Volatile: true,
 	}
 }

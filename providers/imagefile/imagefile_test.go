@@ -65,7 +65,7 @@ func TestReaderContract(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	defer r.Close() //nolint:errcheck // only read
 	if err := iotest.TestReader(r, data); err != nil {
 		t.Error(err)
 	}
@@ -89,7 +89,7 @@ func TestRefuses(t *testing.T) {
 			var got bytes.Buffer
 			r, err := imagefile.Open(t.Context(), image)
 			if err == nil {
-				defer r.Close()
+				defer r.Close() //nolint:errcheck // only read
 				_, err = io.Copy(&got, r)
 			}
 			if !errors.Is(err, test.want) {
@@ -109,7 +109,7 @@ func TestVerifiedIsNotHashed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	defer r.Close() //nolint:errcheck // only read
 	got, err := io.ReadAll(r)
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestShrinksWhileRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	defer r.Close() //nolint:errcheck // only read
 	if _, err := io.Copy(io.Discard, r); !errors.Is(err, providers.ErrChecksum) {
 		t.Errorf("got %v", err)
 	}
@@ -140,7 +140,7 @@ func TestEndsWithContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	defer r.Close() //nolint:errcheck // only read
 	if _, err := io.Copy(io.Discard, r); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

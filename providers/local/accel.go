@@ -34,8 +34,8 @@ type accelerator struct {
 }
 
 // newAccelerator prepares the choice; nothing is tried before choose.
-func newAccelerator(wanted, dir, qemu string, log hclog.Logger) accelerator {
-	a := accelerator{
+func newAccelerator(wanted, dir, qemu string, log hclog.Logger) *accelerator {
+	a := &accelerator{
 		wanted: wanted, dir: dir, qemu: qemu, device: "/dev/kvm", limit: probeTime,
 		log: log, turn: make(chan struct{}, 1),
 	}

@@ -28,7 +28,7 @@ type metadata struct {
 
 // makeConfigDrive makes the drive that names the guest and gives it the
 // operator's keys.
-func (p *Provider) makeConfigDrive(ctx context.Context, g guest, dir string) error {
+func (p *Provider) makeConfigDrive(ctx context.Context, g guest, held *os.File, dir string) error {
 	keys, err := publicKeys(p.local.AuthorizedKeys)
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func (p *Provider) makeConfigDrive(ctx context.Context, g guest, dir string) err
 	if err := os.WriteFile(filepath.Join(dir, metadataName), data, 0o600); err != nil {
 		return err
 	}
-	return run(ctx, dir, p.tools.genisoimage, "-quiet", "-V", "config-2", "-J", "-r", "-o", isoName,
+	return run(ctx, held, dir, p.tools.genisoimage, "-quiet", "-V", "config-2", "-J", "-r", "-o", isoName,
 		"-graft-points", "openstack/latest/"+metadataName+"="+metadataName)
 }
 

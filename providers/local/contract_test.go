@@ -1,4 +1,4 @@
-package local_test
+package local
 
 import (
 	"os"
@@ -10,7 +10,6 @@ import (
 
 	"poolkeeper/configs"
 	"poolkeeper/providers"
-	"poolkeeper/providers/local"
 	"poolkeeper/providers/providertest"
 )
 
@@ -29,10 +28,10 @@ func section(dir string) configs.Provider {
 	}
 }
 
-func open(t *testing.T, cfg configs.Provider, opts local.Options) *local.Provider {
+func open(t *testing.T, cfg configs.Provider, opts Options) *Provider {
 	t.Helper()
 	opts.Logger = hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Debug})
-	p, err := local.New(cfg, opts)
+	p, err := New(cfg, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +88,7 @@ func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Harness{
 		Open: func(t *testing.T, dir string) providers.Provider {
 			t.Helper()
-			return open(t, section(dir), local.Options{})
+			return open(t, section(dir), Options{})
 		},
 		Image:  func(*testing.T) string { return image },
 		Format: "qcow2", Pool: "main", Label: "small", Room: room,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -146,7 +147,7 @@ func (p *Provider) start(ctx context.Context, id string) (err error) {
 	if err := p.halt(ctx, g); err != nil {
 		return err
 	}
-	if err := p.prepare(ctx, g); err != nil {
+	if err := p.prepare(ctx, g, held); err != nil {
 		return err
 	}
 	if g.Port, err = p.launch(ctx, g); err != nil {
@@ -163,15 +164,15 @@ func (p *Provider) giveUp(ctx context.Context, g guest) error {
 	return p.destroy(ctx, g)
 }
 
-// prepare makes the files that the guest boots from.
-func (p *Provider) prepare(ctx context.Context, g guest) error {
+// prepare makes the files that the guest boots from, under the lock held.
+func (p *Provider) prepare(ctx context.Context, g guest, held *os.File) error {
 	dir := p.guests.path(g.ID)
-	err := run(ctx, dir, p.tools.qemuImg, "create", "-q", "-f", "qcow2",
+	err := run(ctx, held, dir, p.tools.qemuImg, "create", "-q", "-f", "qcow2",
 		"-F", qemuFormat(g.Format), "-b", baseName, diskName)
 	if err != nil {
 		return fmt.Errorf("make disk: %w", err)
 	}
-	if err := p.makeConfigDrive(ctx, g, dir); err != nil {
+	if err := p.makeConfigDrive(ctx, g, held, dir); err != nil {
 		return fmt.Errorf("make config drive: %w", err)
 	}
 	return nil

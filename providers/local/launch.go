@@ -21,7 +21,7 @@ const qmpFD = 3
 // leads to the guest. A QEMU that ends at once is no error here: the guest has
 // then failed, and WaitNode says why. The port is 0.
 func (p *Provider) launch(ctx context.Context, g guest) (int, error) {
-	accel, err := p.accel.choose(ctx)
+	accel, err := p.Accel(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -8,6 +8,7 @@ package local
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,7 +42,7 @@ type Provider struct {
 	tools  tools
 	images shelf
 	guests shelf
-	accel  accelerator
+	speed  *accelerator
 }
 
 var _ providers.Provider = (*Provider)(nil)
@@ -64,7 +65,7 @@ func New(cfg configs.Provider, opts Options) (*Provider, error) {
 	if err := p.openFolders(); err != nil {
 		return nil, fmt.Errorf("open local provider %s: %w", cfg.Name, err)
 	}
-	p.accel = newAccelerator(p.local.Accel, p.local.Dir, p.tools.qemu, p.log)
+	p.speed = newAccelerator(p.local.Accel, p.local.Dir, p.tools.qemu, p.log)
 	return p, nil
 }
 
@@ -98,6 +99,13 @@ func (p *Provider) openFolders() error {
 
 // Name implements providers.Provider.
 func (p *Provider) Name() string { return p.cfg.Name }
+
+// Accel finds out, once a boot of the host, how guests run here, and gives the
+// argument of QEMU's -accel. The first CreateNode does so too; a daemon that
+// asks early spares it up to three seconds.
+//
+// Errors: providers.ErrInvalid when QEMU is not installed.
+func (p *Provider) Accel(ctx context.Context) (string, error) { return p.speed.choose(ctx) }
 
 // Close implements providers.Provider. Guests go on running.
 func (*Provider) Close() error { return nil }

@@ -16,7 +16,8 @@ func safe(id string) bool {
 }
 
 func notInID(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
+	letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+	return !letter && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 }
 
 // randomHex makes n random bytes, in hex.

@@ -70,17 +70,17 @@ func runBriefly(cmd *exec.Cmd, limit time.Duration) error {
 		return err
 	case <-timer.C:
 	}
-	hung := fmt.Errorf("it hung for %s and was killed", limit)
+	hung := fmt.Errorf("it hung for %s", limit)
 	if err := cmd.Cancel(); err != nil {
 		return errors.Join(hung, err)
 	}
 	timer.Reset(reapTime)
 	select {
-	case <-ended:
+	case err := <-ended:
+		return fmt.Errorf("%w: %w", hung, err)
 	case <-timer.C:
-		return fmt.Errorf("%w, but does not go", hung)
+		return fmt.Errorf("%w, was killed, but does not go", hung)
 	}
-	return hung
 }
 
 // probeSector is a boot sector of five instructions, and room after it, for

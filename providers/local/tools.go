@@ -38,9 +38,11 @@ func command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs a program to its end. Its words become the error's.
-func run(ctx context.Context, dir, name string, args ...string) error {
+// run runs a program to its end. Its words become the error's. It inherits the
+// lock under which it works: if we die, it keeps others away until it has ended.
+func run(ctx context.Context, held *os.File, dir, name string, args ...string) error {
 	cmd := command(ctx, dir, name, args...)
+	cmd.ExtraFiles = []*os.File{held}
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	err := cmd.Run()

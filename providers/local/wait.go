@@ -41,7 +41,10 @@ func (p *Provider) wait(ctx context.Context, id string) (guest, error) {
 	if err != nil {
 		return g, err
 	}
-	status, err := askStatus(ctx, p.guests.path(id))
+	var status string
+	if g.Phase == started {
+		status, err = askStatus(ctx, p.guests.path(id))
+	}
 	if err == nil && status == "running" {
 		return g, nil
 	}

@@ -1,0 +1,236 @@
+// Package clouds reads what an operator says about an OpenStack cloud: the
+// files clouds.yaml, secure.yaml and clouds-public.yaml, or the variables OS_*,
+// as OpenStack's own tools read them.
+package clouds
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// What Read fails with. The messages never hold a value of a file, because any
+// of them may be a secret.
+var (
+	// ErrNoFile: no clouds.yaml was found.
+	ErrNoFile = errors.New("no clouds.yaml")
+	// ErrUnknown: the file has no such cloud.
+	ErrUnknown = errors.New("unknown cloud")
+	// ErrIncomplete: the entry lacks something or cannot be understood.
+	ErrIncomplete = errors.New("unusable cloud entry")
+)
+
+// FromEnvironment is the name of the cloud that the variables OS_* describe; ""
+// means the same.
+const FromEnvironment = "envvars"
+
+// Cloud is one entry, with all that other files say about it merged into it.
+type Cloud struct {
+	Name   string `yaml:"-"`
+	Source string `yaml:"-"` // the file, or "OS_*"
+
+	Profile      string  `yaml:"profile"`
+	Vendor       string  `yaml:"cloud"` // an older word for Profile
+	AuthType     string  `yaml:"auth_type"`
+	Auth         Auth    `yaml:"auth"`
+	Region       string  `yaml:"region_name"`
+	Regions      regions `yaml:"regions"`
+	Interface    string  `yaml:"interface"`
+	EndpointType string  `yaml:"endpoint_type"` // an older word for Interface
+
+	Verify *bool  `yaml:"verify"` // nil is true
+	CACert string `yaml:"cacert"`
+	Cert   string `yaml:"cert"`
+	Key    string `yaml:"key"`
+
+	// Private and ForceIPv4 decide which address of a machine is used.
+	Private   bool `yaml:"private"`
+	ForceIPv4 bool `yaml:"force_ipv4"`
+	// FloatingIPSource is "None" where there are no floating IPs.
+	FloatingIPSource string    `yaml:"floating_ip_source"`
+	Networks         []Network `yaml:"networks"`
+
+	ComputeEndpoint string `yaml:"compute_endpoint_override"`
+	ImageEndpoint   string `yaml:"image_endpoint_override"`
+	NetworkEndpoint string `yaml:"network_endpoint_override"`
+	VolumeEndpoint  string `yaml:"volume_endpoint_override"`
+}
+
+// Network says what cannot be seen of a network in the cloud itself.
+type Network struct {
+	Name             string `yaml:"name"` // or its id
+	RoutesExternally *bool  `yaml:"routes_externally"`
+	RoutesIPv4       *bool  `yaml:"routes_ipv4_externally"`
+	RoutesIPv6       *bool  `yaml:"routes_ipv6_externally"`
+}
+
+// Auth is who we are in the cloud.
+type Auth struct {
+	URL               string `yaml:"auth_url"`
+	Token             string `yaml:"token"`
+	Username          string `yaml:"username"`
+	UserID            string `yaml:"user_id"`
+	Password          string `yaml:"password"`
+	Passcode          string `yaml:"passcode"`
+	AppCredID         string `yaml:"application_credential_id"`
+	AppCredName       string `yaml:"application_credential_name"`
+	AppCredSecret     string `yaml:"application_credential_secret"`
+	SystemScope       string `yaml:"system_scope"`
+	TrustID           string `yaml:"trust_id"`
+	ProjectID         string `yaml:"project_id"`
+	ProjectName       string `yaml:"project_name"`
+	TenantID          string `yaml:"tenant_id"`   // an older word for ProjectID
+	TenantName        string `yaml:"tenant_name"` // an older word for ProjectName
+	UserDomainID      string `yaml:"user_domain_id"`
+	UserDomainName    string `yaml:"user_domain_name"`
+	ProjectDomainID   string `yaml:"project_domain_id"`
+	ProjectDomainName string `yaml:"project_domain_name"`
+	DomainID          string `yaml:"domain_id"`
+	DomainName        string `yaml:"domain_name"`
+	DefaultDomain     string `yaml:"default_domain"`
+}
+
+// regions is a list of names, or of mappings that overlay the entry.
+type regions []region
+
+type region struct {
+	Name   string    `yaml:"name"`
+	Values yaml.Node `yaml:"values"`
+}
+
+// UnmarshalYAML takes both spellings.
+func (r *region) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		return node.Decode(&r.Name)
+	}
+	type plain region
+	return node.Decode((*plain)(r))
+}
+
+// file is any of the three files.
+type file struct {
+	Clouds map[string]yaml.Node `yaml:"clouds"`
+	Public map[string]yaml.Node `yaml:"public-clouds"`
+}
+
+// Env looks a variable of the environment up, as os.LookupEnv does.
+type Env func(name string) (string, bool)
+
+// Read finds the cloud called name. The region, unless "", is the one of the
+// entry's regions to use.
+//
+// Errors: ErrNoFile, ErrUnknown, ErrIncomplete, or the file system's.
+func Read(name, region string, env Env) (Cloud, error) {
+	cloud := Cloud{Name: name, Source: "OS_*"}
+	if name == "" || name == FromEnvironment {
+		if err := cloud.fromEnvironment(env); err != nil {
+			return Cloud{}, err
+		}
+	} else if err := cloud.fromFiles(region, env); err != nil {
+		return Cloud{}, fmt.Errorf("read cloud %s: %w", name, err)
+	}
+	cloud.Region = cmp.Or(region, cloud.Region)
+	if cloud.Region == "" && len(cloud.Regions) > 0 {
+		cloud.Region = cloud.Regions[0].Name
+	}
+	if cloud.Auth.URL == "" {
+		return Cloud{}, fmt.Errorf("read cloud %s from %s: %w: auth_url is missing", name, cloud.Source, ErrIncomplete)
+	}
+	return cloud, nil
+}
+
+// fromFiles lays the sources over each other: what is known of the vendor, the
+// entry itself, its region, its secrets. A later one wins key by key.
+func (c *Cloud) fromFiles(region string, env Env) error {
+	path, main, err := readFirst(searchPath(env, "OS_CLIENT_CONFIG_FILE", "clouds"))
+	if err != nil {
+		return err
+	}
+	c.Source = path
+	entry, ok := main.Clouds[c.Name]
+	if !ok {
+		return fmt.Errorf("%w: %s has %s", ErrUnknown, path, names(main.Clouds))
+	}
+	if err := c.overlay(path, &entry); err != nil {
+		return err
+	}
+	if err := c.overlayVendor(env); err != nil {
+		return err
+	}
+	if err := c.overlay(path, &entry); err != nil {
+		return err
+	}
+	if err := c.overlayRegion(path, region); err != nil {
+		return err
+	}
+	secret, secrets, err := readFirst(besides(path, "secure"))
+	switch entry, ok := secrets.Clouds[c.Name]; {
+	case errors.Is(err, ErrNoFile):
+		return nil
+	case err != nil:
+		return err
+	case ok:
+		return c.overlay(secret, &entry)
+	}
+	return nil
+}
+
+// overlay decodes node over what is there: keys that it lacks keep their value.
+func (c *Cloud) overlay(path string, node *yaml.Node) error {
+	if node.Decode(c) == nil {
+		return nil
+	}
+	// The decoder's own words quote the value.
+	return fmt.Errorf("%w: %s, line %d: a value has the wrong type", ErrIncomplete, path, node.Line)
+}
+
+// overlayRegion applies what the entry says of one of its regions.
+func (c *Cloud) overlayRegion(path, name string) error {
+	name = cmp.Or(name, c.Region)
+	for i, r := range c.Regions {
+		if (r.Name == name || name == "" && i == 0) && r.Values.Kind != 0 {
+			return c.overlay(path, &r.Values)
+		}
+	}
+	return nil
+}
+
+// overlayVendor fills in what a file with public clouds, or our own short list,
+// says of the entry's vendor.
+func (c *Cloud) overlayVendor(env Env) error {
+	vendor := cmp.Or(c.Profile, c.Vendor)
+	if vendor == "" {
+		return nil
+	}
+	path, public, err := readFirst(searchPath(env, "OS_CLIENT_VENDOR_FILE", "clouds-public"))
+	if err != nil && !errors.Is(err, ErrNoFile) {
+		return err
+	}
+	if entry, ok := public.Public[vendor]; ok {
+		return c.overlay(path, &entry)
+	}
+	c.Auth.URL = cmp.Or(c.Auth.URL, vendors()[vendor])
+	return nil
+}
+
+// vendors are the identity services of public clouds that sites refer to by
+// name alone.
+func vendors() map[string]string {
+	return map[string]string{
+		"ovh":       "https://auth.cloud.ovh.net/v3",
+		"rackspace": "https://identity.api.rackspacecloud.com/v2.0/",
+		"vexxhost":  "https://auth.vexxhost.net/v3",
+	}
+}
+
+func names(entries map[string]yaml.Node) string {
+	if len(entries) == 0 {
+		return "no clouds"
+	}
+	return strings.Join(slices.Sorted(maps.Keys(entries)), ", ")
+}

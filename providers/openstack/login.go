@@ -1,0 +1,196 @@
+package openstack
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/gophercloud/gophercloud/v2"
+	sdk "github.com/gophercloud/gophercloud/v2/openstack"
+
+	"poolkeeper/providers"
+	"poolkeeper/providers/openstack/clouds"
+)
+
+// session is a cloud that we are logged in to. The token inside renews itself.
+type session struct {
+	cloud   clouds.Cloud
+	client  *gophercloud.ProviderClient
+	door    *transport
+	compute *gophercloud.ServiceClient
+	image   *gophercloud.ServiceClient
+	network *gophercloud.ServiceClient // nil where the cloud has none
+	volume  *gophercloud.ServiceClient // nil where the cloud has none
+}
+
+// login holds the session, made by whoever needs it first.
+type login struct {
+	lock keyed
+
+	mu      sync.Mutex
+	session *session
+	closed  bool
+}
+
+func (l *login) current() *session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.session
+}
+
+// keep stores a session, unless the provider was closed in the meantime.
+func (l *login) keep(s *session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		s.door.close()
+	}
+	l.session = s
+}
+
+func (l *login) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.session != nil {
+		l.session.door.close()
+	}
+}
+
+// session logs in, unless that was done before.
+func (p *Provider) session(ctx context.Context) (*session, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	if s := p.login.current(); s != nil {
+		return s, nil
+	}
+	unlock, err := p.login.lock.lock(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if s := p.login.current(); s != nil {
+		return s, nil
+	}
+	s, err := p.connect(ctx)
+	if err != nil {
+		return nil, failure(ctx, "log in to cloud "+cmp.Or(p.cfg.Cloud, clouds.FromEnvironment), err)
+	}
+	p.login.keep(s)
+	return s, nil
+}
+
+// connect logs in and finds the services.
+func (p *Provider) connect(ctx context.Context) (*session, error) {
+	cloud, err := p.account()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", providers.ErrInvalid, err)
+	}
+	config, err := cloud.TLS()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", providers.ErrInvalid, err)
+	}
+	s := &session{cloud: cloud, door: newTransport(config, p.cfg.Rate, p.pace, p.log)}
+	if s.client, err = authenticate(ctx, cloud, s.door); err != nil {
+		s.door.close()
+		return nil, err
+	}
+	s.client.ReauthFunc = func(ctx context.Context) error { return p.renew(ctx, s) }
+	if err := s.findServices(); err != nil {
+		s.door.close()
+		return nil, err
+	}
+	p.log.Debug("Logged in", "cloud", cloud.Name, "region", cloud.Region, "credentials", cloud.Source)
+	return s, nil
+}
+
+// renew replaces the token. The credentials are read anew: whoever replaces
+// them in clouds.yaml need not restart us.
+func (p *Provider) renew(ctx context.Context, s *session) error {
+	cloud, err := p.account()
+	if err != nil {
+		return fmt.Errorf("%w: %w", providers.ErrInvalid, err)
+	}
+	fresh, err := authenticate(ctx, cloud, s.door)
+	if err != nil {
+		return err
+	}
+	s.client.CopyTokenFrom(fresh)
+	p.log.Debug("Renewed the token", "cloud", cloud.Name)
+	return nil
+}
+
+// authenticate gets a token and the catalog of services.
+func authenticate(ctx context.Context, cloud clouds.Cloud, door *transport) (*gophercloud.ProviderClient, error) {
+	options, err := cloud.AuthOptions()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", providers.ErrInvalid, err)
+	}
+	client, err := sdk.NewClient(options.IdentityEndpoint)
+	if err != nil {
+		return nil, fmt.Errorf("%w: auth_url: %w", providers.ErrInvalid, err)
+	}
+	client.HTTPClient = http.Client{Transport: door}
+	client.UserAgent.Prepend("poolkeeper")
+	if err := sdk.Authenticate(ctx, client, options); err != nil {
+		return nil, err
+	}
+	return client, nil
+}
+
+// findServices looks the services up in the catalog. Only Nova and Glance are
+// needed by all.
+func (s *session) findServices() error {
+	c := s.cloud
+	s.compute = s.service(c.ComputeEndpoint, "compute")
+	s.image = s.service(c.ImageEndpoint, "image")
+	s.network = s.service(c.NetworkEndpoint, "network", "networking")
+	s.volume = s.service(c.VolumeEndpoint, "volumev3", "block-storage")
+	for name, found := range map[string]bool{"compute": s.compute != nil, "image": s.image != nil} {
+		if !found {
+			return fmt.Errorf("%w: the catalog of cloud %s has no %s service in region %q",
+				providers.ErrInvalid, c.Name, name, c.Region)
+		}
+	}
+	// Catalogs give the root of a service or that of a version.
+	s.image.ResourceBase = versioned(s.image.Endpoint, "v2/")
+	s.compute.Endpoint = versioned(s.compute.Endpoint, "v2.1/")
+	if s.network != nil {
+		s.network.ResourceBase = versioned(s.network.Endpoint, "v2.0/")
+	}
+	return nil
+}
+
+// service is a client of the first of types that the catalog has, or nil.
+func (s *session) service(override string, types ...string) *gophercloud.ServiceClient {
+	client := &gophercloud.ServiceClient{ProviderClient: s.client, Type: types[0]}
+	if override != "" {
+		client.Endpoint = gophercloud.NormalizeURL(override)
+		return client
+	}
+	for _, name := range types {
+		options := s.cloud.EndpointOpts()
+		options.Type, options.Aliases = name, []string{name}
+		// Without a version the locator looks into the catalog and calls nobody.
+		if url, err := s.client.EndpointLocator(options); err == nil {
+			client.Endpoint = url
+			return client
+		}
+	}
+	return nil
+}
+
+// versioned appends a version to an address that has none.
+func versioned(endpoint, version string) string {
+	trimmed := strings.TrimSuffix(endpoint, "/")
+	for part := range strings.SplitSeq(trimmed, "/") {
+		if len(part) >= 2 && part[0] == 'v' && part[1] >= '1' && part[1] <= '9' {
+			return endpoint
+		}
+	}
+	return endpoint + version
+}

@@ -1,0 +1,131 @@
+// Package openstack is the provider for OpenStack clouds: images in Glance,
+// nodes in Nova, with Neutron's networks and, for nodes that boot from a
+// volume, Cinder.
+//
+// It keeps no state of its own. What it made it recognises by the metadata in
+// the cloud, so that every step can be repeated after a crash.
+package openstack
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/configs"
+	"poolkeeper/providers"
+	"poolkeeper/providers/openstack/clouds"
+)
+
+// How long we believe what changes rarely. A cloud that says that we are wrong
+// (400, 404) makes us ask again at once.
+const (
+	flavorAge  = time.Hour
+	networkAge = time.Hour
+	zoneAge    = time.Hour
+	imageAge   = 5 * time.Minute
+)
+
+// Options are what a Provider needs besides its configuration.
+type Options struct {
+	Logger hclog.Logger // nil is silent
+	// Env is where the variables OS_*, HOME … are looked up; nil is the
+	// process's environment.
+	Env clouds.Env
+}
+
+// Provider is one project in one region of one cloud.
+type Provider struct {
+	cfg  configs.Provider
+	log  hclog.Logger
+	env  clouds.Env
+	pace pace
+	now  func() time.Time
+	pick func(n int) int // a random number below n
+	ipv6 bool            // this host can reach IPv6 addresses
+
+	login    login
+	roster   roster
+	gate     gate
+	creating keyed
+	leaks    leaks
+
+	flavors  cached[[]flavor]
+	networks cached[[]network]
+	zones    cached[[]string]
+	images   cached[map[string]string] // of cloud-images: name to id
+}
+
+var (
+	_ providers.Provider = (*Provider)(nil)
+	_ providers.Cleaner  = (*Provider)(nil)
+)
+
+// New reads what clouds.yaml or the environment says about the provider's
+// cloud. It does not talk to the cloud yet: a cloud that is down when a daemon
+// starts is asked again with every call.
+//
+// Errors: providers.ErrInvalid, naming the provider and the cloud.
+func New(cfg configs.Provider, opts Options) (*Provider, error) {
+	p := &Provider{
+		cfg: cfg, log: opts.Logger, env: opts.Env, pace: defaultPace(),
+		now: time.Now, pick: rand.IntN, ipv6: reachesIPv6(),
+		flavors: cached[[]flavor]{age: flavorAge}, networks: cached[[]network]{age: networkAge},
+		zones: cached[[]string]{age: zoneAge}, images: cached[map[string]string]{age: imageAge},
+	}
+	if p.log == nil {
+		p.log = hclog.NewNullLogger()
+	}
+	p.log = p.log.Named("openstack").With("provider", cfg.Name)
+	if p.env == nil {
+		p.env = os.LookupEnv
+	}
+	p.gate.room = p.room
+	p.roster.list = p.servers
+	if _, err := p.account(); err != nil {
+		return nil, fmt.Errorf("open openstack provider %s: %w: %w", cfg.Name, providers.ErrInvalid, err)
+	}
+	return p, nil
+}
+
+// Name implements providers.Provider.
+func (p *Provider) Name() string { return p.cfg.Name }
+
+// Close implements providers.Provider.
+func (p *Provider) Close() error {
+	p.login.close()
+	return nil
+}
+
+// account reads the credentials anew, so that ones that were replaced count
+// from the next log-in on.
+func (p *Provider) account() (clouds.Cloud, error) {
+	cloud, err := clouds.Read(p.cfg.Cloud, p.cfg.Region, p.env)
+	if err != nil {
+		return clouds.Cloud{}, err
+	}
+	if _, err := cloud.AuthOptions(); err != nil {
+		return clouds.Cloud{}, err
+	}
+	_, err = cloud.TLS()
+	return cloud, err
+}
+
+// reachesIPv6 tells whether this host has an address of the IPv6 internet.
+func reachesIPv6() bool {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	for _, a := range addresses {
+		prefix, err := netip.ParsePrefix(a.String())
+		if err == nil && prefix.Addr().Is6() && isPublic(prefix.Addr()) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,260 @@
+package openstack
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/time/rate"
+)
+
+// pace says how long calls may take and how they are repeated.
+type pace struct {
+	call     time.Duration // one try of one call, answer included
+	first    time.Duration // wait before the second try; doubles
+	longest  time.Duration // wait between two tries
+	total    time.Duration // all tries of one call
+	poll     time.Duration // between two looks at the servers
+	patience time.Duration // how long a wait bears a cloud that does not answer
+}
+
+func defaultPace() pace {
+	return pace{
+		call: time.Minute, first: 500 * time.Millisecond, longest: 8 * time.Second, total: time.Minute,
+		poll: 500 * time.Millisecond, patience: 5 * time.Minute,
+	}
+}
+
+// maxAnswer bounds an answer that we take into memory, in bytes: a list of
+// 1,000 servers is about 3 MiB.
+const maxAnswer = 64 << 20
+
+// transport is the one door through which every call leaves. It keeps the rate,
+// repeats what may be repeated, and bounds the time of each try. Uploads of
+// image data pass it unrepeated and unbounded, because only ctx knows how long
+// they may take.
+type transport struct {
+	short   *http.Transport
+	bulk    *http.Transport // for image data
+	limiter *rate.Limiter
+	pace    pace
+	log     hclog.Logger
+}
+
+// newTransport makes a transport that waits every between two calls.
+func newTransport(config *tls.Config, every time.Duration, pace pace, log hclog.Logger) *transport {
+	limit := rate.Inf
+	if every > 0 {
+		limit = rate.Every(every)
+	}
+	dialer := &net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}
+	short := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSClientConfig: config,
+		TLSHandshakeTimeout: 15 * time.Second, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 16,
+		ForceAttemptHTTP2: true,
+	}
+	bulk := short.Clone()
+	// Ask before sending gigabytes to somebody who refuses them. HTTP/2 would
+	// send them in small frames, and gains nothing here.
+	bulk.ExpectContinueTimeout = 5 * time.Second
+	bulk.ForceAttemptHTTP2 = false
+	bulk.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
+	bulk.WriteBufferSize = 256 << 10
+	return &transport{short: short, bulk: bulk, limiter: rate.NewLimiter(limit, 1), pace: pace, log: log}
+}
+
+// close ends the connections that wait for further calls.
+func (t *transport) close() {
+	t.short.CloseIdleConnections()
+	t.bulk.CloseIdleConnections()
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if data, ok := req.Body.(*imageData); ok {
+		return t.stream(req, data)
+	}
+	var last *http.Response
+	wait := backoff.NewExponentialBackOff()
+	wait.InitialInterval, wait.MaxInterval, wait.Multiplier = t.pace.first, t.pace.longest, 2
+	resp, err := backoff.Retry(req.Context(), func() (*http.Response, error) {
+		resp, err := t.try(req)
+		if resp != nil {
+			last = resp
+		}
+		if err != nil {
+			last = nil
+		}
+		return resp, t.again(req, resp, err)
+	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(t.pace.total))
+	if err != nil && last != nil && req.Context().Err() == nil {
+		return last, nil // the tries are used up: the caller shall see the answer
+	}
+	return resp, err
+}
+
+// stream sends image data, its length told in advance.
+func (t *transport) stream(req *http.Request, data *imageData) (*http.Response, error) {
+	if err := t.turn(req.Context()); err != nil {
+		return nil, errors.Join(err, data.Close())
+	}
+	sized := req.Clone(req.Context())
+	sized.Body, sized.ContentLength = data, data.size
+	sized.Header.Set("Expect", "100-continue")
+	start := time.Now()
+	resp, err := t.bulk.RoundTrip(sized)
+	t.trace(req, resp, err, start)
+	return resp, err
+}
+
+// turn waits until the rate allows a call.
+func (t *transport) turn(ctx context.Context) error {
+	err := t.limiter.Wait(ctx)
+	if err == nil {
+		return nil
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return fmt.Errorf("wait for a call: %w: the rate of calls leaves no time: %w", context.DeadlineExceeded, err)
+}
+
+// try makes one call and reads the whole answer, so that a connection that dies
+// in the middle of it is a failed try like any other.
+func (t *transport) try(req *http.Request) (*http.Response, error) {
+	if err := t.turn(req.Context()); err != nil {
+		return nil, backoff.Permanent(err)
+	}
+	ctx, cancel := context.WithTimeoutCause(req.Context(), t.pace.call, fmt.Errorf("no answer within %s", t.pace.call))
+	defer cancel()
+	one := req.Clone(ctx)
+	if req.GetBody != nil {
+		body, err := req.GetBody()
+		if err != nil {
+			return nil, backoff.Permanent(err)
+		}
+		one.Body = body
+	}
+	start := time.Now()
+	resp, err := t.short.RoundTrip(one)
+	if err == nil {
+		err = t.swallow(resp)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	t.trace(req, resp, err, start)
+	if err != nil {
+		return nil, err
+	}
+	resp.Request = req
+	return resp, nil
+}
+
+// swallow replaces an answer's body by its content.
+func (t *transport) swallow(resp *http.Response) error {
+	content, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if closing := resp.Body.Close(); err == nil {
+		err = closing
+	}
+	if err == nil && len(content) > maxAnswer {
+		err = fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(content))
+	return err
+}
+
+// again judges a try: nil ends the call, a permanent error ends it as well, any
+// other error is a reason to try again.
+func (t *transport) again(req *http.Request, resp *http.Response, err error) error {
+	var dial *net.OpError
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case err != nil && req.Context().Err() != nil:
+		return backoff.Permanent(context.Cause(req.Context()))
+	case errors.As(err, &certificate):
+		return backoff.Permanent(err)
+	case errors.As(err, &dial) && dial.Op == "dial": // nothing was sent
+		return err
+	case err != nil && repeatable(req):
+		return err
+	case err != nil:
+		return backoff.Permanent(err)
+	case !worthRepeating(req, resp.StatusCode):
+		return nil
+	}
+	if seconds := retryAfter(resp.Header, time.Now()); seconds > 0 {
+		return backoff.RetryAfter(seconds)
+	}
+	return fmt.Errorf("answered %s", resp.Status)
+}
+
+// worthRepeating tells the answers behind which a repetition may succeed. One
+// that says "too many" was not acted upon, so any call may be repeated then.
+func worthRepeating(req *http.Request, status int) bool {
+	switch status {
+	case http.StatusTooManyRequests:
+		return true
+	case http.StatusInternalServerError, http.StatusBadGateway,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return repeatable(req)
+	}
+	return false
+}
+
+// idempotent marks a context whose calls may be repeated whatever their method.
+type idempotent struct{}
+
+// repeating says that the calls made with the context have the same effect
+// however often they are made.
+func repeating(ctx context.Context) context.Context {
+	return context.WithValue(ctx, idempotent{}, true)
+}
+
+// repeatable tells whether a call may have been acted upon and yet be made
+// again.
+func repeatable(req *http.Request) bool {
+	switch req.Method {
+	case http.MethodGet, http.MethodHead, http.MethodDelete, http.MethodPut:
+		return true
+	}
+	return req.Context().Value(idempotent{}) != nil || strings.HasSuffix(req.URL.Path, "/tokens")
+}
+
+// retryAfter is how many seconds an answer asks us to wait, 0 when it does not
+// say.
+func retryAfter(header http.Header, now time.Time) int {
+	text := header.Get("Retry-After")
+	if seconds, err := strconv.Atoi(text); err == nil {
+		return max(seconds, 0)
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(int(at.Sub(now).Seconds())+1, 0)
+	}
+	return 0
+}
+
+// trace logs one try.
+func (t *transport) trace(req *http.Request, resp *http.Response, err error, start time.Time) {
+	if !t.log.IsTrace() {
+		return
+	}
+	fields := []any{"method", req.Method, "path", req.URL.Path, "took", time.Since(start)}
+	if resp != nil {
+		fields = append(fields, "status", resp.StatusCode, "request", requestID(resp.Header))
+	}
+	if err != nil {
+		fields = append(fields, "error", err)
+	}
+	t.log.Trace("Call", fields...)
+}
