@@ -34,6 +34,7 @@ type follower struct {
 
 	// Guarded by the mutex of the Tree:
 
+	jobs    map[*treeNode]*job
 	hot     []*job // because of events; the oldest is next
 	cold    []*job // found while reading; the youngest is next, which keeps the list short
 	workers int
@@ -56,7 +57,6 @@ type waiter struct {
 
 // job is a node to be read.
 type job struct {
-	owner   *follower
 	node    *treeNode
 	want    Interest
 	epoch   uint64
@@ -69,7 +69,7 @@ type job struct {
 const retryEvent zk.EventType = -100
 
 func newFollower(ctx context.Context, t *Tree, s *Session) *follower {
-	return &follower{ctx: ctx, session: s, tree: t, wake: make(chan struct{}, 1), open: map[uint64]int{}}
+	return &follower{ctx: ctx, session: s, tree: t, wake: make(chan struct{}, 1), jobs: map[*treeNode]*job{}, open: map[uint64]int{}}
 }
 
 // run follows until the session or the context of the Tree ends. Everything that
@@ -164,15 +164,16 @@ func (f *follower) stale(n *treeNode, c change) Interest {
 
 // enqueue makes a job of reading what is wanted of n, or adds to the one that there is.
 func (f *follower) enqueue(n *treeNode, want Interest, epoch uint64, hot bool) {
-	switch j := n.job; {
+	switch j := f.jobs[n]; {
 	case want == None:
-	case j == nil || j.owner != f:
-		n.job = &job{owner: f, node: n, want: want, epoch: epoch}
+	case j == nil:
+		j = &job{node: n, want: want, epoch: epoch}
+		f.jobs[n] = j
 		f.open[epoch]++
 		if hot {
-			f.hot = append(f.hot, n.job)
+			f.hot = append(f.hot, j)
 		} else {
-			f.cold = append(f.cold, n.job)
+			f.cold = append(f.cold, j)
 		}
 		if f.workers < treeWorkers {
 			f.workers++
@@ -200,7 +201,9 @@ func (f *follower) take() *job {
 		j, f.cold[last] = f.cold[last], nil
 		f.cold = f.cold[:last]
 	default:
-		f.hot, f.cold = nil, nil // they may have been large
+		if f.hot, f.cold = nil, nil; len(f.jobs) == 0 {
+			f.jobs = map[*treeNode]*job{} // they may have been large
+		}
 		return nil
 	}
 	j.running = true
@@ -209,9 +212,7 @@ func (f *follower) take() *job {
 
 // finish ends j, and makes a new job of what was wanted meanwhile.
 func (f *follower) finish(j *job) {
-	if j.node.job == j {
-		j.node.job = nil
-	}
+	delete(f.jobs, j.node)
 	if j.again != None {
 		if !j.node.gone {
 			f.enqueue(j.node, j.again, j.later, true)
@@ -273,7 +274,7 @@ func (t *Tree) path(n *treeNode) string {
 	if n.parent == nil {
 		return t.root
 	}
-	return joinPath(t.path(n.parent), n.name)
+	return joinPath(t.path(n.parent), n.name())
 }
 
 // fetched is what was read of a node.
@@ -339,7 +340,7 @@ func (f *follower) apply(j *job, path string, got fetched, err error) {
 	interest := t.interest(path)
 	known := t.known(path, interest)
 	if got.list != nil && interest&Children != 0 {
-		t.applyChildren(n, path, got.list.children, got.list.stat)
+		t.applyChildren(n, path, got.list.children)
 		for _, kid := range n.kids {
 			f.visit(kid, path, j.epoch)
 		}
@@ -368,17 +369,14 @@ func (f *follower) visit(n *treeNode, parent string, epoch uint64) {
 	if n.round == f.round {
 		return
 	}
-	path := joinPath(parent, n.name)
+	path := joinPath(parent, n.name())
 	interest := f.tree.interest(path)
 	if interest != None {
 		f.enqueue(n, interest, epoch, false)
 		return
 	}
 	n.round = f.round
-	if !n.loaded {
-		n.loaded = true
-		f.tree.touch(path)
-	}
+	f.tree.show(n, path)
 	for _, name := range f.tree.known(path, interest) {
 		f.visit(n.addKid(name), path, epoch)
 	}

@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -135,7 +136,8 @@ func (t *Tree) await(ctx context.Context, prepare func(context.Context, *followe
 				err = f.drained(bound)
 			}
 			cancel()
-			if err == nil || ctx.Err() == nil && f.ctx.Err() == nil {
+			over := f.ctx.Err() != nil || errors.Is(err, ErrSessionLost) // the context is a moment late
+			if err == nil || ctx.Err() == nil && !over {
 				return err
 			}
 		}

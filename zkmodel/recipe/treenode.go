@@ -10,19 +10,24 @@ import (
 // treeNode is a node of a Tree. There may be hundreds of thousands, so it keeps
 // neither its path nor what can be computed. The mutex of the Tree guards it.
 type treeNode struct {
-	name   string
+	label  unique.Handle[string] // its name: the same few stand below thousands of nodes
 	parent *treeNode
 	kids   []*treeNode // sorted by name
-	data   []byte
-	job    *job // that reads it now or soon
+	record *treeRecord // nil unless the data is followed, and read
+	round  uint32      // of the follower that read it last
+	loaded bool        // and so visible
+	gone   bool        // from the Tree
+}
 
+// treeRecord is what was read of a node whose data is followed.
+type treeRecord struct {
+	data                []byte
 	czxid, mzxid, owner int64
 	ctime, mtime        int64 // milliseconds
 	version, cversion   int32
-	round               uint32 // of the follower that read it last
-	loaded              bool   // and so visible
-	gone                bool   // from the Tree
 }
+
+func (n *treeNode) name() string { return n.label.Value() }
 
 // kid returns the child name, or nil.
 func (n *treeNode) kid(name string) *treeNode {
@@ -34,7 +39,7 @@ func (n *treeNode) kid(name string) *treeNode {
 
 func (n *treeNode) search(name string) (int, bool) {
 	return slices.BinarySearchFunc(n.kids, name, func(k *treeNode, name string) int {
-		return strings.Compare(k.name, name)
+		return strings.Compare(k.name(), name)
 	})
 }
 
@@ -42,8 +47,7 @@ func (n *treeNode) search(name string) (int, bool) {
 func (n *treeNode) addKid(name string) *treeNode {
 	i, ok := n.search(name)
 	if !ok {
-		// The same few names stand below thousands of nodes.
-		kid := &treeNode{name: unique.Make(name).Value(), parent: n}
+		kid := &treeNode{label: unique.Make(name), parent: n}
 		n.kids = slices.Insert(n.kids, i, kid)
 	}
 	return n.kids[i]
@@ -66,24 +70,18 @@ func (n *treeNode) find(root, path string) *treeNode {
 	return n
 }
 
-// setStat keeps what an Entry shows of st.
-func (n *treeNode) setStat(st Stat) {
-	n.czxid, n.mzxid, n.owner = st.Czxid, st.Mzxid, st.EphemeralOwner
-	n.ctime, n.mtime = st.Ctime.UnixMilli(), st.Mtime.UnixMilli()
-	n.version, n.cversion = st.Version, st.Cversion
-}
-
 // entry returns the node as readers see it.
 func (n *treeNode) entry() Entry {
-	e := Entry{Data: n.data}
-	if n.czxid != 0 {
+	var e Entry
+	if r := n.record; r != nil {
+		e.Data = r.data
 		e.Stat = Stat{
-			Czxid: n.czxid, Mzxid: n.mzxid, EphemeralOwner: n.owner,
-			Ctime: time.UnixMilli(n.ctime), Mtime: time.UnixMilli(n.mtime),
-			Version: n.version, Cversion: n.cversion,
+			Czxid: r.czxid, Mzxid: r.mzxid, EphemeralOwner: r.owner,
+			Ctime: time.UnixMilli(r.ctime), Mtime: time.UnixMilli(r.mtime),
+			Version: r.version, Cversion: r.cversion, DataLength: int32(len(r.data)),
 		}
 	}
-	e.Stat.NumChildren, e.Stat.DataLength = int32(len(n.kids)), int32(len(n.data))
+	e.Stat.NumChildren = int32(len(n.kids))
 	return e
 }
 
@@ -91,27 +89,24 @@ func (n *treeNode) entry() Entry {
 
 // applyData stores what was read of n.
 func (t *Tree) applyData(n *treeNode, path string, data []byte, st Stat) {
-	fresh := !n.loaded || n.mzxid != st.Mzxid || n.czxid != st.Czxid
-	n.setStat(st)
-	n.data, n.loaded = data, true
+	fresh := !n.loaded || n.record == nil || n.record.mzxid != st.Mzxid || n.record.czxid != st.Czxid
+	n.loaded = true
+	n.record = &treeRecord{
+		data: data, czxid: st.Czxid, mzxid: st.Mzxid, owner: st.EphemeralOwner,
+		ctime: st.Ctime.UnixMilli(), mtime: st.Mtime.UnixMilli(), version: st.Version, cversion: st.Cversion,
+	}
 	if fresh {
 		t.touch(path)
 	}
 }
 
-// applyChildren makes names the children of n and returns those to be read.
-func (t *Tree) applyChildren(n *treeNode, path string, names []string, st Stat) {
-	if n.data == nil {
-		n.setStat(st) // otherwise it would be newer than the data
-	}
-	if n.cversion = st.Cversion; !n.loaded {
-		n.loaded = true
-		t.touch(path)
-	}
+// applyChildren makes names the children of n.
+func (t *Tree) applyChildren(n *treeNode, path string, names []string) {
+	t.show(n, path)
 	slices.Sort(names)
 	for _, kid := range slices.Clone(n.kids) {
-		if _, ok := slices.BinarySearch(names, kid.name); !ok {
-			t.drop(kid, joinPath(path, kid.name))
+		if _, ok := slices.BinarySearch(names, kid.name()); !ok {
+			t.drop(kid, joinPath(path, kid.name()))
 		}
 	}
 	n.kids = slices.Grow(n.kids, max(0, len(names)-len(n.kids)))
@@ -124,10 +119,10 @@ func (t *Tree) applyChildren(n *treeNode, path string, names []string, st Stat) 
 func (t *Tree) drop(n *treeNode, path string) {
 	t.forget(n, path)
 	if n.parent == nil {
-		*n = treeNode{job: n.job} // the root may come back
+		*n = treeNode{} // the root may come back
 		return
 	}
-	if i, ok := n.parent.search(n.name); ok {
+	if i, ok := n.parent.search(n.name()); ok {
 		n.parent.kids = slices.Delete(n.parent.kids, i, i+1)
 	}
 }
@@ -135,9 +130,17 @@ func (t *Tree) drop(n *treeNode, path string) {
 // forget tells of the end of n and all below it, the deepest first.
 func (t *Tree) forget(n *treeNode, path string) {
 	for _, kid := range n.kids {
-		t.forget(kid, joinPath(path, kid.name))
+		t.forget(kid, joinPath(path, kid.name()))
 	}
 	if n.gone = true; n.loaded {
+		t.touch(path)
+	}
+}
+
+// show makes n visible.
+func (t *Tree) show(n *treeNode, path string) {
+	if !n.loaded {
+		n.loaded = true
 		t.touch(path)
 	}
 }

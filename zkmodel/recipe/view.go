@@ -9,7 +9,7 @@ import (
 type Entry struct {
 	// Data is nil unless it is followed; it must not be changed.
 	Data []byte
-	// Stat is empty of a node of which neither data nor children are followed. It
+	// Stat is that of the data; of a node whose data is not followed it is empty. It
 	// has no Pzxid, and NumChildren counts the children that the Tree follows.
 	Stat Stat
 }
@@ -74,7 +74,7 @@ func (v View) Children(path string) []string {
 	names := make([]string, 0, len(n.kids))
 	for _, kid := range n.kids {
 		if kid.loaded {
-			names = append(names, kid.name)
+			names = append(names, kid.name())
 		}
 	}
 	return names
@@ -93,7 +93,7 @@ func walk(n *treeNode, path string, f func(string, Entry) bool) bool {
 		return false
 	}
 	for _, kid := range n.kids {
-		if kid.loaded && !walk(kid, joinPath(path, kid.name), f) {
+		if kid.loaded && !walk(kid, joinPath(path, kid.name()), f) {
 			return false
 		}
 	}
