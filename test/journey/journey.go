@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -122,12 +123,48 @@ func (j *Journey) AwaitBuild(ctx context.Context) error {
 	})
 }
 
-// AwaitBuilding returns when diskimage-builder is at work.
-func (j *Journey) AwaitBuilding(ctx context.Context) error {
-	return j.await(ctx, j.mirror.SubscribeImages(), func() (bool, error) {
-		builds := j.mirror.Image(j.Image).Builds
-		return len(builds) > 0, nil
+// AwaitMounts returns when diskimage-builder is in the middle of a build: its
+// record is there, and file systems are mounted.
+func (j *Journey) AwaitMounts(ctx context.Context) error {
+	err := j.await(ctx, j.mirror.SubscribeImages(), func() (bool, error) {
+		for _, b := range j.mirror.Image(j.Image).Builds {
+			j.Build = b.Build
+		}
+		return j.Build != nil, nil
 	})
+	if err != nil {
+		return err
+	}
+	return j.poll(ctx, func() (bool, error) {
+		found, err := mounts(j.Dir)
+		return len(found) > 0, err
+	})
+}
+
+// AwaitGuest returns when a guest runs, however far its boot has come.
+func (j *Journey) AwaitGuest(ctx context.Context) error {
+	return j.poll(ctx, func() (bool, error) {
+		found, err := processes(j.Dir, "qemu-system")
+		return len(found) > 0, err
+	})
+}
+
+// poll waits for what the tree does not show.
+func (j *Journey) poll(ctx context.Context, done func() (bool, error)) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-j.dev.exited:
+			return j.dev.failure()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // AwaitUpload returns when the provider has the build.
