@@ -1,0 +1,301 @@
+package launcher_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"poolkeeper/launcher"
+	"poolkeeper/providers"
+	"poolkeeper/providers/fake"
+	"poolkeeper/test/zktest"
+	"poolkeeper/test/zuul"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// A launcher that dies at any step leaves a request that another one serves, and
+// nothing else.
+func TestAnotherLauncherGoesOn(t *testing.T) {
+	for _, op := range []string{fake.OpCreate, fake.OpWait} {
+		for _, done := range []bool{false, true} {
+			name := op + " asked"
+			if done {
+				name = op + " answered"
+			}
+			t.Run(name, func(t *testing.T) {
+				s := newSite(t, onePool)
+				s.image("debian")
+				reached := make(chan struct{}, 10)
+				s.clouds["cloud"].SetHook(func(ctx context.Context, c fake.Call) error {
+					if c.Op != op || c.Done != done {
+						return nil
+					}
+					reached <- struct{}{}
+					<-ctx.Done() // the answer never arrives
+					return context.Cause(ctx)
+				})
+				first := s.launch()
+				id := s.submit(zuul.Wish{Labels: []string{"small"}})
+				<-reached
+				s.clouds["cloud"].SetHook(nil)
+				first.client.Close() // the session ends, and with it every lock
+				s.launch()
+				out := s.wait(id)
+				if out.State != "fulfilled" || len(out.Nodes) != 1 {
+					t.Fatalf("%+v", out)
+				}
+				zktest.Eventually(t, func() bool {
+					return len(s.nodes()) == 1 && s.machines("cloud") == 1
+				}, "one node and one machine")
+			})
+		}
+	}
+}
+
+// A launcher that loses its session goes on with the next one.
+func TestSessionLost(t *testing.T) {
+	s := newSite(t, onePool)
+	s.image("debian")
+	proxy := zktest.StartProxy(t, zktest.Shared(t).Addr())
+	client, err := recipe.Dial(recipe.Config{Servers: []string{proxy.Addr()}, Chroot: s.root, Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	s.launch(func(d *launcher.Deps) { d.Client = client })
+	if out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}})); out.State != "fulfilled" {
+		t.Fatalf("%+v", out)
+	}
+	session, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	booting := make(chan struct{}, 10)
+	s.clouds["cloud"].SetHook(func(ctx context.Context, c fake.Call) error {
+		if c.Op == fake.OpWait && !c.Done {
+			booting <- struct{}{}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		return nil
+	})
+	id := s.submit(zuul.Wish{Labels: []string{"large"}})
+	<-booting
+	s.clouds["cloud"].SetHook(nil)
+	proxy.Cut()
+	<-session.Context().Done()
+	proxy.Heal()
+	if out := s.wait(id); out.State != "fulfilled" {
+		t.Fatalf("%+v", out)
+	}
+	zktest.Eventually(t, func() bool { return len(s.nodes()) == 2 && s.machines("cloud") == 2 },
+		"two nodes, two machines, nothing of the lost session")
+	zktest.Eventually(t, func() bool { return len(s.pools()) == 1 }, "one pool registered")
+}
+
+// pools lists the ids of the registered pools.
+func (s *site) pools() []string {
+	s.t.Helper()
+	members, err := recipe.Members(s.t.Context(), s.store.Session(), zkmodel.ComponentsRoot+"/pool")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var ids []string
+	for _, m := range members {
+		ids = append(ids, zkmodel.DecodeComponent(m.Name, m.Data).ID)
+	}
+	return ids
+}
+
+// What is registered is what Zuul reads, and it goes with the launcher.
+func TestRegistration(t *testing.T) {
+	s := newSite(t, onePool)
+	l := s.launch()
+	zktest.Eventually(t, func() bool { return len(s.pools()) == 1 }, "the pool registered")
+	members, err := recipe.Members(t.Context(), s.store.Session(), zkmodel.ComponentsRoot+"/pool")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"hostname": "host", "id": "` + s.pools()[0] + `", "kind": "pool", "model_api": 0, "name": "main", "paused": false, ` +
+		`"priority": 100, "provider_name": "cloud", "state": "running", "supported_labels": ["small", "large"], "version": "1.0"}`
+	if got := string(members[0].Data); got != want {
+		t.Errorf("registered as\n%s, want\n%s", got, want)
+	}
+	l.stop()
+	if got := s.pools(); len(got) != 0 {
+		t.Errorf("still registered after the end: %v", got)
+	}
+}
+
+// orphan makes a node's record, as a launcher leaves it that dies.
+func (s *site) orphan(state zkmodel.NodeState, change func(*zkmodel.Node)) string {
+	s.t.Helper()
+	ctx := s.t.Context()
+	if err := s.store.Session().EnsurePath(ctx, zkmodel.NodesRoot); err != nil {
+		s.t.Fatal(err)
+	}
+	n := &zkmodel.Node{
+		Provider: "cloud", Pool: "main", Type: zkmodel.Strings{"small"}, Launcher: "gone",
+		Resources: map[string]int{providers.Instances: 1},
+	}
+	lock, err := s.store.CreateNode(ctx, n)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	n.SetState(state, zkmodel.EpochOf(time.Now()))
+	if change != nil {
+		change(n)
+	}
+	if err := s.store.SaveNode(ctx, lock, n); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := lock.Release(ctx); err != nil {
+		s.t.Fatal(err)
+	}
+	return n.ID
+}
+
+// machine makes a machine in the cloud for a node's id.
+func (s *site) machine(node string) string {
+	s.t.Helper()
+	id, err := s.clouds["cloud"].CreateNode(s.t.Context(), providers.NodeSpec{
+		NodeID: node, Pool: "main", Label: "small", ImageID: "image",
+		Metadata: map[string]string{providers.MetaNode: node, providers.MetaProvider: "cloud"},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return id
+}
+
+func TestUnlockedNodesByState(t *testing.T) {
+	for state, kept := range map[zkmodel.NodeState]bool{
+		"init": false, "building": false, "testing": true, "ready": true, "in-use": false, "used": false,
+		"hold": true, "failed": false, "aborted": false, "deleting": false, "deleted": false, "melting": true,
+	} {
+		t.Run(string(state), func(t *testing.T) {
+			s := newSite(t, onePool)
+			// Its machine was made, but the answer never came into the record.
+			id := s.orphan(state, nil)
+			if state != zkmodel.NodeInit && state != zkmodel.NodeAborted && state != zkmodel.NodeDeleted {
+				s.machine(id)
+			}
+			last := s.orphan(zkmodel.NodeUsed, nil)
+			s.launch()
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			if err := s.zuul.WaitGone(ctx, last); err != nil {
+				t.Fatal(err)
+			}
+			if kept {
+				if n := s.node(id); n.State != state {
+					t.Errorf("node is %s now", n.State)
+				}
+				return
+			}
+			if err := s.zuul.WaitGone(ctx, id); err != nil {
+				t.Fatal(err)
+			}
+			s.eventuallyEmpty()
+		})
+	}
+}
+
+func TestHoldEnds(t *testing.T) {
+	s := newSite(t, onePool)
+	forever := s.orphan(zkmodel.NodeHold, nil)
+	over := s.orphan(zkmodel.NodeHold, func(n *zkmodel.Node) {
+		n.HoldExpiration, n.StateTime = 60, zkmodel.EpochOf(time.Now().Add(-time.Hour))
+	})
+	soon := s.orphan(zkmodel.NodeHold, func(n *zkmodel.Node) { n.HoldExpiration = 1 })
+	s.launch()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := s.zuul.WaitGone(ctx, over, soon); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.node(forever); n.State != zkmodel.NodeHold {
+		t.Errorf("the node that is held for ever is %s", n.State)
+	}
+}
+
+// Zuul that dies with a job leaves a node in use without a lock.
+func TestNodeOfADeadZuulIsDeleted(t *testing.T) {
+	s := newSite(t, onePool)
+	s.image("debian")
+	s.launch()
+	dead, err := zuul.Dial(t.Context(), []string{zktest.Shared(t).Addr()}, s.root, "zuul-dead")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}}))
+	nodes, err := dead.Accept(t.Context(), out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dead.Use(nodes...); err != nil {
+		t.Fatal(err)
+	}
+	dead.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := s.zuul.WaitGone(ctx, out.Nodes...); err != nil {
+		t.Fatal(err)
+	}
+	s.eventuallyEmpty()
+}
+
+func TestLeakedMachinesTakeTwoLooks(t *testing.T) {
+	s := newSite(t, onePool)
+	kept := s.orphan(zkmodel.NodeHold, nil)
+	machine := s.machine(kept)
+	s.machine("0000009999") // no such record
+	s.launch(func(d *launcher.Deps) { d.Resync = 300 * time.Millisecond })
+	zktest.Eventually(t, func() bool { return s.machines("cloud") == 1 }, "the leaked machine gone")
+	list, err := s.clouds["cloud"].ListNodes(t.Context())
+	if err != nil || len(list) != 1 || list[0].ExternalID != machine {
+		t.Errorf("left in the cloud: %v (%v), want %s", list, err, machine)
+	}
+}
+
+func TestCloudThatDoesNotDeleteIsAskedAgain(t *testing.T) {
+	s := newSite(t, onePool)
+	id := s.orphan(zkmodel.NodeUsed, nil)
+	s.machine(id)
+	failures := make(chan struct{}, 100)
+	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
+		if c.Op == fake.OpDeleteNode && !c.Done && len(failures) < 2 {
+			failures <- struct{}{}
+			return providers.ErrTransient
+		}
+		return nil
+	})
+	s.launch()
+	s.eventuallyEmpty()
+	if len(failures) != 2 {
+		t.Errorf("%d failures", len(failures))
+	}
+}
+
+// A lock that kazoo takes on a node that is just gone leaves an empty znode, and
+// locks of requests stay behind: both are cleaned.
+func TestDebrisOfLocks(t *testing.T) {
+	s := newSite(t, onePool)
+	ctx := t.Context()
+	for _, path := range []string{
+		zkmodel.NodePath("0000000000") + "/lock", zkmodel.RequestLockPath("200-0000000000"),
+	} {
+		if err := s.store.Session().EnsurePath(ctx, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.launch(func(d *launcher.Deps) {
+		d.Now = func() time.Time { return time.Now().Add(time.Hour) } // the empty znode is old
+	})
+	zktest.Eventually(t, func() bool { return len(s.nodes()) == 0 }, "the empty node gone")
+	zktest.Eventually(t, func() bool {
+		left, err := s.store.Session().Children(ctx, zkmodel.LocksRoot)
+		return err == nil && len(left) == 0
+	}, "no lock folder left")
+}

@@ -1,0 +1,238 @@
+package launcher_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"poolkeeper/providers"
+	"poolkeeper/providers/fake"
+	"poolkeeper/test/zktest"
+	"poolkeeper/test/zuul"
+	"poolkeeper/zkmodel"
+)
+
+func TestHighestReadyImageIsBooted(t *testing.T) {
+	s := newSite(t, onePool)
+	s.image("debian")
+	want := s.build("debian", zkmodel.BuildReady)
+	s.upload(want, "cloud", zkmodel.UploadReady)
+	upload := s.upload(want, "cloud", zkmodel.UploadReady)
+	s.upload(want, "cloud", zkmodel.UploadFailed)
+	s.upload(s.build("debian", zkmodel.BuildReady), "cloud", zkmodel.UploadDeleting)
+	s.upload(s.build("debian", zkmodel.BuildDeleting), "cloud", zkmodel.UploadReady)
+	s.launch()
+	out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}}))
+	if got := s.node(out.Nodes[0]).ImageID; got != upload.Path() {
+		t.Errorf("booted from %s, want %s", got, upload.Path())
+	}
+	// A newer image serves the next node, without a restart.
+	newer := s.image("debian")
+	zktest.Eventually(t, func() bool {
+		out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}, Fresh: true}))
+		return strings.HasPrefix(s.node(out.Nodes[0]).ImageID, newer.Path()+"/")
+	}, "a node from the new image")
+}
+
+func TestDeclines(t *testing.T) {
+	s := newSite(t, onePool)
+	s.launch()
+	for name, tc := range map[string]struct {
+		labels []string
+		reason string
+	}{
+		"unknown label": {[]string{"moon"}, "no pool has the label moon"},
+		"no image":      {[]string{"small"}, "no image for label small is ready in provider cloud"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := s.wait(s.submit(zuul.Wish{Labels: tc.labels}))
+			if out.State != "failed" || out.Reason != tc.reason || len(out.DeclinedBy) != 1 ||
+				!strings.HasPrefix(out.DeclinedBy[0], "host.example.org-PoolWorker.cloud-main-") {
+				t.Errorf("%+v", out)
+			}
+		})
+	}
+	s.image("debian")
+	zktest.Eventually(t, func() bool {
+		return s.wait(s.submit(zuul.Wish{Labels: []string{"small"}})).State == "fulfilled"
+	}, "requests served once there is an image")
+}
+
+func TestLaunchIsTriedAgain(t *testing.T) {
+	s := newSite(t, onePool)
+	s.image("debian")
+	var waits atomic.Int32
+	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
+		if c.Op == fake.OpWait && !c.Done && waits.Add(1) < 3 {
+			return fmt.Errorf("%w: no valid host", providers.ErrNodeFailed)
+		}
+		return nil
+	})
+	s.launch()
+	out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}}))
+	if out.State != "fulfilled" {
+		t.Fatalf("%+v", out)
+	}
+	if n := s.node(out.Nodes[0]); n.Attempt != 3 {
+		t.Errorf("ready at attempt %d, want 3", n.Attempt)
+	}
+	if got := s.machines("cloud"); got != 1 {
+		t.Errorf("%d machines for one node", got)
+	}
+}
+
+func TestLaunchThatFailsIsDeclinedAndCleaned(t *testing.T) {
+	s := newSite(t, onePool)
+	s.image("debian")
+	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
+		if c.Op == fake.OpWait && !c.Done {
+			return fmt.Errorf("%w: no valid host", providers.ErrNodeFailed)
+		}
+		return nil
+	})
+	s.launch()
+	out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}}))
+	if out.State != "failed" || !strings.Contains(out.Reason, "no valid host") || len(out.DeclinedBy) != 1 {
+		t.Errorf("%+v", out)
+	}
+	s.eventuallyEmpty()
+}
+
+// What came up beside a failed sibling is free for others.
+func TestSiblingsOfAFailedNodeAreFree(t *testing.T) {
+	s := newSite(t, onePool)
+	s.image("debian")
+	var failing atomic.Value
+	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
+		if c.Op == fake.OpCreate && !c.Done {
+			failing.CompareAndSwap(nil, c.ID)
+			if failing.Load() == c.ID {
+				return fmt.Errorf("%w: bad luck", providers.ErrTransient)
+			}
+		}
+		return nil
+	})
+	s.launch()
+	if out := s.wait(s.submit(zuul.Wish{Labels: []string{"small", "small"}})); out.State != "failed" {
+		t.Fatalf("%+v", out)
+	}
+	zktest.Eventually(t, func() bool {
+		nodes := s.nodes()
+		return len(nodes) == 1 && nodes[0].State == zkmodel.NodeReady && nodes[0].AllocatedTo == "" && !nodes[0].Locked
+	}, "one free node left")
+}
+
+func TestRequestsBeyondTheQuotaWait(t *testing.T) {
+	s := newSite(t, onePool) // max-servers 5
+	s.image("debian")
+	s.launch()
+	ids := make([]string, 8)
+	for i := range ids {
+		ids[i] = s.submit(zuul.Wish{Labels: []string{"small"}})
+	}
+	for _, id := range ids[:5] {
+		s.wait(id)
+		if got := s.machines("cloud"); got > 5 {
+			t.Fatalf("%d machines with max-servers 5", got)
+		}
+	}
+	for _, id := range ids[5:] {
+		r, err := s.store.Request(t.Context(), id)
+		if err != nil || r.State != zkmodel.RequestRequested {
+			t.Errorf("request %s is %+v (%v), want it to wait", id, r, err)
+		}
+	}
+	// Each node that is given back lets the next one in.
+	for i, id := range ids[5:] {
+		out := s.wait(ids[i])
+		nodes, err := s.zuul.Accept(t.Context(), out)
+		if err = errors.Join(err, s.zuul.Return(nodes...)); err != nil {
+			t.Fatal(err)
+		}
+		if out := s.wait(id); out.State != "fulfilled" {
+			t.Errorf("%+v", out)
+		}
+	}
+}
+
+// A cloud that is fuller than we think lets requests wait, not fail.
+func TestCloudThatRefuses(t *testing.T) {
+	s := newSite(t, onePool)
+	s.image("debian")
+	var creates atomic.Int32
+	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
+		if c.Op == fake.OpCreate && !c.Done && creates.Add(1) == 1 {
+			return fmt.Errorf("%w: instances", providers.ErrQuota)
+		}
+		return nil
+	})
+	s.launch()
+	out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}}))
+	if out.State != "fulfilled" || len(out.DeclinedBy) != 0 {
+		t.Fatalf("%+v", out)
+	}
+	zktest.Eventually(t, func() bool { return len(s.nodes()) == 1 }, "the aborted node gone")
+}
+
+func TestCancelledRequestLeavesItsNodesForOthers(t *testing.T) {
+	s := newSite(t, onePool)
+	s.image("debian")
+	booting, proceed := make(chan struct{}, 1), make(chan struct{})
+	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
+		if c.Op == fake.OpWait && !c.Done {
+			booting <- struct{}{}
+			<-proceed
+		}
+		return nil
+	})
+	s.launch()
+	id := s.submit(zuul.Wish{Labels: []string{"small"}})
+	<-booting
+	if err := s.zuul.Cancel(id); err != nil {
+		t.Fatal(err)
+	}
+	close(proceed)
+	zktest.Eventually(t, func() bool {
+		nodes := s.nodes()
+		return len(nodes) == 1 && nodes[0].State == zkmodel.NodeReady && nodes[0].AllocatedTo == "" && !nodes[0].Locked
+	}, "a free node")
+	free := s.nodes()[0].ID
+	out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}}))
+	if !slices.Equal(out.Nodes, []string{free}) {
+		t.Errorf("served with %v, want the free node %s", out.Nodes, free)
+	}
+	// And a request that vanishes after it was fulfilled.
+	if err := s.zuul.Cancel(out.ID); err != nil {
+		t.Fatal(err)
+	}
+	out = s.wait(s.submit(zuul.Wish{Labels: []string{"small"}, Fresh: true}))
+	if slices.Contains(out.Nodes, free) {
+		t.Errorf("a request without reuse got the old node %s", free)
+	}
+	zktest.Eventually(t, func() bool { n := s.node(free); return n.AllocatedTo == "" }, "the node free again")
+}
+
+// nodes lists what is in the tree.
+func (s *site) nodes() []*zkmodel.Node {
+	s.t.Helper()
+	nodes, err := s.store.Nodes(context.WithoutCancel(s.t.Context()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return nodes
+}
+
+// eventuallyEmpty waits until neither tree nor clouds hold a node.
+func (s *site) eventuallyEmpty() {
+	s.t.Helper()
+	zktest.Eventually(s.t, func() bool { return len(s.nodes()) == 0 }, "no node in the tree")
+	for name := range s.clouds {
+		if got := s.machines(name); got != 0 {
+			s.t.Errorf("%d machines are left in %s", got, name)
+		}
+	}
+}
