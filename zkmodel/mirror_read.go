@@ -18,6 +18,9 @@ func (m *Mirror) Images() []*Image {
 	return list
 }
 
+// ImageNames lists the names of all images.
+func (m *Mirror) ImageNames() []string { return m.images.Children(ImagesRoot) }
+
 // Image returns one image; an image without a znode has neither flags nor builds.
 func (m *Mirror) Image(name string) *Image {
 	var image *Image

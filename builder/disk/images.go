@@ -19,6 +19,8 @@ type Images struct {
 	dir  string
 	lock *os.File
 
+	readers turns // one reading of a build at a time
+
 	mu    sync.Mutex
 	known map[Name]Build // see Scan
 }

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,6 +41,8 @@ func cutLast(s string, sep byte) (before, after string, ok bool) {
 
 // Scan reads the folder anew. What we do ourselves is known without it.
 func (d *Images) Scan() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	known := map[Name]Build{}
 	entries, err := os.ReadDir(filepath.Join(d.dir, ownDir))
 	if err != nil {
@@ -68,8 +71,10 @@ func (d *Images) Scan() error {
 		b.Formats = append(b.Formats, format)
 		known[n] = b
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	for n, b := range known {
+		slices.Sort(b.Formats)
+		known[n] = b
+	}
 	d.known = known
 	return nil
 }
@@ -84,12 +89,7 @@ func (d *Images) Builds(image string) []Build {
 			list = append(list, b)
 		}
 	}
-	slices.SortFunc(list, func(a, b Build) int {
-		if a.ID < b.ID {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(list, func(a, b Build) int { return cmp.Compare(a.ID, b.ID) })
 	return list
 }
 
@@ -122,14 +122,15 @@ func (m manifest) build() Build {
 // remember takes over what a manifest says and looks for the build's files.
 func (d *Images) remember(m manifest) {
 	b := m.build()
-	for format := range m.Files {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	there := slices.Concat(slices.Collect(maps.Keys(m.Files)), d.known[b.Name].Formats)
+	slices.Sort(there)
+	for _, format := range slices.Compact(there) {
 		if _, err := os.Stat(d.File(b.Name, format)); err == nil {
 			b.Formats = append(b.Formats, format)
 		}
 	}
-	slices.Sort(b.Formats)
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.known[b.Name] = b
 }
 

@@ -37,14 +37,15 @@ const (
 
 // Action is one thing to do, and why.
 type Action struct {
-	Kind     Kind
-	Image    string
-	Build    string // id, unless Kind is Build
-	Provider string // for uploads
-	Upload   string // id, for uploads that exist
-	Format   string // for Upload and RemoveFormat
-	Why      string
-	Failures int // that preceded in a row, for Build and Upload
+	Kind      Kind
+	Image     string
+	Build     string // id, unless Kind is Build
+	Provider  string // for uploads
+	Upload    string // id, for uploads that exist
+	Format    string // for Upload and RemoveFormat
+	Requested bool   // for Build: somebody asked for it
+	Why       string
+	Failures  int // that preceded in a row, for Build and Upload
 }
 
 // Key names what the action works on: no two with the same key run at once.

@@ -34,7 +34,7 @@ func (d *decision) decideBuild() {
 		d.at(d.Now.Add(time.Minute))
 		return
 	}
-	d.act(Action{Kind: Build, Why: why, Failures: d.buildFailures()})
+	d.act(Action{Kind: Build, Requested: requested, Why: why, Failures: d.buildFailures()})
 }
 
 // requested tells whether somebody waits for a build. A build that began after

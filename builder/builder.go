@@ -1,0 +1,103 @@
+package builder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sync/errgroup"
+
+	"poolkeeper/builder/disk"
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// Builder is one builder daemon.
+type Builder struct {
+	config  atomic.Pointer[configs.Config]
+	deps    Deps
+	log     hclog.Logger
+	metrics *metrics
+	mirror  *zkmodel.Mirror
+	clouds  *clouds
+	self    *self
+	doing   doing
+
+	// Of the run that is under way.
+	images *disk.Images
+	id     string // builder_id.txt
+}
+
+// New checks what it is given and makes a Builder. Nothing happens before Run.
+func New(cfg *configs.Config, deps Deps) (*Builder, error) {
+	if cfg == nil {
+		return nil, errors.New("make builder: a configuration is required")
+	}
+	if cfg.ImagesDir == "" {
+		return nil, fmt.Errorf("make builder: %s has no images-dir", cfg.Path)
+	}
+	deps, err := deps.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	m, err := newMetrics(deps.Registerer)
+	if err != nil {
+		return nil, fmt.Errorf("make builder: %w", err)
+	}
+	b := &Builder{deps: deps, log: deps.Logger.Named("builder"), metrics: m}
+	b.config.Store(cfg)
+	b.mirror = zkmodel.NewMirror(deps.Client, zkmodel.PartImages|zkmodel.PartComponents, b.log.Named("mirror"))
+	b.clouds = newClouds(deps.Open)
+	b.self = newSelf(deps)
+	return b, nil
+}
+
+// Run builds, uploads and cleans until ctx ends, over as many sessions as that
+// takes; builds and uploads under way are then stopped, and left to others. It
+// returns nil when ctx has ended.
+//
+// Errors: disk.ErrInUse, or what else is wrong with images-dir.
+func (b *Builder) Run(ctx context.Context) error {
+	images, err := disk.Open(b.config.Load().ImagesDir)
+	if err != nil {
+		return err
+	}
+	defer images.Close()
+	defer b.clouds.close()
+	if b.id, err = images.BuilderID(); err != nil {
+		return err
+	}
+	b.images = images
+	if err := images.Reclaim(); err != nil {
+		b.log.Error("Something is left of an earlier build", "error", err)
+	}
+	// The record in the tree outlives ctx: it tells of us until all has ended.
+	rest, gone := context.WithCancel(context.WithoutCancel(ctx))
+	defer gone()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return b.mirror.Run(ctx) })
+	group.Go(func() error {
+		defer gone()
+		return b.deps.Client.Serve(ctx, b.serve)
+	})
+	group.Go(func() error { return b.self.run(rest) })
+	err = group.Wait()
+	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		return nil
+	}
+	return err
+}
+
+// serve is the work of one session.
+func (b *Builder) serve(ctx context.Context, s *recipe.Session) error {
+	defer b.self.set(zkmodel.ComponentStopped)
+	b.self.set(zkmodel.ComponentInitializing)
+	if err := b.mirror.Barrier(ctx); err != nil {
+		return err
+	}
+	b.self.set(zkmodel.ComponentRunning)
+	return newLoop(b, zkmodel.NewStore(s, b.deps.Now)).run(ctx)
+}

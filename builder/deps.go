@@ -1,0 +1,104 @@
+package builder
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"poolkeeper/builder/plan"
+	"poolkeeper/configs"
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// Deps is what a Builder is given. Client and Open are required.
+type Deps struct {
+	// Client reaches ZooKeeper. The builder does not close it.
+	Client *recipe.Client
+	// Open opens a configured provider. It is tried again after an error.
+	Open func(configs.Provider) (providers.Provider, error)
+	// Logger may be nil.
+	Logger hclog.Logger
+	// Registerer takes the metrics; nil keeps them to ourselves.
+	Registerer prometheus.Registerer
+	// Now is the clock of records and schedules; nil is time.Now.
+	Now func() time.Time
+	// Hostname is the short name of this host, which its component record has;
+	// FQDN the full one, which build records have.
+	Hostname, FQDN string
+	// Version is that of the program, for the component record.
+	Version string
+	// Arch is the architecture that images are built for here, as Go names it;
+	// "" is that of the program.
+	Arch string
+	// BuildWorkers and UploadWorkers are how many builds and uploads run at
+	// once; 0 is 1 and 4.
+	BuildWorkers, UploadWorkers int
+	// Guard is the command that calls dib.Guard; nil is this program with
+	// dib.GuardCommand.
+	Guard []string
+	// Environ is the environment of which builds get a part; nil is ours.
+	Environ []string
+	// Policy is how long failures are waited out; the zero value is
+	// plan.DefaultPolicy.
+	Policy plan.Policy
+	// Resync is how often everything is looked at although nothing has
+	// changed; 0 is ten minutes.
+	Resync time.Duration
+	// Step, when set, is called at each step that changes the tree, the disk or
+	// a cloud, before and after. It is for tests that crash us there.
+	Step func(Step)
+}
+
+// withDefaults checks what is required and fills in the rest.
+func (d Deps) withDefaults() (Deps, error) {
+	if d.Client == nil || d.Open == nil {
+		return d, errors.New("make builder: client and providers are required")
+	}
+	if d.Logger == nil {
+		d.Logger = hclog.NewNullLogger()
+	}
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	if d.Hostname == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return d, err
+		}
+		d.Hostname, _, _ = strings.Cut(name, ".")
+	}
+	if d.FQDN == "" {
+		d.FQDN = d.Hostname
+	}
+	if d.Arch == "" {
+		d.Arch = runtime.GOARCH
+	}
+	d.BuildWorkers = orElse(d.BuildWorkers, 1)
+	d.UploadWorkers = orElse(d.UploadWorkers, 4)
+	if d.Environ == nil {
+		d.Environ = os.Environ()
+	}
+	if d.Policy == (plan.Policy{}) {
+		d.Policy = plan.DefaultPolicy()
+	}
+	if d.Resync == 0 {
+		d.Resync = 10 * time.Minute
+	}
+	if d.Step == nil {
+		d.Step = func(Step) {}
+	}
+	return d, nil
+}
+
+func orElse(n, other int) int {
+	if n > 0 {
+		return n
+	}
+	return other
+}

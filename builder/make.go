@@ -1,0 +1,149 @@
+package builder
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"poolkeeper/builder/dib"
+	"poolkeeper/builder/disk"
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// The last lines of a failed build's log go into its record.
+const (
+	tailLines = 20
+	tailBytes = 4 << 10
+)
+
+// made is what a build came to.
+type made struct {
+	exit    int
+	tail    string
+	formats zkmodel.Formats
+	files   map[string]disk.File
+	phases  map[string]float64 // seconds
+}
+
+// make runs the image's command and verifies what it made.
+func (l *loop) make(ctx context.Context, cfg *configs.Config, image *configs.DiskImage, record *zkmodel.Build) (m made, err error) {
+	name := disk.Name{Image: record.Image, ID: record.ID}
+	// The name becomes part of paths.
+	if err := configs.CheckName("image", record.Image); err != nil {
+		return m, err
+	}
+	m.phases = map[string]float64{}
+	work, err := l.images.Begin(name, image.EnvVars["TMP_DIR"])
+	if err != nil {
+		return m, err
+	}
+	l.deps.Step(StepBuildNoted)
+	began := time.Now()
+	err = l.command(ctx, cfg, image, record, work, &m)
+	m.phases["command"] = time.Since(began).Seconds()
+	if err != nil {
+		return m, err
+	}
+	l.deps.Step(StepBuildCommanded)
+	began = time.Now()
+	m.files = map[string]disk.File{}
+	for _, format := range record.Formats {
+		if m.files[format], err = disk.Sum(ctx, l.images.File(name, format)); err != nil {
+			return m, err
+		}
+		m.formats = append(m.formats, format)
+	}
+	m.phases["verify"] = time.Since(began).Seconds()
+	if err := work.Finish(m.files); err != nil {
+		return m, err
+	}
+	l.deps.Step(StepBuildSummed)
+	return m, nil
+}
+
+// command runs the image's dib-cmd with its log.
+func (l *loop) command(ctx context.Context, cfg *configs.Config, image *configs.DiskImage, record *zkmodel.Build, work *disk.Work, m *made) error {
+	here, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	name := disk.Name{Image: record.Image, ID: record.ID}
+	argv, err := dib.Image{
+		Command: image.DIBCmd, Formats: record.Formats, Elements: image.Elements, Base: l.images.Base(name),
+	}.Argv(filepath.Dir(here))
+	if err != nil {
+		return err
+	}
+	logFile, err := l.openLog(cfg, record)
+	if err != nil {
+		return err
+	}
+	if image.BuildTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, image.BuildTimeout, fmt.Errorf("%w: %s", errTimeout, image.BuildTimeout))
+		defer cancel()
+	}
+	result, err := dib.Run{
+		Guard: l.deps.Guard,
+		Argv:  argv,
+		Env: dib.Environment{
+			Daemon: l.deps.Environ, Allow: cfg.BuildEnvAllow, Name: image.Name, Release: image.Release,
+			Base: l.images.Base(name), ElementsDir: cfg.ElementsDir, Vars: image.EnvVars, TmpDir: work.TmpDir(),
+		}.Environ(),
+		Dir: l.images.Dir(), TmpDir: work.TmpDir(), Log: logFile, Secrets: secrets(image),
+		Lease:   leaseOf(l.store.Session()),
+		Started: work.Started,
+	}.Do(ctx)
+	m.exit = result.ExitCode
+	if result.Left != "" {
+		l.log.Error("A build left something behind", "image", record.Image, "build", record.ID, "left", result.Left)
+	}
+	if err == nil && result.ExitCode != 0 {
+		err = &exitError{command: argv[0], code: result.ExitCode}
+	}
+	if err != nil {
+		m.tail, _ = dib.Tail(logFile, tailLines, tailBytes) // a command that never ran has no log
+		return withSpace(err, m.tail, l.images)
+	}
+	return nil
+}
+
+// openLog makes room for the log of a build and returns its path.
+func (l *loop) openLog(cfg *configs.Config, record *zkmodel.Build) (string, error) {
+	dir := cmp.Or(cfg.BuildLogDir, dib.DefaultLogDir)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("make build-log-dir: %w", err)
+	}
+	if err := dib.PruneLogs(dir, record.Image, cfg.BuildLogRetention); err != nil {
+		l.log.Warn("Cannot remove old build logs", "error", err)
+	}
+	return filepath.Abs(dib.LogPath(dir, record.Image, record.ID))
+}
+
+// leaseOf lets a build go on for as long as our session surely lives, so that
+// its guard ends it before another builder can begin.
+func leaseOf(s *recipe.Session) func() time.Duration {
+	return func() time.Duration {
+		if s.Context().Err() != nil {
+			return 0
+		}
+		return s.Left()
+	}
+}
+
+// secrets are the values of an image's variables that must not be in the log.
+func secrets(image *configs.DiskImage) []string {
+	var values []string
+	for name, value := range image.EnvVars {
+		if slices.Contains(image.SecretEnvVars, name) {
+			values = append(values, value)
+		}
+	}
+	return values
+}

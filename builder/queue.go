@@ -1,0 +1,140 @@
+package builder
+
+import (
+	"cmp"
+	"slices"
+
+	"poolkeeper/builder/plan"
+)
+
+// How many actions of a lane run at once, where the operator does not say.
+const (
+	cloudLane = 4  // deletions at one provider: a slow cloud holds up itself alone
+	treeLane  = 16 // what is done in the tree or on the disk
+)
+
+// queue holds the actions that wait and knows those that run. It is for one
+// goroutine.
+type queue struct {
+	builds, uploads int // how many may run
+	waiting         []*task
+	running         map[string]*task
+	count           map[string]int // running, by lane
+	sending         map[string]int // uploads running, by provider
+	last            int
+}
+
+// task is an action in the queue.
+type task struct {
+	plan.Action
+	key   string
+	order int
+}
+
+func newQueue(builds, uploads int) *queue {
+	return &queue{
+		builds: builds, uploads: uploads,
+		running: map[string]*task{}, count: map[string]int{}, sending: map[string]int{},
+	}
+}
+
+// lane is where an action waits: those of one lane share a number of workers.
+func lane(a plan.Action) string {
+	switch a.Kind {
+	case plan.Build, plan.Upload:
+		return string(a.Kind)
+	case plan.DeleteUpload, plan.ReclaimUpload:
+		return "cloud " + a.Provider
+	case plan.ClearRequest, plan.MarkBuild, plan.DeleteBuild, plan.RemoveFiles, plan.RemoveFormat, plan.Adopt:
+	}
+	return "tree"
+}
+
+func (q *queue) width(lane string) int {
+	switch lane {
+	case string(plan.Build):
+		return q.builds
+	case string(plan.Upload):
+		return q.uploads
+	case "tree":
+		return treeLane
+	}
+	return cloudLane
+}
+
+// set replaces what waits for an image. What waited before keeps its place.
+func (q *queue) set(image string, actions []plan.Action) {
+	places := map[string]int{}
+	q.waiting = slices.DeleteFunc(q.waiting, func(t *task) bool {
+		if t.Image == image {
+			places[t.key] = t.order
+		}
+		return t.Image == image
+	})
+	for _, a := range actions {
+		key := a.Key()
+		if q.running[key] != nil {
+			continue
+		}
+		order, waited := places[key]
+		if !waited {
+			q.last++
+			order = q.last
+		}
+		q.waiting = append(q.waiting, &task{Action: a, key: key, order: order})
+	}
+}
+
+// next takes the action that is to start now, if one is.
+func (q *queue) next() *task {
+	var best *task
+	for _, t := range q.waiting {
+		l := lane(t.Action)
+		if q.count[l] < q.width(l) && (best == nil || q.before(t, best)) {
+			best = t
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	q.waiting = slices.DeleteFunc(q.waiting, func(t *task) bool { return t == best })
+	q.running[best.key] = best
+	q.count[lane(best.Action)]++
+	if best.Kind == plan.Upload {
+		q.sending[best.Provider]++
+	}
+	return best
+}
+
+// before orders what waits: builds that somebody asked for come first; of
+// uploads, those to the provider that has the fewest under way; then who came
+// first.
+func (q *queue) before(a, b *task) bool {
+	wish := func(t *task) int {
+		if t.Requested {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(
+		cmp.Compare(wish(a), wish(b)),
+		cmp.Compare(q.sending[a.Provider]*isUpload(a), q.sending[b.Provider]*isUpload(b)),
+		cmp.Compare(a.order, b.order),
+	) < 0
+}
+
+func isUpload(t *task) int {
+	if t.Kind == plan.Upload {
+		return 1
+	}
+	return 0
+}
+
+// done takes an action out.
+func (q *queue) done(t *task) {
+	delete(q.running, t.key)
+	q.count[lane(t.Action)]--
+	if t.Kind == plan.Upload {
+		q.sending[t.Provider]--
+	}
+}
