@@ -47,6 +47,8 @@ type cli struct {
 	List        listCmd        `cmd:"" group:"nodes" help:"List the nodes."`
 	RequestList requestListCmd `cmd:"" group:"nodes" help:"List the node requests."`
 
+	BuildGuard buildGuardCmd `cmd:"" name:"build-guard" hidden:""` // dib.GuardCommand
+
 	ConfigValidate configValidateCmd `cmd:"" group:"misc" help:"Check the configuration."`
 	VersionCmd     versionCmd        `cmd:"" name:"version" group:"misc" help:"Print the version."`
 }

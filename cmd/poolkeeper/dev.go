@@ -24,8 +24,7 @@ const sweepWait = 20 * time.Second
 type devCmd struct {
 	Dir           string `default:".poolkeeper" placeholder:"DIR" help:"Folder that holds everything (${default})."`
 	ZooKeeperPort int    `name:"zookeeper-port" placeholder:"PORT" help:"Port of its ZooKeeper; by default a free one, chosen once."`
-	BuildWorkers  int    `default:"1" help:"How many images are built at the same time (${default})."`
-	UploadWorkers int    `default:"4" help:"How many uploads run at the same time (${default})."`
+	workers
 }
 
 // Run is the command.
@@ -59,7 +58,7 @@ func (c devCmd) serve(ctx context.Context, a *app, env *devenv.Env, zookeeper *d
 	}
 	defer client.Close()
 	s := site{env.Config(), client, log}
-	b, err := newBuilder(ctx, s, builderCmd{BuildWorkers: c.BuildWorkers, UploadWorkers: c.UploadWorkers})
+	b, err := newBuilder(ctx, s, c.workers)
 	if err != nil {
 		return err
 	}
