@@ -27,6 +27,8 @@ func (l *loader) openStackKeys(p *Provider) fields {
 		"cloud":                 text(&p.Cloud),
 		"region-name":           text(&p.Region),
 		"rate":                  seconds(&p.Rate, 0),
+		"image-import-method":   importMethod(&p.ImageImportMethod), // ours
+		"image-import-url":      text(&p.ImageImportURL),            // ours
 		"clean-floating-ips":    flag(&p.CleanFloatingIPs),
 		"port-cleanup-interval": wholeSeconds(&p.PortCleanupEvery, 0),
 		"nodepool-id":           ignored("nodes are found by the provider's name"),
@@ -168,6 +170,23 @@ func nameFormat(out *string) decodeFunc {
 				v.fail("{%s} cannot be filled in; there are {image_name}, {timestamp} and {upload_id}", place)
 			}
 		}
+	}
+}
+
+// importMethod decodes how the cloud gets an image's data.
+func importMethod(out *string) decodeFunc {
+	return func(v value) {
+		text(out)(v)
+		if !slices.Contains([]string{"", "glance-direct", "web-download"}, *out) {
+			v.fail("there are glance-direct and web-download; leave the key out for a plain upload")
+		}
+	}
+}
+
+// checkImport reports an import that lacks its address.
+func checkImport(v value, p *Provider) {
+	if p.ImageImportMethod == "web-download" && !strings.HasPrefix(p.ImageImportURL, "http") {
+		v.fail("image-import-method web-download needs image-import-url, where the cloud finds the files of images-dir")
 	}
 }
 

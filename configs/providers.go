@@ -52,6 +52,7 @@ func (l *loader) provider(v value) Provider {
 	if p.Driver == DriverOpenStack && !have["cloud"] {
 		v.report(lint, `the key "cloud" is missing; the variables OS_* must name the cloud`)
 	}
+	checkImport(v, &p)
 	if p.Driver == DriverLocal {
 		l.checkLocal(v, &p)
 	}

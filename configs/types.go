@@ -126,6 +126,8 @@ type Provider struct {
 	ImageUploadTimeout time.Duration
 	ImageNameFormat    string
 	ImageFormat        string // what the provider takes: qcow2, raw …; never "" once loaded
+	ImageImportMethod  string // "" uploads; glance-direct or web-download let the cloud import
+	ImageImportURL     string // web-download only: where the cloud finds the files of ImagesDir
 	PostUploadHook     string
 	CleanFloatingIPs   bool
 	PortCleanupEvery   time.Duration // 0 is off
