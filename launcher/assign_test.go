@@ -255,8 +255,11 @@ func TestAssign(t *testing.T) {
 		{
 			name: "done, busy and broken ones get no decision; a lost one begins again",
 			requests: []*zkmodel.Request{
-				{ID: "100-1", State: zkmodel.RequestFulfilled}, {ID: "100-2", State: zkmodel.RequestPending},
-				{ID: "100-3", State: zkmodel.RequestPending}, aRequest("100-busy", "a"), {ID: "100-5", State: "melting"},
+				{ID: "100-1", State: zkmodel.RequestFulfilled},
+				{ID: "100-2", State: zkmodel.RequestPending},
+				{ID: "100-3", State: zkmodel.RequestPending},
+				aRequest("100-busy", "a"),
+				{ID: "100-5", State: "melting"},
 				{ID: "100-6", State: zkmodel.RequestRequested, Broken: providers.ErrInvalid},
 			},
 			want: []string{"reclaim"},

@@ -149,18 +149,19 @@ func (s *site) logger() hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Output: os.Stderr, Level: hclog.Debug})
 }
 
-// image makes a ready build with a ready upload in each cloud.
-func (s *site) image(name string) *zkmodel.Build {
+// image makes a ready build of debian with a ready upload in each cloud.
+func (s *site) image() *zkmodel.Build {
 	s.t.Helper()
-	b := s.build(name, zkmodel.BuildReady)
+	b := s.build(zkmodel.BuildReady)
 	for cloud := range s.clouds {
 		s.upload(b, cloud, zkmodel.UploadReady)
 	}
 	return b
 }
 
-func (s *site) build(image string, state zkmodel.BuildState) *zkmodel.Build {
+func (s *site) build(state zkmodel.BuildState) *zkmodel.Build {
 	s.t.Helper()
+	const image = "debian"
 	ctx := s.t.Context()
 	if err := s.store.Session().EnsurePath(ctx, zkmodel.BuildsPath(image)); err != nil {
 		s.t.Fatal(err)
@@ -209,6 +210,23 @@ func (s *site) machines(cloud string) int {
 		s.t.Fatal(err)
 	}
 	return len(list)
+}
+
+// stall makes machines that never boot, until the hook is taken away. The channel
+// tells of each.
+func (s *site) stall() <-chan struct{} {
+	booting := make(chan struct{}, 100)
+	for _, cloud := range s.clouds {
+		cloud.SetHook(func(ctx context.Context, c fake.Call) error {
+			if c.Op != fake.OpWait || c.Done {
+				return nil
+			}
+			booting <- struct{}{}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+	}
+	return booting
 }
 
 // submit asks for nodes.

@@ -25,7 +25,7 @@ func TestAnotherLauncherGoesOn(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				s := newSite(t, onePool)
-				s.image("debian")
+				s.image()
 				reached := make(chan struct{}, 10)
 				s.clouds["cloud"].SetHook(func(ctx context.Context, c fake.Call) error {
 					if c.Op != op || c.Done != done {
@@ -56,7 +56,7 @@ func TestAnotherLauncherGoesOn(t *testing.T) {
 // A launcher that loses its session goes on with the next one.
 func TestSessionLost(t *testing.T) {
 	s := newSite(t, onePool)
-	s.image("debian")
+	s.image()
 	proxy := zktest.StartProxy(t, zktest.Shared(t).Addr())
 	client, err := recipe.Dial(recipe.Config{Servers: []string{proxy.Addr()}, Chroot: s.root, Timeout: time.Second})
 	if err != nil {
@@ -71,15 +71,7 @@ func TestSessionLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	booting := make(chan struct{}, 10)
-	s.clouds["cloud"].SetHook(func(ctx context.Context, c fake.Call) error {
-		if c.Op == fake.OpWait && !c.Done {
-			booting <- struct{}{}
-			<-ctx.Done()
-			return context.Cause(ctx)
-		}
-		return nil
-	})
+	booting := s.stall()
 	id := s.submit(zuul.Wish{Labels: []string{"large"}})
 	<-booting
 	s.clouds["cloud"].SetHook(nil)
@@ -220,10 +212,29 @@ func TestHoldEnds(t *testing.T) {
 	}
 }
 
+// What Zuul holds for a person is left alone until its time is over.
+func TestHoldByZuul(t *testing.T) {
+	s := newSite(t, onePool)
+	s.image()
+	s.launch()
+	out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}}))
+	nodes, err := s.zuul.Accept(t.Context(), out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.zuul.Hold(time.Second, "look at this", nodes...); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.node(out.Nodes[0]); n.State != zkmodel.NodeHold || n.HoldExpiration != 1 {
+		t.Errorf("node is %s, for %d s", n.State, n.HoldExpiration)
+	}
+	s.eventuallyEmpty()
+}
+
 // Zuul that dies with a job leaves a node in use without a lock.
 func TestNodeOfADeadZuulIsDeleted(t *testing.T) {
 	s := newSite(t, onePool)
-	s.image("debian")
+	s.image()
 	s.launch()
 	dead, err := zuul.Dial(t.Context(), []string{zktest.Shared(t).Addr()}, s.root, "zuul-dead")
 	if err != nil {

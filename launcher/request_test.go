@@ -12,7 +12,7 @@ import (
 // One request through its whole life, as in the capture of a running Nodepool.
 func TestRequestThroughItsLife(t *testing.T) {
 	s := newSite(t, onePool)
-	build := s.image("debian")
+	build := s.image()
 	s.launch()
 	id := s.submit(zuul.Wish{Labels: []string{"small", "large"}, Priority: 100})
 	out := s.wait(id)

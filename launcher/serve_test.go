@@ -18,20 +18,20 @@ import (
 
 func TestHighestReadyImageIsBooted(t *testing.T) {
 	s := newSite(t, onePool)
-	s.image("debian")
-	want := s.build("debian", zkmodel.BuildReady)
+	s.image()
+	want := s.build(zkmodel.BuildReady)
 	s.upload(want, "cloud", zkmodel.UploadReady)
 	upload := s.upload(want, "cloud", zkmodel.UploadReady)
 	s.upload(want, "cloud", zkmodel.UploadFailed)
-	s.upload(s.build("debian", zkmodel.BuildReady), "cloud", zkmodel.UploadDeleting)
-	s.upload(s.build("debian", zkmodel.BuildDeleting), "cloud", zkmodel.UploadReady)
+	s.upload(s.build(zkmodel.BuildReady), "cloud", zkmodel.UploadDeleting)
+	s.upload(s.build(zkmodel.BuildDeleting), "cloud", zkmodel.UploadReady)
 	s.launch()
 	out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}}))
 	if got := s.node(out.Nodes[0]).ImageID; got != upload.Path() {
 		t.Errorf("booted from %s, want %s", got, upload.Path())
 	}
 	// A newer image serves the next node, without a restart.
-	newer := s.image("debian")
+	newer := s.image()
 	zktest.Eventually(t, func() bool {
 		out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}, Fresh: true}))
 		return strings.HasPrefix(s.node(out.Nodes[0]).ImageID, newer.Path()+"/")
@@ -56,7 +56,7 @@ func TestDeclines(t *testing.T) {
 			}
 		})
 	}
-	s.image("debian")
+	s.image()
 	zktest.Eventually(t, func() bool {
 		return s.wait(s.submit(zuul.Wish{Labels: []string{"small"}})).State == "fulfilled"
 	}, "requests served once there is an image")
@@ -64,7 +64,7 @@ func TestDeclines(t *testing.T) {
 
 func TestLaunchIsTriedAgain(t *testing.T) {
 	s := newSite(t, onePool)
-	s.image("debian")
+	s.image()
 	var waits atomic.Int32
 	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
 		if c.Op == fake.OpWait && !c.Done && waits.Add(1) < 3 {
@@ -87,7 +87,7 @@ func TestLaunchIsTriedAgain(t *testing.T) {
 
 func TestLaunchThatFailsIsDeclinedAndCleaned(t *testing.T) {
 	s := newSite(t, onePool)
-	s.image("debian")
+	s.image()
 	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
 		if c.Op == fake.OpWait && !c.Done {
 			return fmt.Errorf("%w: no valid host", providers.ErrNodeFailed)
@@ -105,7 +105,7 @@ func TestLaunchThatFailsIsDeclinedAndCleaned(t *testing.T) {
 // What came up beside a failed sibling is free for others.
 func TestSiblingsOfAFailedNodeAreFree(t *testing.T) {
 	s := newSite(t, onePool)
-	s.image("debian")
+	s.image()
 	var failing atomic.Value
 	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
 		if c.Op == fake.OpCreate && !c.Done {
@@ -128,7 +128,7 @@ func TestSiblingsOfAFailedNodeAreFree(t *testing.T) {
 
 func TestRequestsBeyondTheQuotaWait(t *testing.T) {
 	s := newSite(t, onePool) // max-servers 5
-	s.image("debian")
+	s.image()
 	s.launch()
 	ids := make([]string, 8)
 	for i := range ids {
@@ -162,7 +162,7 @@ func TestRequestsBeyondTheQuotaWait(t *testing.T) {
 // A cloud that is fuller than we think lets requests wait, not fail.
 func TestCloudThatRefuses(t *testing.T) {
 	s := newSite(t, onePool)
-	s.image("debian")
+	s.image()
 	var creates atomic.Int32
 	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
 		if c.Op == fake.OpCreate && !c.Done && creates.Add(1) == 1 {
@@ -178,9 +178,34 @@ func TestCloudThatRefuses(t *testing.T) {
 	zktest.Eventually(t, func() bool { return len(s.nodes()) == 1 }, "the aborted node gone")
 }
 
+// Zuul changes its mind about what is urgent while requests wait for room.
+func TestRevisedPriorityCounts(t *testing.T) {
+	s := newSite(t, onePool)
+	s.image()
+	s.launch()
+	var first []zuul.Outcome
+	for range 5 { // as many as there is room for
+		first = append(first, s.wait(s.submit(zuul.Wish{Labels: []string{"small"}})))
+	}
+	early, late := s.submit(zuul.Wish{Labels: []string{"small"}}), s.submit(zuul.Wish{Labels: []string{"small"}})
+	if err := s.zuul.Revise(t.Context(), early, 10); err != nil {
+		t.Fatal(err)
+	}
+	nodes, err := s.zuul.Accept(t.Context(), first[0])
+	if err = errors.Join(err, s.zuul.Return(nodes...)); err != nil {
+		t.Fatal(err)
+	}
+	if out := s.wait(late); out.State != "fulfilled" {
+		t.Errorf("%+v", out)
+	}
+	if r, err := s.store.Request(t.Context(), early); err != nil || r.State != zkmodel.RequestRequested {
+		t.Errorf("the request that became less urgent is %s (%v)", r.State, err)
+	}
+}
+
 func TestCancelledRequestLeavesItsNodesForOthers(t *testing.T) {
 	s := newSite(t, onePool)
-	s.image("debian")
+	s.image()
 	booting, proceed := make(chan struct{}, 1), make(chan struct{})
 	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
 		if c.Op == fake.OpWait && !c.Done {

@@ -15,7 +15,7 @@ type Node struct {
 	held   string
 }
 
-// Text is a string of the node's record: interface_ip, username, image_id …
+// Text is a string of the node's record: interface_ip, username, image_id and so on.
 func (n *Node) Text(key string) string { return n.record.text(key) }
 
 // Texts is a list of strings of the node's record: host_keys, type.
