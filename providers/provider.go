@@ -83,6 +83,15 @@ type Nodes interface {
 	NodeResources(ctx context.Context, pool, label string) (Resources, error)
 }
 
+// Cleaner is what a provider implements as well whose cloud keeps things beside
+// images and machines that may outlive them, such as ports and floating IPs.
+type Cleaner interface {
+	// CleanLeaks looks for such things, and deletes those that an earlier call,
+	// some time ago, found leaked already. It tells how many of each kind it
+	// deleted, also when some could not be. It is to be called every minute or so.
+	CleanLeaks(ctx context.Context) (deleted map[string]int, err error)
+}
+
 // Metadata keys that every image and machine of ours carries in a cloud. They
 // are Nodepool's, so that both systems recognise each other's.
 const (
