@@ -53,8 +53,16 @@ func (e *cloudError) Unwrap() []error {
 	return []error{e.kind, e.cause}
 }
 
-// failure turns what a call gave into an error of package providers. An ended
-// ctx is not the cloud's failure and stays what it is.
+// failure turns what a call gave into an error of package providers that names
+// the provider. An ended ctx is not the cloud's failure and stays what it is.
+func (p *Provider) failure(ctx context.Context, op string, err error) error {
+	name := "provider " + p.cfg.Name + ": "
+	if err != nil && strings.Contains(err.Error(), name) {
+		name = "" // it was named further down
+	}
+	return failure(ctx, name+op, err)
+}
+
 func failure(ctx context.Context, op string, err error) error {
 	if err == nil {
 		return nil

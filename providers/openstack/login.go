@@ -78,7 +78,7 @@ func (p *Provider) session(ctx context.Context) (*session, error) {
 	}
 	s, err := p.connect(ctx)
 	if err != nil {
-		return nil, failure(ctx, "log in to cloud "+cmp.Or(p.cfg.Cloud, clouds.FromEnvironment), err)
+		return nil, p.failure(ctx, "log in to cloud "+cmp.Or(p.cfg.Cloud, clouds.FromEnvironment), err)
 	}
 	p.login.keep(s)
 	return s, nil
@@ -88,11 +88,11 @@ func (p *Provider) session(ctx context.Context) (*session, error) {
 func (p *Provider) connect(ctx context.Context) (*session, error) {
 	cloud, err := p.account()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", providers.ErrInvalid, err)
+		return nil, unreadable(err)
 	}
 	config, err := cloud.TLS()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", providers.ErrInvalid, err)
+		return nil, unreadable(err)
 	}
 	s := &session{cloud: cloud, door: newTransport(config, p.cfg.Rate, p.pace, p.log)}
 	if s.client, err = authenticate(ctx, cloud, s.door); err != nil {
@@ -113,7 +113,7 @@ func (p *Provider) connect(ctx context.Context) (*session, error) {
 func (p *Provider) renew(ctx context.Context, s *session) error {
 	cloud, err := p.account()
 	if err != nil {
-		return fmt.Errorf("%w: %w", providers.ErrInvalid, err)
+		return unreadable(err)
 	}
 	fresh, err := authenticate(ctx, cloud, s.door)
 	if err != nil {
@@ -124,11 +124,15 @@ func (p *Provider) renew(ctx context.Context, s *session) error {
 	return nil
 }
 
+// unreadable is the error of credentials that could be read when the provider
+// was opened: somebody is about to replace them, later may work.
+func unreadable(err error) error { return fmt.Errorf("%w: %w", providers.ErrTransient, err) }
+
 // authenticate gets a token and the catalog of services.
 func authenticate(ctx context.Context, cloud clouds.Cloud, door *transport) (*gophercloud.ProviderClient, error) {
 	options, err := cloud.AuthOptions()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", providers.ErrInvalid, err)
+		return nil, unreadable(err)
 	}
 	client, err := sdk.NewClient(options.IdentityEndpoint)
 	if err != nil {

@@ -50,7 +50,7 @@ type Provider struct {
 
 	login    login
 	roster   roster
-	gate     gate
+	gate     *gate
 	creating keyed
 	leaks    leaks
 
@@ -84,7 +84,7 @@ func New(cfg configs.Provider, opts Options) (*Provider, error) {
 	if p.env == nil {
 		p.env = os.LookupEnv
 	}
-	p.gate.room = p.room
+	p.gate = newGate(p.room)
 	p.roster.list = p.servers
 	if _, err := p.account(); err != nil {
 		return nil, fmt.Errorf("open openstack provider %s: %w: %w", cfg.Name, providers.ErrInvalid, err)

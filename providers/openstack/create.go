@@ -1,0 +1,150 @@
+package openstack
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+
+	"poolkeeper/providers"
+)
+
+// metaGroups is the metadata key from which Ansible's inventory makes groups.
+const metaGroups = "groups"
+
+// CreateNode implements providers.Nodes. Nova has no way to make a request to
+// create a server safe to repeat, so before each one we look for a server that
+// carries the node's id.
+func (p *Provider) CreateNode(ctx context.Context, node providers.NodeSpec) (string, error) {
+	o, err := p.offer(node.Pool, node.Label)
+	if err != nil {
+		return "", err
+	}
+	unlock, err := p.creating.lock(ctx, node.NodeID)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	wait := backoff.NewExponentialBackOff()
+	wait.InitialInterval, wait.MaxInterval, wait.Multiplier = p.pace.first, p.pace.longest, 2
+	id, err := backoff.Retry(ctx, func() (string, error) {
+		id, err := p.findOrCreate(ctx, o, node)
+		if err != nil && (!errors.Is(err, providers.ErrTransient) || ctx.Err() != nil) {
+			return "", backoff.Permanent(err)
+		}
+		return id, err
+	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(p.pace.total))
+	if err != nil {
+		return "", p.failure(ctx, fmt.Sprintf("create node %s", node.NodeID), err)
+	}
+	return id, nil
+}
+
+// findOrCreate is one try.
+func (p *Provider) findOrCreate(ctx context.Context, o offer, node providers.NodeSpec) (string, error) {
+	if id, err := p.find(ctx, node.NodeID); id != "" || err != nil {
+		return id, err
+	}
+	opts, need, err := p.order(ctx, o, node)
+	if err != nil {
+		return "", err
+	}
+	leave, err := p.gate.enter(ctx, need)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	s, err := p.session(ctx)
+	if err != nil {
+		return "", err
+	}
+	made, err := servers.Create(ctx, s.compute, opts, nil).Extract()
+	if err != nil {
+		return "", p.refused(o, failure(ctx, "create server", err))
+	}
+	return made.ID, nil
+}
+
+// find looks for a node's server in a list that is read from now on. Should
+// there be two, after a request whose answer was lost, the older one is the
+// node; the other has no record of its own and is collected as a leak.
+func (p *Provider) find(ctx context.Context, nodeID string) (string, error) {
+	list, err := p.roster.since(ctx, time.Now())
+	if err != nil {
+		return "", err
+	}
+	var found *server
+	for _, s := range list.servers {
+		if s.Metadata[providers.MetaNode] != nodeID || s.Metadata[providers.MetaProvider] != p.cfg.Name || s.Task == taskDeleting {
+			continue
+		}
+		if found == nil || cmp.Or(s.Created.Compare(found.Created), strings.Compare(s.ID, found.ID)) < 0 {
+			found = s
+		}
+	}
+	if found == nil {
+		return "", nil
+	}
+	return found.ID, nil
+}
+
+// order turns label and node into what Nova is asked for, and into what that
+// takes from the project's limits.
+func (p *Provider) order(ctx context.Context, o offer, node providers.NodeSpec) (servers.CreateOpts, providers.Resources, error) {
+	opts := servers.CreateOpts{
+		Name: node.Hostname, SecurityGroups: o.pool.SecurityGroups, ConfigDrive: o.configDrive(&p.cfg),
+		Metadata: p.metadata(o, node),
+	}
+	var err error
+	if opts.ImageRef, err = p.bootImage(ctx, o, node.ImageID); err != nil {
+		return opts, nil, err
+	}
+	size, err := p.flavor(ctx, o)
+	if err != nil {
+		return opts, nil, err
+	}
+	opts.FlavorRef = size.ID
+	attached, err := p.attachments(ctx, o)
+	if err != nil {
+		return opts, nil, err
+	}
+	if len(attached) > 0 {
+		opts.Networks = attached
+	}
+	if opts.AvailabilityZone, err = p.zone(ctx, o, node.AZ); err != nil {
+		return opts, nil, err
+	}
+	if o.label.UserData != "" {
+		// Text that happens to be base64 would pass the library unencoded.
+		opts.UserData = []byte(base64.StdEncoding.EncodeToString([]byte(o.label.UserData)))
+	}
+	if o.label.BootFromVolume {
+		opts.BlockDevice = []servers.BlockDevice{{
+			SourceType: servers.SourceImage, UUID: opts.ImageRef, DestinationType: servers.DestinationVolume,
+			VolumeSize: o.label.VolumeSize, DeleteOnTermination: true,
+		}}
+		opts.ImageRef = ""
+	}
+	need := providers.Resources{providers.Instances: 1, providers.Cores: size.Cores, providers.RAM: size.RAM}
+	return opts, need, nil
+}
+
+// metadata is what the server carries: the label's properties, over them the
+// daemon's, which identify the node.
+func (p *Provider) metadata(o offer, node providers.NodeSpec) map[string]string {
+	meta := map[string]string{
+		metaGroups: strings.Join([]string{p.cfg.Name, cmp.Or(o.label.DiskImage, o.label.CloudImage), o.label.Name}, ","),
+	}
+	maps.Copy(meta, o.label.InstanceProperties)
+	maps.Copy(meta, node.Metadata)
+	meta[providers.MetaNode] = node.NodeID
+	meta[providers.MetaProvider] = p.cfg.Name
+	return meta
+}

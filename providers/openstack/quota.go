@@ -1,0 +1,123 @@
+package openstack
+
+import (
+	"context"
+	"time"
+
+	volumelimits "github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/limits"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/limits"
+
+	"poolkeeper/providers"
+)
+
+// absolute are the project's limits, and what is used of them.
+func (p *Provider) absolute(ctx context.Context) (limits.Absolute, error) {
+	s, err := p.session(ctx)
+	if err != nil {
+		return limits.Absolute{}, err
+	}
+	found, err := limits.Get(ctx, s.compute, nil).Extract()
+	if err != nil {
+		return limits.Absolute{}, p.failure(ctx, "get limits", err)
+	}
+	return found.Absolute, nil
+}
+
+// room is what is free at the moment.
+func (p *Provider) room(ctx context.Context) (providers.Resources, error) {
+	a, err := p.absolute(ctx)
+	if err != nil {
+		return nil, err
+	}
+	room := providers.Resources{}
+	limit(room, providers.Instances, a.MaxTotalInstances, a.TotalInstancesUsed)
+	limit(room, providers.Cores, a.MaxTotalCores, a.TotalCoresUsed)
+	limit(room, providers.RAM, a.MaxTotalRAMSize, a.TotalRAMUsed)
+	return room, nil
+}
+
+// limit notes a limit less what is used of it; negative ones are none.
+func limit(set providers.Resources, name string, most, used int) {
+	if most >= 0 {
+		set[name] = max(most-used, 0)
+	}
+}
+
+// Limits implements providers.Nodes. What others use is counted server by
+// server: the cloud's own total would hold servers of ours that came or went
+// between two answers. The launcher keeps the result for a while, so it is not
+// kept here.
+func (p *Provider) Limits(ctx context.Context) (providers.Resources, error) {
+	a, err := p.absolute(ctx)
+	if err != nil {
+		return nil, err
+	}
+	others, err := p.usedByOthers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := providers.Resources{}
+	limit(all, providers.Instances, a.MaxTotalInstances, others[providers.Instances])
+	limit(all, providers.Cores, a.MaxTotalCores, others[providers.Cores])
+	limit(all, providers.RAM, a.MaxTotalRAMSize, others[providers.RAM])
+	if p.usesVolumes() {
+		return all, p.addVolumes(ctx, all)
+	}
+	return all, nil
+}
+
+// usedByOthers is what servers take that are not this provider's.
+func (p *Provider) usedByOthers(ctx context.Context) (providers.Resources, error) {
+	list, err := p.roster.since(ctx, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	sizes, err := p.flavors.get(ctx, p.now, p.listFlavors)
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[string]flavor, len(sizes))
+	for _, f := range sizes {
+		byID[f.ID] = f
+	}
+	used := providers.Resources{}
+	for _, s := range list.servers {
+		if s.Metadata[providers.MetaProvider] == p.cfg.Name {
+			continue
+		}
+		size := byID[s.Flavor.ID] // of a deleted flavor: unknown, counts as an instance only
+		used[providers.Instances]++
+		used[providers.Cores] += size.Cores
+		used[providers.RAM] += size.RAM
+	}
+	return used, nil
+}
+
+// usesVolumes tells whether any label boots from one.
+func (p *Provider) usesVolumes() bool {
+	for _, pool := range p.cfg.Pools {
+		for _, label := range pool.Labels {
+			if label.BootFromVolume {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// addVolumes adds Cinder's limits. Volumes do not say whose they are, so all
+// that are in use beyond our own nodes' cannot be told apart from them; the
+// limits are those of the project.
+func (p *Provider) addVolumes(ctx context.Context, all providers.Resources) error {
+	s, err := p.session(ctx)
+	if err != nil || s.volume == nil {
+		return err
+	}
+	found, err := volumelimits.Get(ctx, s.volume).Extract()
+	if err != nil {
+		return p.failure(ctx, "get limits of volumes", err)
+	}
+	limit(all, providers.Volumes, found.Absolute.MaxTotalVolumes, 0)
+	limit(all, providers.VolumeGB, found.Absolute.MaxTotalVolumeGigabytes, 0)
+	return nil
+}
