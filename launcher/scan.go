@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,23 +75,40 @@ func (sc *scanner) keys(ctx context.Context, addr string) ([]string, error) {
 	defer sc.leave()
 	var keys []string
 	err := persist(ctx, addr, func(patience time.Duration) error {
-		if _, err := handshake(ctx, patience, addr, nil); err != nil {
+		if _, err := handshake(ctx, patience, addr, slices.Concat(keyTypes()...)); err != nil {
 			return err
 		}
-		keys = nil
-		for _, algorithms := range keyTypes() {
-			key, err := handshake(ctx, patience, addr, algorithms)
-			if _, none := errors.AsType[*ssh.AlgorithmNegotiationError](err); none {
-				continue // the server has no key of this type
-			}
-			if err != nil {
-				return err
-			}
-			keys = append(keys, key)
-		}
-		return nil
+		var err error
+		keys, err = everyKey(ctx, patience, addr)
+		return err
 	})
 	return keys, err
+}
+
+// everyKey asks for the key of every type. A type that the server offers and
+// then fails at, twice, is one that it does not have: dropbear without an RSA key
+// offers RSA all the same, and hangs up on whoever wants it.
+func everyKey(ctx context.Context, patience time.Duration, addr string) ([]string, error) {
+	var keys []string
+	var failed error
+	for _, algorithms := range keyTypes() {
+		key, err := handshake(ctx, patience, addr, algorithms)
+		if _, none := errors.AsType[*ssh.AlgorithmNegotiationError](err); none {
+			continue // the server has no key of this type
+		}
+		if err != nil {
+			key, err = handshake(ctx, patience, addr, algorithms)
+		}
+		if err != nil {
+			failed = err
+			continue
+		}
+		keys = append(keys, key)
+	}
+	if failed != nil && (len(keys) == 0 || ctx.Err() != nil) {
+		return nil, failed
+	}
+	return keys, nil
 }
 
 // reach waits until the machine accepts a connection.

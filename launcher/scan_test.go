@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"errors"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -98,6 +99,24 @@ func TestScanFindsEveryKey(t *testing.T) {
 	}
 	if !strings.HasPrefix(want[2], "ssh-rsa AAAA") {
 		t.Errorf("the type of an RSA key is ssh-rsa, not %.20s", want[2])
+	}
+}
+
+// brokenSigner is a key that a server offers and does not have.
+type brokenSigner struct{ ssh.Signer }
+
+func (brokenSigner) Sign(io.Reader, []byte) (*ssh.Signature, error) {
+	return nil, errors.New("no such key")
+}
+
+// Dropbear offers RSA without an RSA key, and hangs up on whoever asks for it.
+func TestScanPassesOverAKeyThatFails(t *testing.T) {
+	key := signer(t, "ed25519")
+	l := listen(t)
+	serveSSH(t, l, key, brokenSigner{signer(t, "rsa")})
+	got, err := newScanner().keys(t.Context(), l.Addr().String())
+	if err != nil || !slices.Equal(got, []string{authorized(key)}) {
+		t.Errorf("scanned %q (%v), want the key that works", got, err)
 	}
 }
 
