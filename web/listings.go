@@ -1,0 +1,134 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/listing"
+)
+
+// freshness is for how long an answer may be shown again.
+const freshness = time.Second
+
+// syncPatience is how long a request waits for a tree that is being read, at
+// the start or after an outage.
+const syncPatience = 2 * time.Second
+
+// endpoint is one of Nodepool's listings.
+type endpoint struct {
+	path   string
+	detail bool // all columns, also to people
+	table  func(r *http.Request) *listing.Table
+}
+
+// endpoints are those that the daemon has the data for.
+func (h *handler) endpoints() []endpoint {
+	var all []endpoint
+	if h.Tree.Images != nil {
+		images := func(list func([]*zkmodel.Image, time.Time) *listing.Table) func(*http.Request) *listing.Table {
+			return func(*http.Request) *listing.Table { return list(h.Tree.Images(), h.Now()) }
+		}
+		all = append(all,
+			endpoint{path: "/image-list", table: images(listing.Uploads)},
+			endpoint{path: "/dib-image-list", table: images(listing.Builds)},
+			endpoint{path: "/image-status", table: images(listing.Images)})
+	}
+	if h.Tree.Nodes != nil {
+		all = append(all, endpoint{path: "/node-list", detail: true, table: func(r *http.Request) *listing.Table {
+			return listing.Nodes(wanted(h.Tree.Nodes(), r.URL.Query().Get("node_id")), h.Now())
+		}})
+	}
+	if h.Tree.Requests != nil {
+		all = append(all, endpoint{path: "/request-list", table: func(*http.Request) *listing.Table {
+			return listing.Requests(h.Tree.Requests())
+		}})
+	}
+	if h.Tree.Components != nil {
+		all = append(all, endpoint{path: "/label-list", table: func(*http.Request) *listing.Table {
+			return listing.Labels(h.Tree.Components(zkmodel.KindPool))
+		}})
+	}
+	return all
+}
+
+// wanted is the one node that was asked for; all when none was.
+func wanted(nodes []*zkmodel.Node, id string) []*zkmodel.Node {
+	if id == "" {
+		return nodes
+	}
+	for _, n := range nodes {
+		if n.ID == id {
+			return []*zkmodel.Node{n}
+		}
+	}
+	return nil
+}
+
+// listing serves an endpoint: as a table or JSON, to be kept for a second.
+func (h *handler) listing(e endpoint) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		w.Header().Set("Vary", "Accept")
+		kind := negotiate(r.Header["Accept"], typeHTML, typeText, typeJSON)
+		if kind == "" {
+			http.Error(w, "a listing is text/plain or application/json", http.StatusNotAcceptable)
+			return
+		}
+		if err := h.synced(r.Context()); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		table := e.table(r)
+		if fields := r.URL.Query().Get("fields"); fields != "" {
+			var err error
+			if table, err = table.Select(strings.Split(fields, ",")...); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+		}
+		var body bytes.Buffer
+		write, contentType := func(to io.Writer) error { return table.WriteText(to, e.detail) }, "text/plain; charset=UTF-8"
+		if kind == typeJSON {
+			write, contentType = table.WriteJSON, typeJSON
+		}
+		if err := write(&body); err != nil {
+			h.log.Error("Cannot write listing", "path", e.path, "error", err)
+			http.Error(w, "the listing could not be written; the daemon's log says why", http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", contentType)
+		h.serveContent(w, r, body.Bytes())
+	}
+}
+
+// serveContent serves what was made just now, to be kept for a second, also to
+// conditional requests.
+func (h *handler) serveContent(w http.ResponseWriter, r *http.Request, body []byte) {
+	sum := fnv.New128a()
+	_, _ = sum.Write(body) // a hash takes everything
+	now := h.Now()
+	w.Header().Set("Cache-Control", fmt.Sprintf("max-age=%d, public", int(freshness.Seconds())))
+	w.Header().Set("ETag", fmt.Sprintf(`"%x"`, sum.Sum(nil)))
+	w.Header().Set("Expires", now.Add(freshness).UTC().Format(http.TimeFormat))
+	http.ServeContent(w, r, "", now, bytes.NewReader(body))
+}
+
+// synced waits a moment for the tree: a listing is complete or an error.
+func (h *handler) synced(ctx context.Context) error {
+	if h.Tree.WaitSynced == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, syncPatience)
+	defer cancel()
+	if err := h.Tree.WaitSynced(ctx); err != nil {
+		return fmt.Errorf("not in step with ZooKeeper: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+)
+
+// maxFollowers is how many logs are followed at a time; each costs a connection
+// and an open file.
+const maxFollowers = 64
+
+// logPath is the path of a build's log.
+func logPath(image, build string) string { return "/log/" + url.PathEscape(image+"-"+build) }
+
+// serveLog serves /log/IMAGE-BUILD: the log so far, or a part of it (Range).
+// follow=1 goes on until the build has ended; offset=N begins at byte N, a
+// negative one that many bytes before the end.
+func (h *handler) serveLog(w http.ResponseWriter, r *http.Request) {
+	image, build, err := parseLogName(r.PathValue("name"))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	query := r.URL.Query()
+	follow, offset, err := parseFollow(query.Get("follow"), query.Get("offset"))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	file, more, err := h.Logs.Open(image, build)
+	if errors.Is(err, fs.ErrNotExist) {
+		http.Error(w, h.whereLogIs(image, build), http.StatusNotFound)
+		return
+	}
+	if err != nil {
+		h.logFailed(w, image, build, err)
+		return
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	info, err := file.Stat()
+	if err != nil {
+		h.logFailed(w, image, build, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-cache")
+	if follow && r.Method == http.MethodGet {
+		h.follow(w, r, file, more, start(offset, info.Size()))
+		return
+	}
+	w.Header().Set("ETag", fmt.Sprintf(`"%x-%x"`, info.Size(), info.ModTime().UnixNano()))
+	body := io.NewSectionReader(file, 0, info.Size()) // it may be growing
+	http.ServeContent(w, r, "", info.ModTime(), body)
+}
+
+// parseLogName splits IMAGE-BUILD and checks both: they become a file's name.
+func parseLogName(name string) (image, build string, err error) {
+	if image, build, err = zkmodel.ParseBuildName(name); err != nil {
+		return "", "", err
+	}
+	return image, build, errors.Join(configs.CheckName("image", image), configs.CheckName("build", build))
+}
+
+// parseFollow reads the parameters of a log.
+func parseFollow(follow, offset string) (on bool, at int64, err error) {
+	if follow != "" {
+		if on, err = strconv.ParseBool(follow); err != nil {
+			return false, 0, fmt.Errorf("follow=%q: want 1 or 0", follow)
+		}
+	}
+	if offset != "" {
+		if at, err = strconv.ParseInt(offset, 10, 64); err != nil {
+			return false, 0, fmt.Errorf("offset=%q: want a number of bytes", offset)
+		}
+		if !on {
+			return false, 0, errors.New("offset= goes with follow=1; without it, ask for a Range")
+		}
+	}
+	return on, at, nil
+}
+
+// start is where to begin in a log of size bytes.
+func start(offset, size int64) int64 {
+	if offset < 0 {
+		return max(0, size+offset)
+	}
+	return min(offset, size)
+}
+
+// follow sends the log from an offset on, and what comes, until the build has
+// ended. A stream that ends in any other way is broken off, so that the client
+// can tell, and come back with an offset.
+func (h *handler) follow(w http.ResponseWriter, r *http.Request, file *os.File, more More, offset int64) {
+	select {
+	case h.followers <- struct{}{}:
+		defer func() { <-h.followers }()
+	default:
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, fmt.Sprintf("%d logs are being followed already", maxFollowers), http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("X-Accel-Buffering", "no") // or nginx keeps what should be seen now
+	control := http.NewResponseController(w)
+	for {
+		n, err := io.Copy(w, io.NewSectionReader(file, offset, math.MaxInt64-offset))
+		offset += n
+		if err == nil {
+			err = control.Flush()
+		}
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		switch {
+		case more == nil:
+			return
+		case more(r.Context(), offset):
+		case r.Context().Err() != nil:
+			panic(http.ErrAbortHandler)
+		default:
+			_ = control.Flush() // time for the last bytes, however long ago the others were
+			return
+		}
+	}
+}
+
+// whereLogIs tells who has a log that is not here, as far as the record knows.
+func (h *handler) whereLogIs(image, build string) string {
+	missing := fmt.Sprintf("there is no log of build %s-%s on this host", image, build)
+	if h.Tree.Images == nil {
+		return missing
+	}
+	b := findBuild(h.Tree.Images(), image, build)
+	switch {
+	case b == nil:
+		return missing + ", and no record of the build"
+	case isURL(b.Log):
+		return missing + "; see " + b.Log
+	case b.Builder != "":
+		return missing + "; it was built on " + b.Builder
+	}
+	return missing
+}
+
+// isURL tells whether a record's text may become a link.
+func isURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
+func findBuild(images []*zkmodel.Image, image, build string) *zkmodel.BuildTree {
+	for _, i := range images {
+		if i.Name != image {
+			continue
+		}
+		for _, b := range i.Builds {
+			if b.ID == build {
+				return b
+			}
+		}
+	}
+	return nil
+}
+
+// logFailed answers when a log is there but cannot be read.
+func (h *handler) logFailed(w http.ResponseWriter, image, build string, err error) {
+	h.log.Error("Cannot read build log", "image", image, "build", build, "error", err)
+	http.Error(w, "the log could not be read; the daemon's log says why", http.StatusInternalServerError)
+}

@@ -1,0 +1,55 @@
+package web
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"poolkeeper/zkmodel"
+)
+
+// Options say what is served, and where. What is left out is not served.
+type Options struct {
+	Addr   string       // host:port to listen on; port 0 takes a free one
+	Logger hclog.Logger // nil logs nothing
+
+	Daemon  string // what serves this, for the heading: "builder", "launcher"
+	Host    string // and on which host
+	Version string // and in which version
+
+	// Ready is nil, or returns nil, when the daemon does its work; else why not.
+	Ready    func() error
+	Gatherer prometheus.Gatherer // of /metrics
+	Tree     Tree
+	Logs     Logs
+
+	Now func() time.Time // nil is time.Now
+}
+
+// Tree is what the daemon follows of the tree; a zkmodel.Mirror has these as
+// methods. A nil part is not followed, and so has no pages. What is returned
+// is only read.
+type Tree struct {
+	Images     func() []*zkmodel.Image
+	Nodes      func() []*zkmodel.Node
+	Requests   func() []*zkmodel.Request
+	Components func(kind string) []*zkmodel.Component
+	// WaitSynced returns once all parts have been read in the session that
+	// lives; nil when that is always so.
+	WaitSynced func(context.Context) error
+}
+
+// More waits for a log to grow: it returns true once the log is longer than
+// size bytes. It returns false when nothing more will come, or ctx ended.
+type More = func(ctx context.Context, size int64) bool
+
+// Logs finds the build logs of this host. A LogDir is one.
+type Logs interface {
+	// Open opens a log for reading; the caller closes the file. A nil More says
+	// that the log is complete. Errors: fs.ErrNotExist when there is none here.
+	// Image and build have passed configs.CheckName.
+	Open(image, build string) (*os.File, More, error)
+}

@@ -1,0 +1,157 @@
+package web
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"poolkeeper/zkmodel"
+)
+
+// maxRows is how many of a kind the page shows: more is for the listings.
+const maxRows = 500
+
+// view is the status page. A part that is not followed is nil.
+type view struct {
+	Title    string
+	Version  string
+	Now      string
+	Refresh  int    // seconds; 0 is not
+	NotReady string // why the daemon is not ready
+	Stale    string // why what is shown may be old
+
+	Troubles *rows[trouble]
+	Images   *rows[imageView]
+	Nodes    *nodesView
+	Requests *rows[requestView]
+	Daemons  *rows[daemonView]
+	Links    []string
+}
+
+// rows is a list that was cut off.
+type rows[T any] struct {
+	Shown []T
+	Total int
+}
+
+// More is how many are not shown.
+func (r rows[T]) More() int { return r.Total - len(r.Shown) }
+
+// firstRows cuts a list off, and makes rows of what is left.
+func firstRows[R, T any](all []R, row func(R) T) *rows[T] {
+	shown := make([]T, 0, min(len(all), maxRows))
+	for _, r := range all[:min(len(all), maxRows)] {
+		shown = append(shown, row(r))
+	}
+	return &rows[T]{Shown: shown, Total: len(all)}
+}
+
+// snapshot is what a page is made from.
+type snapshot struct {
+	now      time.Time
+	tree     Tree // what is followed
+	images   []*zkmodel.Image
+	nodes    []*zkmodel.Node
+	requests []*zkmodel.Request
+	daemons  []*zkmodel.Component // builders and launchers
+	pools    []*zkmodel.Component
+	ownLogs  bool // this host has logs
+}
+
+// look takes a snapshot.
+func (h *handler) look() *snapshot {
+	s := &snapshot{now: h.Now(), tree: h.Tree, ownLogs: h.Logs != nil}
+	if h.Tree.Images != nil {
+		s.images = h.Tree.Images()
+	}
+	if h.Tree.Nodes != nil {
+		s.nodes = h.Tree.Nodes()
+	}
+	if h.Tree.Requests != nil {
+		s.requests = h.Tree.Requests()
+	}
+	if list := h.Tree.Components; list != nil {
+		s.daemons = append(append(s.daemons, list(zkmodel.KindBuilder)...), list(zkmodel.KindLauncher)...)
+		s.pools = list(zkmodel.KindPool)
+	}
+	return s
+}
+
+// serveStatus serves the status page. It shows what is known at any time, and
+// says so when that may be old. refresh=N loads it again every N seconds.
+func (h *handler) serveStatus(w http.ResponseWriter, r *http.Request) {
+	v := view{
+		Title: "Poolkeeper " + words(" on ", h.Daemon, h.Host), Version: h.Version,
+		Now: h.Now().UTC().Format(time.RFC3339), Refresh: refresh(r),
+	}
+	if err := h.notReady(); err != nil {
+		v.NotReady = err.Error()
+	}
+	if err := h.synced(r.Context()); err != nil {
+		v.Stale = err.Error()
+	}
+	h.look().fill(&v)
+	v.Links = h.links
+	body, err := h.page.render(v)
+	if err != nil {
+		h.log.Error("Cannot write status page", "error", err)
+		http.Error(w, "the page could not be written; the daemon's log says why", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(body) // the client may be gone
+}
+
+// refresh is the number of seconds that was asked for; 0 for none.
+func refresh(r *http.Request) int {
+	n, err := strconv.Atoi(r.URL.Query().Get("refresh"))
+	if err != nil || n < 1 || n > 24*60*60 {
+		return 0
+	}
+	return n
+}
+
+// fill makes the parts of the page.
+func (s *snapshot) fill(v *view) {
+	v.Troubles = firstRows(s.troubles(), func(t trouble) trouble { return t })
+	if s.tree.Images != nil {
+		v.Images = firstRows(s.images, s.viewImage)
+	}
+	if s.tree.Nodes != nil {
+		v.Nodes = &nodesView{rows: *firstRows(s.nodes, s.viewNode), Counts: countNodes(s.nodes)}
+	}
+	if s.tree.Requests != nil {
+		v.Requests = firstRows(s.requests, s.viewRequest)
+	}
+	if s.tree.Components != nil {
+		v.Daemons = firstRows(append(slices.Clone(s.daemons), s.pools...), viewDaemon)
+	}
+}
+
+// daemonView is one builder, launcher or pool.
+type daemonView struct {
+	Kind, Name string
+	Host       string
+	State      badge
+	Version    string
+	Labels     string
+}
+
+// viewDaemon shows a component.
+func viewDaemon(c *zkmodel.Component) daemonView {
+	d := daemonView{
+		Kind: c.Kind, Name: words("-", c.ProviderName, c.PoolName), Host: c.Hostname,
+		State: stateBadge(c.State, c.Broken), Version: c.Version,
+		Labels: strings.Join(c.SupportedLabels, ", "),
+	}
+	if c.Paused != nil && *c.Paused {
+		d.State = stateBadge("paused", nil)
+	}
+	if c.Broken != nil {
+		d.Name = c.Name
+	}
+	return d
+}

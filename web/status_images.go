@@ -1,0 +1,114 @@
+package web
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"poolkeeper/zkmodel"
+)
+
+// imageView is one image with its builds, the newest first.
+type imageView struct {
+	Name   string
+	Flags  []badge
+	Builds []buildView
+}
+
+// buildView is one build with its uploads.
+type buildView struct {
+	ID       string
+	State    badge
+	Since    when
+	Formats  string
+	Size     string
+	Took     string // how long it took to build
+	Builder  string
+	Failures string
+	Reason   string
+	Log      string // link; "" when nobody has the log
+	Uploads  []uploadView
+}
+
+// uploadView is one upload.
+type uploadView struct {
+	Provider string
+	State    badge
+	Since    when
+	Name, ID string // in the cloud
+	Progress string
+	Percent  int64 // of Progress
+	Failures string
+	Reason   string
+}
+
+// viewImage shows an image.
+func (s *snapshot) viewImage(image *zkmodel.Image) imageView {
+	v := imageView{Name: image.Name}
+	if image.Paused {
+		v.Flags = append(v.Flags, badge{"paused", "off"})
+	}
+	if image.BuildRequested != nil {
+		asked := moment(image.BuildRequested.Ctime, s.now)
+		v.Flags = append(v.Flags, badge{words(" ", "build requested", asked.Ago, "ago"), "busy"})
+	}
+	for _, b := range slices.Backward(image.Builds) {
+		v.Builds = append(v.Builds, s.viewBuild(b))
+	}
+	return v
+}
+
+// viewBuild shows a build.
+func (s *snapshot) viewBuild(b *zkmodel.BuildTree) buildView {
+	v := buildView{
+		ID: b.ID, State: stateBadge(b.State, b.Broken), Since: moment(changed(b.StateTime, b.Stat.Mtime), s.now),
+		Formats: strings.Join(b.Formats, ", "), Builder: b.Builder,
+		Failures: inARow(b.Failures), Reason: why(b.Reason, b.Broken), Log: s.logLink(b.Build),
+	}
+	var total int64
+	for _, file := range b.Files {
+		total += file.Size
+	}
+	v.Size = size(total)
+	var took float64
+	for _, phase := range b.Phases {
+		took += phase
+	}
+	if took > 0 {
+		v.Took = span(seconds(took))
+	}
+	for _, u := range b.Uploads {
+		v.Uploads = append(v.Uploads, s.viewUpload(u))
+	}
+	return v
+}
+
+// viewUpload shows an upload.
+func (s *snapshot) viewUpload(u *zkmodel.Upload) uploadView {
+	v := uploadView{
+		Provider: u.Provider, State: stateBadge(u.State, u.Broken),
+		Since: moment(changed(u.StateTime, u.Stat.Mtime), s.now),
+		Name:  u.ExternalName, ID: u.ExternalID.Text(),
+		Failures: inARow(u.Failures), Reason: why(u.Reason, u.Broken),
+	}
+	if p := u.Progress; p != nil && p.Total > 0 && u.State == zkmodel.UploadUploading {
+		v.Percent = int64(100 * float64(p.Sent) / float64(p.Total))
+		v.Progress = fmt.Sprintf("%d%% of %s", v.Percent, size(p.Total))
+		if p.Rate > 0 {
+			v.Progress += fmt.Sprintf(", %s/s, %s left", size(int64(min(p.Rate, 1e15))), span(seconds(p.ETA)))
+		}
+	}
+	return v
+}
+
+// logLink is where the log of a build is: where its record says, or else here,
+// if this host builds. A record is no place for other links.
+func (s *snapshot) logLink(b *zkmodel.Build) string {
+	switch {
+	case isURL(b.Log):
+		return b.Log
+	case s.ownLogs && b.Broken == nil:
+		return logPath(b.Image, b.ID)
+	}
+	return ""
+}
