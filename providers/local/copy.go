@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// kernelBlock is what the kernel copies between two looks at the context.
-	kernelBlock = 16 << 20
+	// copyBlock is what is copied before the disk is told to begin to write it,
+	// and what the kernel copies between two looks at the context.
+	copyBlock = 16 << 20
 	// holeBlock is the smallest run of zeros that becomes a hole.
 	holeBlock = 64 << 10
 )
@@ -48,6 +49,12 @@ func copyImage(ctx context.Context, path string, up providers.ImageUpload) (err 
 	return dst.Sync()
 }
 
+// writeBehind lets the disk write a stretch of the file while the next one is
+// copied, so that the flush at the end finds little to do. It is a hint.
+func writeBehind(f *os.File, from, size int64) {
+	_ = unix.SyncFileRange(int(f.Fd()), from, size, unix.SYNC_FILE_RANGE_WRITE)
+}
+
 // sparseWriter leaves out blocks of zeros.
 type sparseWriter struct {
 	file *os.File
@@ -66,6 +73,9 @@ func (w *sparseWriter) Write(p []byte) (int, error) {
 		}
 		done += len(block)
 		w.at += int64(len(block))
+		if w.at%copyBlock == 0 {
+			writeBehind(w.file, w.at-copyBlock, copyBlock)
+		}
 	}
 	return done, nil
 }
@@ -116,13 +126,14 @@ func copyRange(ctx context.Context, dst *os.File, src *imagefile.Reader, from, t
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		n, err := io.CopyN(dst, src.File(), min(kernelBlock, to-from)) // copy_file_range
+		n, err := io.CopyN(dst, src.File(), min(copyBlock, to-from)) // copy_file_range
 		if errors.Is(err, io.EOF) {
 			return fmt.Errorf("%w: %s shrank while it was copied", providers.ErrChecksum, src.File().Name())
 		}
 		if err != nil {
 			return err
 		}
+		writeBehind(dst, from, n)
 		from += n
 		src.Advance(n)
 	}

@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -204,6 +206,30 @@ func TestUnfinishedDeletionIsFinished(t *testing.T) {
 	}
 	if on, err := p.alive(g.ID); err != nil || !on {
 		t.Errorf("the new one runs: %v, %v", on, err)
+	}
+}
+
+// A deletion that is interrupted has begun: the guest is given to nobody.
+func TestInterruptedDeletion(t *testing.T) {
+	p := open(t, section(t.TempDir()), Options{})
+	s := spec(p, 1, upload(t, p))
+	old := boot(t, p, s)
+	if err := syscall.Kill(process(t, old), syscall.SIGSTOP); err != nil { // it does not end at once
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := p.DeleteNode(ctx, old.ID); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("DeleteNode gave %v", err)
+	}
+	if _, err := p.WaitNode(t.Context(), old.ID); !errors.Is(err, providers.ErrNotFound) {
+		t.Errorf("WaitNode gave %v", err)
+	}
+	if list, err := p.ListNodes(t.Context()); err != nil || len(list) != 1 {
+		t.Errorf("listed %v, %v", list, err)
+	}
+	if again := boot(t, p, s); again.ID == old.ID {
+		t.Error("CreateNode gave the one that is being deleted")
 	}
 }
 

@@ -25,20 +25,17 @@ const (
 // bootProbe boots a machine that does nothing but end QEMU with a status that
 // nothing else gives.
 func bootProbe(ctx context.Context, qemu, accel, dir string, limit time.Duration) error {
-	disk, err := os.CreateTemp(dir, "probe-*.raw")
+	disk, err := probeDisk(dir)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(disk.Name()) //nolint:errcheck // a few bytes, with a name that says what
-	_, err = disk.Write(probeSector())
-	if err := errors.Join(err, disk.Close()); err != nil {
-		return err
-	}
+	defer disk.Close() //nolint:errcheck // has no name, nobody misses it
 	var said bytes.Buffer
 	cmd := command(ctx, dir, qemu, "-name", "probe", "-nodefaults", "-no-user-config", "-display", "none",
-		"-accel", accel, "-m", "16", "-drive", "format=raw,if=ide,file="+disk.Name(),
+		"-accel", accel, "-m", "16", "-drive", "format=raw,if=ide,file=/proc/self/fd/3",
 		"-device", fmt.Sprintf("isa-debug-exit,iobase=%#x,iosize=4", debugPort))
 	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.ExtraFiles = []*os.File{disk} // descriptor 3
 	cmd.WaitDelay = reapTime // if others hold its output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -53,6 +50,20 @@ func bootProbe(ctx context.Context, qemu, accel, dir string, limit time.Duration
 		return fmt.Errorf("%w: %s", err, lastLines(said.Bytes()))
 	}
 	return err
+}
+
+// probeDisk makes the disk of the probe. It has no name any more when it is
+// used, so that a crash leaves none.
+func probeDisk(dir string) (*os.File, error) {
+	disk, err := os.CreateTemp(dir, "probe-*.raw")
+	if err != nil {
+		return nil, err
+	}
+	_, err = disk.Write(probeSector())
+	if err := errors.Join(err, os.Remove(disk.Name())); err != nil {
+		return nil, errors.Join(err, disk.Close())
+	}
+	return disk, nil
 }
 
 // runBriefly runs a command that has a limit, and comes back in any case. The

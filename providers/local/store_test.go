@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -104,6 +105,27 @@ func TestCopiesAreEqualAndSparse(t *testing.T) {
 		}
 		if used := info.Sys().(*syscall.Stat_t).Blocks * 512; used > 1<<20 {
 			t.Errorf("verified %v: the copy takes %d bytes", verified, used)
+		}
+	}
+}
+
+func TestCancelledAtTheLastByte(t *testing.T) {
+	p := open(t, section(t.TempDir()), Options{})
+	path := filepath.Join(t.TempDir(), "image.raw")
+	write(t, path, "one block of data", 0o600)
+	for _, verified := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		up := providers.ImageUpload{Path: path, Format: "raw", Size: 17, Verified: verified}
+		up.Progress = func(sent int64) {
+			if sent == up.Size {
+				cancel()
+			}
+		}
+		if id, err := p.UploadImage(ctx, up); !errors.Is(err, context.Canceled) {
+			t.Errorf("UploadImage gave %s, %v", id, err)
+		}
+		if ids, err := p.images.ids(); err != nil || len(ids) > 0 {
+			t.Errorf("left behind: %v, %v", ids, err)
 		}
 	}
 }
