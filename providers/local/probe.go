@@ -36,7 +36,7 @@ func bootProbe(ctx context.Context, qemu, accel, dir string, limit time.Duration
 		"-device", fmt.Sprintf("isa-debug-exit,iobase=%#x,iosize=4", debugPort))
 	cmd.Stdout, cmd.Stderr = &said, &said
 	cmd.ExtraFiles = []*os.File{disk} // descriptor 3
-	cmd.WaitDelay = reapTime // if others hold its output
+	cmd.WaitDelay = reapTime          // if others hold its output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	err = runBriefly(cmd, limit)
