@@ -2,7 +2,6 @@ package journey
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -76,9 +75,10 @@ func (j *Journey) LogIn(ctx context.Context) error {
 	j.Address = net.JoinHostPort(j.node.Text("interface_ip"), strconv.Itoa(j.node.Number("connection_port")))
 	known := j.node.Texts("host_keys")
 	conf := &ssh.ClientConfig{
-		User:    j.node.Text("username"),
-		Auth:    []ssh.AuthMethod{ssh.PublicKeys(signer)},
-		Timeout: 10 * time.Second,
+		User:              j.node.Text("username"),
+		Auth:              []ssh.AuthMethod{ssh.PublicKeys(signer)},
+		Timeout:           10 * time.Second,
+		HostKeyAlgorithms: algorithms(known),
 		HostKeyCallback: func(_ string, _ net.Addr, shown ssh.PublicKey) error {
 			j.HostKey = strings.TrimSpace(string(ssh.MarshalAuthorizedKey(shown)))
 			if !slices.Contains(known, j.HostKey) {
@@ -91,6 +91,19 @@ func (j *Journey) LogIn(ctx context.Context) error {
 	return err
 }
 
+// algorithms are those of the keys that are known, as OpenSSH asks for them.
+func algorithms(keys []string) []string {
+	var list []string
+	for _, key := range keys {
+		kind, _, _ := strings.Cut(key, " ")
+		if kind == ssh.KeyAlgoRSA {
+			list = append(list, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256)
+		}
+		list = append(list, kind)
+	}
+	return list
+}
+
 // command runs one command on a node.
 func command(ctx context.Context, addr string, conf *ssh.ClientConfig, line string) (answer string, err error) {
 	conn, err := (&net.Dialer{Timeout: conf.Timeout}).DialContext(ctx, "tcp", addr)
@@ -100,7 +113,7 @@ func command(ctx context.Context, addr string, conf *ssh.ClientConfig, line stri
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	c, channels, requests, err := ssh.NewClientConn(conn, addr, conf)
 	if err != nil {
-		return "", errors.Join(fmt.Errorf("log in as %s: %w", conf.User, err), conn.Close())
+		return "", fmt.Errorf("log in as %s: %w", conf.User, err)
 	}
 	client := ssh.NewClient(c, channels, requests)
 	defer func() { _ = client.Close() }()
