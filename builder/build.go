@@ -37,7 +37,7 @@ func (l *loop) build(ctx context.Context, a plan.Action) error {
 	if err := l.store.CreateBuild(ctx, lock, record); err != nil {
 		return err
 	}
-	defer l.doing.build(a.Image, record.ID)()
+	l.doing.build(a.Image, record.ID)
 	l.deps.Step(StepBuildRecorded)
 	log := l.log.With("image", a.Image, "build", record.ID)
 	log.Info("Build begins", "why", a.Why, "formats", record.Formats)
@@ -50,7 +50,7 @@ func (l *loop) build(ctx context.Context, a plan.Action) error {
 	case err == nil:
 		err = l.saveReady(ctx, lock, record, image, made)
 		if err == nil {
-			log.Info("Build is ready", "files", record.Files)
+			log.Info("Build is ready", "sizes", sizes(record.Files))
 			l.serveRequest(ctx, lock, in, record)
 			return nil
 		}

@@ -25,6 +25,7 @@ type Builder struct {
 	clouds  *clouds
 	self    *self
 	doing   doing
+	roster  *roster
 
 	// Of the run that is under way.
 	images *disk.Images
@@ -51,6 +52,7 @@ func New(cfg *configs.Config, deps Deps) (*Builder, error) {
 	b.config.Store(cfg)
 	b.mirror = zkmodel.NewMirror(deps.Client, zkmodel.PartImages|zkmodel.PartComponents, b.log.Named("mirror"))
 	b.clouds = newClouds(deps.Open)
+	b.roster = newRoster(deps.Now())
 	b.self = newSelf(deps)
 	return b, nil
 }

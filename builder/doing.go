@@ -14,33 +14,37 @@ type doing struct {
 	uploads map[string]bool
 }
 
-// build notes a build until undo is called.
-func (d *doing) build(image, id string) (undo func()) {
+// build notes the build of an image.
+func (d *doing) build(image, id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.builds == nil {
 		d.builds = map[string]string{}
 	}
 	d.builds[image] = id
-	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		delete(d.builds, image)
-	}
 }
 
-// upload notes an upload by its key until undo is called.
-func (d *doing) upload(key string) (undo func()) {
+// upload notes an upload by its key.
+func (d *doing) upload(key string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.uploads == nil {
 		d.uploads = map[string]bool{}
 	}
 	d.uploads[key] = true
-	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		delete(d.uploads, key)
+}
+
+// end forgets what an action was about. It is called when the mirror shows how
+// that ended, so that nobody takes the last thing that it showed for a leftover.
+func (d *doing) end(a plan.Action) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch a.Kind {
+	case plan.Build:
+		delete(d.builds, a.Image)
+	case plan.Upload:
+		delete(d.uploads, a.Key())
+	default:
 	}
 }
 

@@ -16,14 +16,17 @@ func (b *Builder) look(image string) plan.Input {
 	if err != nil {
 		free = -1
 	}
+	now := b.deps.Now()
+	others := plan.Others{Alive: b.alive()}
+	others.Seen, others.Since = b.roster.update(others.Alive, now)
 	return plan.Input{
 		Config: b.config.Load(),
 		Image:  b.mirror.Image(image),
 		Local:  b.images.Builds(image),
 		Host:   plan.Host{Name: b.deps.FQDN, ID: b.id, Arch: b.deps.Arch, Free: free},
-		Alive:  b.alive(),
+		Others: others,
 		Doing:  b.doing.of(image),
-		Now:    b.deps.Now(),
+		Now:    now,
 		Policy: b.deps.Policy,
 	}
 }

@@ -114,6 +114,7 @@ func (l *loop) start(ctx context.Context) {
 				// The next decision must see what this one has led to.
 				err = l.mirror.Barrier(ctx)
 			}
+			l.doing.end(t.Action)
 			l.done <- ended{t, err}
 		})
 	}

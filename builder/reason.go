@@ -3,12 +3,15 @@ package builder
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/dustin/go-humanize"
 
 	"poolkeeper/builder/disk"
+	"poolkeeper/zkmodel"
 )
 
 // longestReason keeps a reason one line that a table can show.
@@ -49,4 +52,13 @@ func reason(err error) string {
 		text = strings.ToValidUTF8(text[:longestReason], "") + " …"
 	}
 	return text
+}
+
+// sizes lists the files of a build for people.
+func sizes(files map[string]zkmodel.ImageFile) string {
+	var list []string
+	for _, format := range slices.Sorted(maps.Keys(files)) {
+		list = append(list, format+" "+humanize.IBytes(uint64(max(files[format].Size, 0))))
+	}
+	return strings.Join(list, ", ")
 }

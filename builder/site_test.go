@@ -32,6 +32,10 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if len(os.Args) > 2 && os.Args[1] == childCommand {
+		runChild(os.Args[2])
+		return
+	}
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // a second for each guard otherwise
 	os.Exit(m.Run())
 }
@@ -40,6 +44,7 @@ func TestMain(m *testing.M) {
 type site struct {
 	t      *testing.T
 	dir    string
+	root   string // of its tree
 	client *recipe.Client
 	store  *zkmodel.Store
 	config *configs.Config
@@ -52,8 +57,8 @@ type site struct {
 // newSite makes a site with the image "img" of one provider, "north".
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{t: t, dir: t.TempDir(), clouds: map[string]*fake.Provider{}, log: &strings.Builder{}}
-	s.client = s.dial(zktest.Root(t))
+	s := &site{t: t, dir: t.TempDir(), root: zktest.Root(t), clouds: map[string]*fake.Provider{}, log: &strings.Builder{}}
+	s.client = s.dial(s.root)
 	session, err := s.client.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -137,6 +142,7 @@ func quick() plan.Policy {
 	p := plan.DefaultPolicy()
 	p.BuildRetry = plan.Backoff{First: 50 * time.Millisecond, Max: 200 * time.Millisecond}
 	p.UploadRetry = p.BuildRetry
+	p.AwayFor = 500 * time.Millisecond
 	return p
 }
 

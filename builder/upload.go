@@ -44,7 +44,7 @@ func (l *loop) upload(ctx context.Context, a plan.Action) error {
 		Username:  build.Username, PythonPath: build.PythonPath, ShellType: build.ShellType,
 		Builder: l.deps.FQDN,
 	}
-	defer l.doing.upload(a.Key())()
+	l.doing.upload(a.Key())
 	if err := l.store.CreateUpload(ctx, lock, record); err != nil {
 		return err
 	}

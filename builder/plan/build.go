@@ -47,7 +47,9 @@ func (d *decision) requested() bool {
 	}
 	if len(d.ready) > 0 && d.ready[0].Stat.Czxid > flag.Czxid {
 		d.say(subjectBuild, "requested", Against, "build %s began after the request of %s", d.ready[0].ID, flag.Ctime.Format(time.DateTime))
-		d.act(Action{Kind: ClearRequest, Build: d.ready[0].ID, Why: "build " + d.ready[0].ID + " served it"})
+		if d.Doing.Builds == "" { // else the builder of it does so
+			d.act(Action{Kind: ClearRequest, Build: d.ready[0].ID, Why: "build " + d.ready[0].ID + " served it"})
+		}
 		return false
 	}
 	if d.failed != nil && d.failed.Stat.Czxid > flag.Czxid {
@@ -102,12 +104,17 @@ func (d *decision) reason(requested bool) (why string, due time.Time) {
 		return "no ready build in all formats: " + strings.Join(d.wanted, ","), due
 	}
 	d.say(subjectBuild, "missing", "", "build %s is ready in all formats", newest.ID)
-	age, hasAge := dueByAge(d.config, newest)
+	given, stranded := d.stranded(newest)
+	if stranded && !d.Now.Before(given) {
+		d.say(subjectBuild, "stranded", For, "only %s has the files of build %s, and it is gone", newest.Builder, newest.ID)
+		return "build " + newest.ID + " cannot be uploaded: builder " + newest.Builder + " is gone", due
+	}
+	age, hasAge := dueByAge(d.config, newest.Build)
 	if hasAge && !d.Now.Before(age) {
 		d.say(subjectBuild, "rebuild-age", For, "build %s was too old at %s", newest.ID, age.Format(time.DateTime))
 		return "build " + newest.ID + " is older than rebuild-age", due
 	}
-	next, scheduled, err := dueBySchedule(d.config, newest)
+	next, scheduled, err := dueBySchedule(d.config, newest.Build)
 	switch {
 	case err != nil:
 		d.say(subjectBuild, "rebuild-schedule", Against, "%v", err)
@@ -116,6 +123,11 @@ func (d *decision) reason(requested bool) (why string, due time.Time) {
 		return "scheduled for " + next.Format(time.DateTime), due
 	}
 	due = earliest(hasAge, age, scheduled, next)
+	if stranded && (due.IsZero() || given.Before(due)) {
+		d.say(subjectBuild, "stranded", Against, "builder %s with the files of build %s has until %s to come back",
+			newest.Builder, newest.ID, given.Format(time.DateTime))
+		due = given
+	}
 	if due.IsZero() {
 		d.say(subjectBuild, "due", Against, "neither rebuild-age nor rebuild-schedule asks for it")
 	} else {
@@ -127,10 +139,10 @@ func (d *decision) reason(requested bool) (why string, due time.Time) {
 // newestCovering finds the newest ready build that has all formats which this
 // builder wants. Builders with other providers want others; their builds must
 // not make us build again, in turns.
-func (d *decision) newestCovering() (*zkmodel.Build, bool) {
+func (d *decision) newestCovering() (*zkmodel.BuildTree, bool) {
 	for _, b := range d.ready {
 		if !slices.ContainsFunc(d.wanted, func(f string) bool { return !slices.Contains(b.Formats, f) }) {
-			return b.Build, true
+			return b, true
 		}
 	}
 	return nil, false

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"slices"
-	"strings"
 
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
@@ -143,20 +142,13 @@ func (d *decision) abandoned(u *zkmodel.Upload, p *configs.Provider) string {
 	switch {
 	case u.Builder == d.Host.Name || u.Builder == "":
 		return "nobody is at it"
-	case !d.isAlive(u.Builder):
+	case !d.Others.alive(u.Builder):
 		return "builder " + u.Builder + " is gone"
 	case p.ImageUploadTimeout > 0 && !d.Now.Before(latest):
 		return "it takes longer than image-upload-timeout"
 	}
 	d.at(latest)
 	return ""
-}
-
-// isAlive looks for a builder among those registered, which may use the short
-// name of their hosts.
-func (d *decision) isAlive(builder string) bool {
-	short, _, _ := strings.Cut(builder, ".")
-	return d.Alive[builder] || d.Alive[short]
 }
 
 // superseded tells whether the provider has a later upload of the image.

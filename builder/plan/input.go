@@ -14,7 +14,7 @@ type Input struct {
 	Image  *zkmodel.Image // as the tree has it; its name is that of the image
 	Local  []disk.Build   // what lies on this host of its builds
 	Host   Host
-	Alive  map[string]bool // host names of the builders that are registered
+	Others Others
 	Doing  Doing
 	Now    time.Time
 	Policy Policy
@@ -26,6 +26,13 @@ type Host struct {
 	ID   string // builder_id.txt: whose files lie here
 	Arch string // as Go names it
 	Free int64  // bytes that a build may write; negative when nobody knows
+}
+
+// Others are the builders that are, or were, registered.
+type Others struct {
+	Alive map[string]bool      // by host name
+	Seen  map[string]time.Time // when each was seen last
+	Since time.Time            // when we began to look
 }
 
 // Doing is what this process is about at the moment.
@@ -42,6 +49,9 @@ type Doing struct {
 type Policy struct {
 	BuildRetry  Backoff
 	UploadRetry Backoff
+	// AwayFor is how long a builder may be away before what only it has is built
+	// again by others.
+	AwayFor     time.Duration
 	SpaceFactor float64 // what a build needs on disk, as a multiple of its last result
 }
 
@@ -50,6 +60,7 @@ func DefaultPolicy() Policy {
 	return Policy{
 		BuildRetry:  Backoff{First: time.Minute, Max: 2 * time.Hour},
 		UploadRetry: Backoff{First: 15 * time.Second, Max: 30 * time.Minute},
+		AwayFor:     5 * time.Minute,
 		SpaceFactor: 2.5, // the tree, the raw image and the result, partly sparse
 	}
 }

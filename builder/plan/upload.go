@@ -78,3 +78,21 @@ func (d *decision) candidate(format string) *zkmodel.BuildTree {
 	}
 	return nil
 }
+
+// stranded tells whether a provider waits for a build whose files are only on a
+// builder that is gone, and when that builder is given up.
+func (d *decision) stranded(b *zkmodel.BuildTree) (given time.Time, is bool) {
+	if _, here := d.local(b.ID); here || d.Others.alive(b.Builder) {
+		return time.Time{}, false
+	}
+	for _, p := range d.Config.ProvidersOf(d.name) {
+		image, _ := p.Image(d.name)
+		there := slices.ContainsFunc(b.Uploads, func(u *zkmodel.Upload) bool {
+			return u.Provider == p.Name && u.Broken == nil && u.State == zkmodel.UploadReady
+		})
+		if !image.Pause && !there {
+			return d.Others.lastSeen(b.Builder).Add(d.Policy.AwayFor), true
+		}
+	}
+	return time.Time{}, false
+}

@@ -1,0 +1,245 @@
+package builder
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/configs"
+	"poolkeeper/providers"
+	"poolkeeper/providers/fake"
+	"poolkeeper/test/zktest"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// childCommand makes the test binary a builder that a test kills.
+const childCommand = "test-builder"
+
+// crashSession is short, so that what a killed builder held is soon free.
+const crashSession = 1500 * time.Millisecond
+
+// child is a builder in a process of its own.
+type child struct {
+	Server, Chroot string
+	Dir            string // with the clouds of all builders
+	Host           string // its own folder is Dir/Host
+	At             Step   // where it kills itself; "" never
+	Env            map[string]string
+	UploadsFail    bool
+	DeleteFiles    bool // delete-after-upload
+}
+
+// runChild is the child's main.
+func runChild(arg string) {
+	var c child
+	if err := json.Unmarshal([]byte(arg), &c); err != nil {
+		panic(err)
+	}
+	client, err := recipe.Dial(recipe.Config{Servers: []string{c.Server}, Chroot: c.Chroot, Timeout: crashSession})
+	if err != nil {
+		panic(err)
+	}
+	b, err := New(c.config(), Deps{
+		Client: client, Hostname: c.Host, FQDN: c.Host, Policy: quick(),
+		Logger: hclog.New(&hclog.LoggerOptions{Output: os.Stderr, Level: hclog.Info}),
+		Open: func(section configs.Provider) (providers.Provider, error) {
+			return fake.New(section, hclog.NewNullLogger())
+		},
+		Step: func(at Step) {
+			if at == c.At {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				select {}
+			}
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	// The test ends us by closing our input, unless we do so ourselves.
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	if err := b.Run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	client.Close()
+}
+
+// config is that of the child: one image, one provider with a cloud on disk.
+func (c child) config() *configs.Config {
+	tool, err := filepath.Abs("testdata/fake-image-create")
+	if err != nil {
+		panic(err)
+	}
+	home := filepath.Join(c.Dir, c.Host)
+	cloud := configs.FakeDriver{Dir: filepath.Join(c.Dir, "clouds"), MaxInstances: 20}
+	if c.UploadsFail {
+		cloud.FailEvery = map[string]int{fake.OpUpload: 1}
+	}
+	return &configs.Config{
+		Path: "nodepool.yaml", ImagesDir: filepath.Join(home, "images"), BuildLogDir: filepath.Join(home, "logs"),
+		BuildLogRetention: 7, BuildEnvAllow: []string{"PATH"},
+		DiskImages: []configs.DiskImage{{
+			Name: "img", DIBCmd: tool, RebuildAge: 24 * time.Hour, KeepBuilds: 2, RebuildTimezone: "UTC",
+			BuildTimeout: time.Minute, EnvVars: c.Env, DeleteAfterUpload: c.DeleteFiles,
+		}},
+		Providers: []configs.Provider{{
+			Name: "north", Driver: configs.DriverFake, ImageFormat: "qcow2", ImageUploadTimeout: time.Minute,
+			Fake: &cloud, DiskImages: []configs.ProviderImage{{Name: "img"}},
+		}},
+	}
+}
+
+// process is a running child.
+type process struct {
+	cmd   *exec.Cmd
+	input io.Closer
+	ended chan struct{}
+	lines []string // of its log; valid when it has ended
+}
+
+// spawn starts a child.
+func (c child) spawn(t *testing.T) *process {
+	t.Helper()
+	arg, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{cmd: exec.Command(os.Args[0], childCommand, string(arg)), ended: make(chan struct{})} //nolint:noctx // ended by its input
+	if p.input, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	// A pipe of our own: a guard that outlives the child has its stderr.
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Stderr = write
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = write.Close()
+	logged := make(chan struct{})
+	go func() {
+		defer close(logged)
+		for scanner := bufio.NewScanner(read); scanner.Scan(); {
+			p.lines = append(p.lines, scanner.Text())
+		}
+	}()
+	go func() {
+		defer close(p.ended)
+		_ = p.cmd.Wait()
+		<-logged
+		_ = read.Close()
+	}()
+	t.Cleanup(func() {
+		_ = p.input.Close()
+		<-p.ended
+		if t.Failed() {
+			t.Logf("builder %s, to die at %q:\n%s", c.Host, c.At, strings.Join(p.lines, "\n"))
+		}
+	})
+	return p
+}
+
+// dies waits until a child has killed itself.
+func (p *process) dies(t *testing.T) {
+	t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the step was not reached")
+	}
+	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+		t.Fatalf("ended otherwise: %v", p.cmd.ProcessState)
+	}
+}
+
+// stop ends a child in good order.
+func (p *process) stop() {
+	_ = p.input.Close()
+	<-p.ended
+}
+
+// newSiteOf is a site on the tree and the cloud that children use.
+func newSiteOf(t *testing.T) (*site, child) {
+	t.Helper()
+	s := newSite(t)
+	c := child{Server: zktest.Shared(t).Addr(), Chroot: s.root, Dir: s.dir, Host: "one", Env: map[string]string{}}
+	s.config = c.config()
+	return s, c
+}
+
+// settled waits until nothing is under way or left over: every record is ready,
+// the cloud holds exactly what is recorded, and the folders of the hosts hold
+// exactly the builds that are.
+func (s *site) settled(hosts ...string) {
+	s.t.Helper()
+	s.eventually("the tree, the cloud and the disk agree", func() bool {
+		return s.disorder(hosts) == ""
+	})
+}
+
+// disorder tells what does not agree.
+func (s *site) disorder(hosts []string) string {
+	s.t.Helper()
+	tree := s.tree("img")
+	recorded := map[string]bool{}
+	builds := map[string]bool{}
+	for _, b := range tree.Builds {
+		builds[b.Name()] = true
+		if b.Broken != nil || b.State != zkmodel.BuildReady {
+			return "build " + b.Name() + " is " + string(b.State)
+		}
+		for _, u := range b.Uploads {
+			if u.Broken != nil || u.State != zkmodel.UploadReady {
+				return "upload " + u.Path() + " is " + string(u.State)
+			}
+			recorded[u.ExternalID.Text()] = true
+		}
+	}
+	if len(builds) == 0 || len(recorded) == 0 {
+		return "nothing is ready"
+	}
+	if tree.BuildRequested != nil {
+		return "a request is left"
+	}
+	for _, id := range s.inCloud("north") {
+		if !recorded[id] {
+			return "image " + id + " is in the cloud without a record"
+		}
+		delete(recorded, id)
+	}
+	if len(recorded) > 0 {
+		return fmt.Sprintf("not in the cloud: %v", recorded)
+	}
+	for _, host := range hosts {
+		for _, pattern := range []string{"images/img-*", "images/.poolkeeper/img-*"} {
+			files, err := filepath.Glob(filepath.Join(s.dir, host, pattern))
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			for _, file := range files {
+				name, _, _ := strings.Cut(filepath.Base(file), ".")
+				if !builds[name] {
+					return file + " belongs to no build"
+				}
+			}
+		}
+	}
+	return ""
+}
