@@ -21,7 +21,7 @@ const (
 	// emulation works everywhere, at a tenth of the speed. QEMU would keep up to
 	// 1 GiB of translated code a guest; a quarter holds all that a CI node runs often.
 	emulation = "tcg,thread=multi,tb-size=256"
-	accelName = "accel.json"       // the cache, in the provider's folder
+	accelName = "accel.json" // the cache, in the provider's folder
 )
 
 // accelerator finds out how guests run fastest here.
