@@ -1,0 +1,177 @@
+package builder
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"poolkeeper/configs"
+	"poolkeeper/providers"
+	"poolkeeper/providers/fake"
+	"poolkeeper/zkmodel"
+)
+
+// A provider that fails or hangs is nobody else's problem.
+func TestOneBadProviderHoldsUpNobody(t *testing.T) {
+	s := newSite(t)
+	for _, name := range []string{"broken", "hanging", "closed"} {
+		s.addProvider(name, "qcow2", "img")
+	}
+	down := make(chan struct{})
+	s.cloud("broken").SetHook(func(_ context.Context, c fake.Call) error {
+		select {
+		case <-down:
+			return nil
+		default:
+			return errors.New("out of order")
+		}
+	})
+	s.cloud("hanging").SetHook(func(ctx context.Context, c fake.Call) error {
+		if c.Op == fake.OpUpload {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		return nil
+	})
+	s.start(func(d *Deps) {
+		open := d.Open
+		d.Open = func(c configs.Provider) (providers.Provider, error) {
+			if c.Name == "closed" {
+				return nil, errors.New("wrong password")
+			}
+			return open(c)
+		}
+	})
+	s.ready("img", 1, "north")
+	s.eventually("the failures are told", func() bool {
+		failed := s.uploads("img", "broken", zkmodel.UploadFailed)
+		return len(failed) == 1 && failed[0].Failures >= 2 && strings.Contains(failed[0].Reason, "out of order")
+	})
+	close(down)
+	s.ready("img", 1, "broken")
+	s.eventually("the failed uploads are gone", func() bool { return len(s.uploads("img", "broken", zkmodel.UploadFailed)) == 0 })
+	if len(s.uploads("img", "hanging", zkmodel.UploadUploading)) != 1 {
+		t.Error("the hanging upload is not under way")
+	}
+}
+
+func TestUploadTimeout(t *testing.T) {
+	s := newSite(t)
+	s.config.Providers[0].ImageUploadTimeout = 200 * time.Millisecond
+	s.config.Providers[0].Fake.UploadDelay = time.Hour
+	s.start()
+	s.eventually("the upload failed", func() bool {
+		failed := s.uploads("img", "north", zkmodel.UploadFailed)
+		return len(failed) > 0 && strings.Contains(failed[0].Reason, "image-upload-timeout exceeded: 200ms")
+	})
+	if left := s.inCloud("north"); len(left) > 0 {
+		t.Errorf("in the cloud: %v", left)
+	}
+}
+
+func TestPostUploadHook(t *testing.T) {
+	s := newSite(t)
+	s.addProvider("refused", "qcow2", "img")
+	hook := func(name, body string) string {
+		file := filepath.Join(s.dir, name)
+		if err := os.WriteFile(file, []byte("#!/bin/sh\n"+body), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	said := filepath.Join(s.dir, "said")
+	s.config.Providers[0].PostUploadHook = hook("good", `echo "$@" >`+said)
+	s.config.Providers[1].PostUploadHook = hook("bad", "echo cannot sign; exit 5")
+	s.start()
+	s.ready("img", 1, "north")
+	u := s.uploads("img", "north", zkmodel.UploadReady)[0]
+	want := "north " + u.ExternalID.Text() + " " + filepath.Join(s.config.ImagesDir, "img-"+u.Build+".qcow2") + "\n"
+	if text, err := os.ReadFile(said); err != nil || string(text) != want {
+		t.Errorf("the hook got %q, %v", text, err)
+	}
+	s.eventually("the hook failed", func() bool {
+		failed := s.uploads("img", "refused", zkmodel.UploadFailed)
+		return len(failed) > 0 && strings.Contains(failed[0].Reason, "post-upload-hook failed") &&
+			strings.HasSuffix(failed[0].Reason, "cannot sign")
+	})
+	s.eventually("its image is not left in the cloud", func() bool { return len(s.inCloud("refused")) == 0 })
+}
+
+// A file that rotted on the disk goes to no cloud.
+func TestDamagedFileIsNotUploaded(t *testing.T) {
+	s := newSite(t)
+	s.config.Providers[0].DiskImages[0].Pause = true
+	stop := s.start()
+	s.ready("img", 1)
+	stop()
+	file := filepath.Join(s.config.ImagesDir, s.builds("img", zkmodel.BuildReady)[0].Name()+".qcow2")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[0] ^= 1
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.config.Providers[0].DiskImages[0].Pause = false
+	s.start()
+	s.eventually("the upload failed", func() bool {
+		failed := s.uploads("img", "north", zkmodel.UploadFailed)
+		return len(failed) > 0 && strings.Contains(failed[0].Reason, "checksum mismatch")
+	})
+	if left := s.inCloud("north"); len(left) > 0 {
+		t.Errorf("in the cloud: %v", left)
+	}
+}
+
+func TestDeleteAfterUpload(t *testing.T) {
+	s := newSite(t)
+	s.addProvider("south", "raw", "img")
+	s.image().Formats = []string{"vhd"}
+	s.image().DeleteAfterUpload = true
+	s.image().KeepFormats = []string{"vhd"}
+	stop := s.start()
+	s.ready("img", 1, "north", "south")
+	b := s.builds("img", zkmodel.BuildReady)[0]
+	s.eventually("only vhd and the manifest are left", func() bool {
+		return strings.Join(s.files(), " ") == strings.Join([]string{b.Name() + ".d", b.Name() + ".vhd", b.Name() + ".vhd.md5", b.Name() + ".vhd.sha256"}, " ")
+	})
+	stop()
+	s.start() // and it is not built again for lack of files
+	s.request()
+	s.ready("img", 2, "north", "south")
+}
+
+func TestProviderNoLongerListsTheImage(t *testing.T) {
+	s := newSite(t)
+	s.addProvider("south", "qcow2", "img")
+	stop := s.start()
+	s.ready("img", 1, "north", "south")
+	stop()
+	s.config.Providers[1].DiskImages = nil
+	s.start()
+	s.eventually("south is empty", func() bool {
+		return len(s.inCloud("south")) == 0 && len(s.uploads("img", "south", zkmodel.UploadReady)) == 0
+	})
+	s.ready("img", 1, "north")
+}
+
+func TestFormatIsAdded(t *testing.T) {
+	s := newSite(t)
+	stop := s.start()
+	s.ready("img", 1, "north")
+	stop()
+	s.addProvider("south", "raw", "img")
+	s.start()
+	s.eventually("a build in both formats is everywhere", func() bool {
+		return len(s.uploads("img", "north", zkmodel.UploadReady)) == 2 && len(s.uploads("img", "south", zkmodel.UploadReady)) == 1
+	})
+	builds := s.builds("img", zkmodel.BuildReady)
+	if len(builds) != 2 || len(builds[1].Formats) != 2 {
+		t.Errorf("builds %+v", builds)
+	}
+}
