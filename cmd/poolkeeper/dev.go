@@ -42,7 +42,10 @@ func (c devCmd) Run(ctx context.Context, a *app) (err error) {
 		log.Warn("Configuration", "finding", warning)
 	}
 	zookeeper, err := env.StartZooKeeper(ctx)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil: // told to stop before it had begun
+		return nil
+	case err != nil:
 		return err
 	}
 	defer func() { err = errors.Join(err, zookeeper.Stop()) }()

@@ -38,16 +38,24 @@ func run(ctx context.Context, binary string, keep bool, out io.Writer) error {
 	if err == nil && keep {
 		stayUp(ctx, j, out)
 	}
-	err = errors.Join(err, p.step(context.WithoutCancel(ctx), "stop everything", func(context.Context) error { return j.Stop() }))
-	err = errors.Join(err, p.step(context.WithoutCancel(ctx), "look for what is left behind", func(ctx context.Context) error {
-		return journey.CheckNothingLeft(ctx, dir)
-	}))
-	if err != nil {
+	if left := cleanUp(context.WithoutCancel(ctx), j, p); left != nil || err != nil && !errors.Is(err, errInterrupted) {
 		fmt.Fprintf(out, "\nThe logs are in %s.\n", dir)
-		return err
+		return errors.Join(err, left)
 	}
-	summarize(out, j.Facts, p)
-	return os.RemoveAll(dir)
+	if err == nil {
+		summarize(out, j.Facts, p)
+	}
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// cleanUp ends the environment, however far the journey has come, and makes sure
+// that nothing of it is left.
+func cleanUp(ctx context.Context, j *journey.Journey, p *progress) error {
+	stopped := p.step(ctx, "stop everything", func(context.Context) error { return j.Stop() })
+	clean := p.step(ctx, "look for what is left behind", func(ctx context.Context) error {
+		return journey.CheckNothingLeft(ctx, j.Dir)
+	})
+	return errors.Join(stopped, clean)
 }
 
 // travel does the steps, one after the other.
@@ -72,8 +80,8 @@ func travel(ctx context.Context, j *journey.Journey, p *progress) error {
 		{"give it back, and see it deleted", j.ReturnNode},
 	} {
 		err := p.step(ctx, s.name, s.run)
-		if ctx.Err() != nil && err != nil {
-			return errors.Join(errInterrupted, context.Cause(ctx))
+		if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+			return errInterrupted
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)

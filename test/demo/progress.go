@@ -22,7 +22,6 @@ const (
 type progress struct {
 	out      io.Writer
 	terminal bool
-	begun    time.Time
 	times    []timing
 }
 
@@ -33,7 +32,7 @@ type timing struct {
 }
 
 func newProgress(out io.Writer) *progress {
-	p := &progress{out: out, begun: time.Now()}
+	p := &progress{out: out}
 	if file, ok := out.(*os.File); ok {
 		info, err := file.Stat()
 		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
