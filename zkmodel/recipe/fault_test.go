@@ -2,6 +2,7 @@ package recipe_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -56,10 +57,9 @@ func TestCutOff(t *testing.T) {
 			s, other, ctx := session(t, c), session(t, dial(t, root)), t.Context()
 			held, err := recipe.NewLock(s, "/lock", "").Try(ctx)
 			must(t, err)
-			tree := follow(t, c, "/", recipe.TreeOptions{}) // a watch brings word from the server, which proves nothing
-			barrier(t, tree)
 			talk(t, other)
-
+			tree := follow(t, c, "/", recipe.TreeOptions{}) // watches bring word from the server, which proves nothing
+			barrier(t, tree)
 			cut(p)
 			next, err := recipe.NewLock(other, "/lock", "").Acquire(patiently(t))
 			must(t, err)
@@ -80,10 +80,14 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// talk writes to a node all the time until the test ends.
+// talk writes to one node after the other until the test ends, so that the
+// server has something to say to those who watch them.
 func talk(t *testing.T, s *recipe.Session) {
 	t.Helper()
-	must(t, s.EnsurePath(t.Context(), "/talk"))
+	const nodes = 100
+	for i := range nodes {
+		must(t, s.EnsurePath(t.Context(), fmt.Sprintf("/talk/%d", i)))
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	t.Cleanup(func() {
@@ -92,15 +96,9 @@ func talk(t *testing.T, s *recipe.Session) {
 	})
 	go func() {
 		defer close(done)
-		ticker := time.NewTicker(50 * time.Millisecond)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				_, _ = s.Set(ctx, "/talk", nil, recipe.AnyVersion)
-			case <-ctx.Done():
-				return
-			}
+		for i := 0; ctx.Err() == nil; i++ {
+			_, _ = s.Set(ctx, fmt.Sprintf("/talk/%d", i%nodes), nil, recipe.AnyVersion)
+			wait(ctx, 50*time.Millisecond)
 		}
 	}()
 }

@@ -3,6 +3,7 @@ package recipe_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -92,3 +93,6 @@ func want(t testing.TB, err, target error) {
 		t.Fatalf("error %v, want %v", err, target)
 	}
 }
+
+// contextCause returns why ctx ended, as text.
+func contextCause(ctx context.Context) string { return fmt.Sprint(context.Cause(ctx)) }

@@ -1,0 +1,194 @@
+package recipe_test
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"poolkeeper/zkmodel/recipe"
+)
+
+// fakeServer speaks as much of ZooKeeper's protocol as a session needs to begin,
+// and gives out whatever session ids a test wants: real servers always behave.
+type fakeServer struct {
+	addr string
+	next atomic.Int64  // id for the next connection
+	seen chan fakeCall // requests other than pings and sync
+}
+
+// fakeCall is a request that came in a session.
+type fakeCall struct {
+	session int64
+	opcode  int32
+}
+
+const (
+	opPing  = 11
+	opSync  = 9
+	opClose = -11
+)
+
+func startFake(t *testing.T) (*fakeServer, func()) {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(t, err)
+	f := &fakeServer{addr: l.Addr().String(), seen: make(chan fakeCall, 100)}
+	var (
+		work  sync.WaitGroup
+		mu    sync.Mutex
+		conns []net.Conn
+	)
+	drop := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+	}
+	work.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			conns = append(conns, conn)
+			mu.Unlock()
+			work.Go(func() { f.serve(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		drop()
+		work.Wait()
+	})
+	return f, drop
+}
+
+// serve answers the requests of one connection.
+func (f *fakeServer) serve(conn net.Conn) {
+	defer conn.Close()
+	in, id := bufio.NewReader(conn), f.next.Load()
+	if _, err := readPacket(in); err != nil {
+		return
+	}
+	hello := binary.BigEndian.AppendUint32(nil, 0)                                // protocol version
+	hello = binary.BigEndian.AppendUint32(hello, 10_000)                          // time-out
+	hello = binary.BigEndian.AppendUint64(hello, uint64(id))                      // session
+	hello = append(binary.BigEndian.AppendUint32(hello, 16), make([]byte, 16)...) // password
+	writePacket(conn, hello)
+	for {
+		p, err := readPacket(in)
+		if err != nil {
+			return
+		}
+		xid, opcode := p[:4], int32(binary.BigEndian.Uint32(p[4:]))
+		answer := append([]byte(nil), xid...)
+		answer = append(answer, make([]byte, 12)...) // zxid and error
+		switch opcode {
+		case opPing:
+		case opSync:
+			answer = append(answer, p[8:]...) // the path
+		default:
+			f.seen <- fakeCall{id, opcode}
+			if opcode != opClose {
+				continue // never answered
+			}
+		}
+		writePacket(conn, answer)
+	}
+}
+
+func readPacket(r io.Reader) ([]byte, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(r, size[:]); err != nil {
+		return nil, err
+	}
+	p := make([]byte, binary.BigEndian.Uint32(size[:]))
+	_, err := io.ReadFull(r, p)
+	return p, err
+}
+
+func writePacket(w io.Writer, p []byte) {
+	_, _ = w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(p))), p...)) // the reader notices
+}
+
+// TestChangedSessionID has a server hand out a new session after a reconnect
+// without saying that the old one expired. That must end the old one, and
+// nothing that was asked for in it may reach the server in the new one.
+func TestChangedSessionID(t *testing.T) {
+	t.Parallel()
+	f, drop := startFake(t)
+	f.next.Store(1)
+	c := dial(t, "", through(f.addr))
+	s := session(t, c)
+	pending := make(chan error, 1)
+	go func() {
+		_, err := s.Create(t.Context(), "/x", nil, recipe.Ephemeral)
+		pending <- err
+	}()
+	if call := <-f.seen; call.session != 1 {
+		t.Fatalf("request in session %d", call.session)
+	}
+	f.next.Store(2)
+	drop()
+	lost(t, s.Context(), recipe.ErrSessionLost)
+	if err := <-pending; err == nil {
+		t.Fatal("a request without an answer succeeded")
+	}
+	_, err := s.Create(t.Context(), "/x", nil, recipe.Ephemeral)
+	want(t, err, recipe.ErrSessionLost)
+	if next := session(t, c); next.ID() != 2 {
+		t.Fatalf("next session is %d", next.ID())
+	}
+	c.Close()
+	for len(f.seen) > 0 {
+		if call := <-f.seen; call.session == 2 && call.opcode != opClose {
+			t.Fatalf("request %d of the old session reached the new one", call.opcode)
+		}
+	}
+}
+
+// TestRefusedSession has a server say that the session is unknown.
+func TestRefusedSession(t *testing.T) {
+	t.Parallel()
+	f, drop := startFake(t)
+	f.next.Store(7)
+	c := dial(t, "", through(f.addr))
+	s := session(t, c)
+	f.next.Store(0)
+	drop()
+	lost(t, s.Context(), recipe.ErrSessionLost)
+	if cause := contextCause(s.Context()); !strings.Contains(cause, "0x7") {
+		t.Errorf("%q does not name the session", cause)
+	}
+	f.next.Store(8)
+	if next := session(t, c); next.ID() != 8 {
+		t.Fatalf("next session is %d", next.ID())
+	}
+}
+
+// TestSilentServer has a server that stops to answer: the session ends when its
+// time-out has passed, neither much earlier nor later.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	root := "/silent"
+	c, p := proxied(t, root)
+	s := session(t, c)
+	_, err := s.Children(t.Context(), "/")
+	must(t, err)
+	p.Cut()
+	start := time.Now()
+	lost(t, s.Context(), recipe.ErrSessionLost)
+	if took := time.Since(start); took > short+200*time.Millisecond || took < short/2 {
+		t.Errorf("the session ended after %s of silence, its time-out is %s", took, s.Timeout())
+	}
+	_, err = s.Children(t.Context(), "/")
+	want(t, err, recipe.ErrSessionLost)
+}

@@ -1,0 +1,134 @@
+package recipe_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"poolkeeper/test/zktest"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// TestServerRestart kills the only server and starts it again: session, lock and
+// watches live on.
+func TestServerRestart(t *testing.T) {
+	t.Parallel()
+	server, ctx := zktest.Start(t), t.Context()
+	c := dial(t, "/root", through(server.Addr()), timeout(30*time.Second))
+	s := session(t, c)
+	held, err := recipe.NewLock(s, "/lock", "").Try(ctx)
+	must(t, err)
+	tree := follow(t, c, "/", recipe.TreeOptions{})
+	barrier(t, tree)
+	server.Kill()
+	server.Restart(t)
+	_, err = held.Set(ctx, "/lock", []byte("x"), 0)
+	must(t, err)
+	barrier(t, tree)
+	if e, ok := tree.Get("/lock"); !ok || string(e.Data) != "x" {
+		t.Errorf("tree has %q, %v", e.Data, ok)
+	}
+	if s.Context().Err() != nil || held.Context().Err() != nil {
+		t.Error("the restart ended the session")
+	}
+}
+
+// TestServerGone writes while there is no server: the write waits for one.
+func TestServerGone(t *testing.T) {
+	t.Parallel()
+	server, ctx := zktest.Start(t), t.Context()
+	s := session(t, dial(t, "/root", through(server.Addr()), timeout(30*time.Second)))
+	must(t, s.EnsurePath(ctx, "/a"))
+	server.Kill()
+	brief, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer cancel()
+	_, _, err := s.Get(brief, "/a")
+	want(t, err, context.DeadlineExceeded)
+	got := make(chan error, 1)
+	go func() {
+		_, _, err := s.Get(ctx, "/a")
+		got <- err
+	}()
+	server.Restart(t)
+	must(t, <-got)
+}
+
+// TestEnsembleTree follows a tree over the death of each server, the leader first.
+func TestEnsembleTree(t *testing.T) {
+	t.Parallel()
+	e, ctx := zktest.StartEnsemble(t, 3), t.Context()
+	writer := session(t, dial(t, "/root", through(e.Addrs()...), timeout(30*time.Second)))
+	must(t, writer.EnsurePath(ctx, "/t"))
+	c := dial(t, "/root", through(e.Addrs()...), timeout(30*time.Second))
+	tree := follow(t, c, "/t", recipe.TreeOptions{})
+	barrier(t, tree)
+	s := session(t, c)
+	kill := e.Leader(t)
+	for range e.Servers {
+		e.Kill(kill)
+		mustStorm(t, writer, kill)
+		barrier(t, tree)
+		same(t, ctx, tree, writer, "/t")
+		e.Restart(t, kill)
+		kill = (kill + 1) % len(e.Servers)
+	}
+	if session(t, c) != s {
+		t.Error("the death of a server ended the session")
+	}
+}
+
+// mustStorm changes /t while servers die, which may fail single writes.
+func mustStorm(t *testing.T, s *recipe.Session, seed int) {
+	t.Helper()
+	for range 5 {
+		if err := storm(t.Context(), s, seed, 20); err != nil {
+			want(t, err, recipe.ErrConnectionLost)
+		}
+	}
+}
+
+// TestSetServers moves a session from one server to another, and back when its
+// server is taken off the list.
+func TestSetServers(t *testing.T) {
+	t.Parallel()
+	root, addr := zktest.Root(t), zktest.Shared(t).Addr()
+	one, two := zktest.StartProxy(t, addr), zktest.StartProxy(t, addr)
+	c, ctx := dial(t, root, through(one.Addr())), t.Context()
+	s := session(t, c)
+	must(t, s.EnsurePath(ctx, "/a"))
+	must(t, c.SetServers([]string{two.Addr()}))
+	_, _, err := s.Get(ctx, "/a")
+	must(t, err)
+	one.Cut() // nobody is there any more
+	for range 3 {
+		_, err = s.Set(ctx, "/a", nil, recipe.AnyVersion)
+		must(t, err)
+	}
+	if session(t, c) != s {
+		t.Error("the move ended the session")
+	}
+	want(t, c.SetServers(nil), recipe.ErrBadConfig)
+	want(t, c.SetServers([]string{"nonsense"}), recipe.ErrBadConfig)
+}
+
+// TestAtRest counts what a Client with a Tree, a lock and a registration sends
+// when nothing happens: its pings, one every third of the time-out.
+func TestAtRest(t *testing.T) {
+	t.Parallel()
+	server, ctx := zktest.Start(t), t.Context()
+	c := dial(t, "/root", through(server.Addr()), timeout(3*time.Second))
+	s := session(t, c)
+	tree := follow(t, c, "/", recipe.TreeOptions{})
+	register(t, c, "/components", "host", []byte("{}"))
+	_, err := recipe.NewLock(s, "/lock", "").Try(ctx)
+	must(t, err)
+	zktest.Eventually(t, func() bool { return len(tree.Children("/components")) == 1 }, "the registration is seen")
+	barrier(t, tree)
+	before := server.Requests(t)
+	const rest = 4 * time.Second
+	wait(ctx, rest)
+	pings := int(rest/time.Second) + 1
+	if sent := server.Requests(t) - before; sent > pings+1 { // and the question itself
+		t.Errorf("%d requests in %s at rest", sent, rest)
+	}
+}
