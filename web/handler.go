@@ -16,23 +16,23 @@ const maxScrapes = 4
 type handler struct {
 	Options
 
-	log       hclog.Logger
 	page      *page
 	links     []string      // of the pages that there are
 	followers chan struct{} // a place for each log that is followed
 	patience  time.Duration // with a client that does not take the next piece
 }
 
-// newHandler makes the pages that the options ask for.
-func newHandler(o Options) http.Handler {
-	if o.Now == nil {
-		o.Now = time.Now
+// newHandler fills in what the options leave open.
+func newHandler(o Options) *handler {
+	h := &handler{Options: o, followers: make(chan struct{}, maxFollowers), patience: writePatience}
+	if h.Now == nil {
+		h.Now = time.Now
 	}
-	h := &handler{
-		Options: o, log: o.Logger, page: newPage(),
-		followers: make(chan struct{}, maxFollowers), patience: writePatience,
+	if h.Logger == nil {
+		h.Logger = hclog.NewNullLogger()
 	}
-	return h.routes()
+	h.page = newPage()
+	return h
 }
 
 // routes puts the pages together.
@@ -49,7 +49,7 @@ func (h *handler) routes() http.Handler {
 	}
 	if h.Gatherer != nil {
 		mux.Handle("/metrics", promhttp.HandlerFor(h.Gatherer, promhttp.HandlerOpts{
-			ErrorLog:            h.log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),
+			ErrorLog:            h.Logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),
 			ErrorHandling:       promhttp.ContinueOnError, // what can be gathered is worth having
 			MaxRequestsInFlight: maxScrapes,
 		}))

@@ -99,7 +99,7 @@ func (h *handler) listing(e endpoint) http.HandlerFunc {
 			write, contentType = table.WriteJSON, typeJSON
 		}
 		if err := write(&body); err != nil {
-			h.log.Error("Cannot write listing", "path", e.path, "error", err)
+			h.Logger.Error("Cannot write listing", "path", e.path, "error", err)
 			http.Error(w, "the listing could not be written; the daemon's log says why", http.StatusInternalServerError)
 			return
 		}

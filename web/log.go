@@ -173,6 +173,6 @@ func findBuild(images []*zkmodel.Image, image, build string) *zkmodel.BuildTree 
 
 // logFailed answers when a log is there but cannot be read.
 func (h *handler) logFailed(w http.ResponseWriter, image, build string, err error) {
-	h.log.Error("Cannot read build log", "image", image, "build", build, "error", err)
+	h.Logger.Error("Cannot read build log", "image", image, "build", build, "error", err)
 	http.Error(w, "the log could not be read; the daemon's log says why", http.StatusInternalServerError)
 }

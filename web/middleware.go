@@ -41,7 +41,7 @@ func (h *handler) observe(next http.Handler) http.Handler {
 			patience: h.patience, status: http.StatusOK,
 		}
 		defer func() { // also when a handler breaks off
-			h.log.Debug("Served", "method", r.Method, "path", r.URL.Path, "client", r.RemoteAddr,
+			h.Logger.Debug("Served", "method", r.Method, "path", r.URL.Path, "client", r.RemoteAddr,
 				"status", o.status, "bytes", o.bytes, "took", time.Since(start))
 		}()
 		next.ServeHTTP(o, r)

@@ -34,10 +34,8 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve web: %w", err)
 	}
-	if o.Logger == nil {
-		o.Logger = hclog.NewNullLogger()
-	}
-	return &Server{listener: listener, handler: newHandler(o), log: o.Logger}, nil
+	h := newHandler(o)
+	return &Server{listener: listener, handler: h.routes(), log: h.Logger}, nil
 }
 
 // Addr is the address that it listens on, with the port that was found.

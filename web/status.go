@@ -96,7 +96,7 @@ func (h *handler) serveStatus(w http.ResponseWriter, r *http.Request) {
 	v.Links = h.links
 	body, err := h.page.render(v)
 	if err != nil {
-		h.log.Error("Cannot write status page", "error", err)
+		h.Logger.Error("Cannot write status page", "error", err)
 		http.Error(w, "the page could not be written; the daemon's log says why", http.StatusInternalServerError)
 		return
 	}

@@ -1,0 +1,111 @@
+package web
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func TestReady(t *testing.T) {
+	var why error
+	o := Options{Ready: func() error { return why }}
+	for _, accept := range []string{"", "text/plain", "application/json", "image/png"} {
+		response := get(t, o, "/ready", "Accept", accept)
+		response.expect(t, http.StatusOK)
+		if got := response.body; got != "OK" {
+			t.Errorf("Accept %q: %q, want OK", accept, got)
+		}
+	}
+	why = errors.New("provider cloud-a is not started")
+	response := get(t, o, "/ready")
+	response.expect(t, http.StatusServiceUnavailable)
+	if got, want := response.body, "not ready: provider cloud-a is not started\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := response.header.Get("Cache-Control"); got != "no-store" {
+		t.Errorf("Cache-Control: %q, want no-store", got)
+	}
+	get(t, Options{}, "/ready").expect(t, http.StatusOK)
+}
+
+func TestMetrics(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	builds := prometheus.NewCounter(prometheus.CounterOpts{Name: "poolkeeper_builds_total", Help: "Builds."})
+	registry.MustRegister(builds)
+	builds.Inc()
+	response := get(t, Options{Gatherer: registry}, "/metrics")
+	response.expect(t, http.StatusOK)
+	if got := response.body; !strings.Contains(got, "\npoolkeeper_builds_total 1\n") || strings.Contains(got, "go_") {
+		t.Errorf("got %s, want what is in the registry, and nothing else", got)
+	}
+}
+
+func TestNothingCanBeChanged(t *testing.T) {
+	o := Options{Tree: still(nil, nil, nil), Logs: NewLogDir(nil), Gatherer: prometheus.NewRegistry()}
+	for _, path := range []string{"/", "/ready", "/metrics", "/node-list", "/log/image-0000000001", "/nope"} {
+		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions, "BREW"} {
+			response := serve(o, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader("x")))
+			response.expect(t, http.StatusMethodNotAllowed)
+			if got := response.header.Get("Allow"); got != "GET, HEAD" {
+				t.Errorf("%s %s: Allow %q, want GET, HEAD", method, path, got)
+			}
+		}
+	}
+	response := serve(o, httptest.NewRequestWithContext(t.Context(), http.MethodHead, "/node-list", nil))
+	response.expect(t, http.StatusOK)
+	if got := response.body; got != "" || len(response.header.Get("Content-Length")) < 3 {
+		t.Errorf("HEAD: %s bytes announced, body %q; want the length alone", response.header.Get("Content-Length"), got)
+	}
+}
+
+func TestSecurityHeaders(t *testing.T) {
+	o := Options{Tree: still(nil, nil, nil)}
+	for _, path := range []string{"/", "/ready", "/node-list", "/nope"} {
+		h := get(t, o, path).header
+		if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("X-Frame-Options") != "DENY" ||
+			h.Get("Referrer-Policy") != "no-referrer" || !strings.HasPrefix(h.Get("Content-Security-Policy"), "default-src 'none';") {
+			t.Errorf("%s: headers %v", path, h)
+		}
+	}
+}
+
+// The policy allows the page's own style sheet, as it is sent, and no other;
+// the page loads nothing.
+func TestPageIsWhatThePolicyAllows(t *testing.T) {
+	response := get(t, Options{Tree: still(nil, nil, nil)}, "/?refresh=10")
+	page := response.body
+	_, rest, _ := strings.Cut(page, "<style>")
+	style, rest, found := strings.Cut(rest, "</style>")
+	if !found || strings.Contains(rest, "<style") {
+		t.Fatal("the page has not one style sheet")
+	}
+	sum := sha256.Sum256([]byte(style))
+	want := "style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	if got := response.header.Get("Content-Security-Policy"); !strings.Contains(got, want) {
+		t.Errorf("policy %q lacks %s", got, want)
+	}
+	for _, what := range []string{"<script", "style=", "src=", "<link", "@import", "url("} {
+		if strings.Contains(page, what) {
+			t.Errorf("the page has %s, which the policy forbids", what)
+		}
+	}
+	if !strings.Contains(page, `<meta http-equiv="refresh" content="10">`) {
+		t.Error("the page is not loaded again")
+	}
+}
+
+func TestRefresh(t *testing.T) {
+	for query, want := range map[string]int{"": 0, "refresh=10": 10, "refresh=0": 0, "refresh=-1": 0, "refresh=1e9": 0, "refresh=99999": 0, "refresh=5;url=x": 0} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.URL.RawQuery = query
+		if got := refresh(r); got != want {
+			t.Errorf("refresh(%q) = %d, want %d", query, got, want)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+func TestAcceptDecidesTheFormat(t *testing.T) {
+	o := Options{Tree: still(nil, nil, nil)}
+	for accept, want := range map[string]string{
+		"":                 "text/plain; charset=UTF-8",
+		"text/html, */*":   "text/plain; charset=UTF-8",
+		"application/json": "application/json",
+	} {
+		response := get(t, o, "/node-list", "Accept", accept)
+		response.expect(t, http.StatusOK)
+		if got := response.header.Get("Content-Type"); got != want {
+			t.Errorf("Accept %q: %s, want %s", accept, got, want)
+		}
+	}
+	response := get(t, o, "/node-list", "Accept", "image/png") // Nodepool fails with a 500
+	response.expect(t, http.StatusNotAcceptable)
+	if got := response.body; !strings.Contains(got, "application/json") {
+		t.Errorf("406 says %q, want the formats that there are", got)
+	}
+}
+
+func TestParameters(t *testing.T) {
+	nodes := []*zkmodel.Node{
+		zkmodel.DecodeNode("0000000007", []byte(`{"state": "ready"}`), recipe.Stat{}),
+		zkmodel.DecodeNode("0000000008", []byte(`{"state": "failed", "reason": "no host key"}`), recipe.Stat{}),
+	}
+	o := Options{Tree: still(nil, nodes, nil)}
+	one := get(t, o, "/node-list?node_id=0000000008&fields=state,id").body
+	if want := "+------------+--------+\n| ID         | State  |\n+------------+--------+\n| 0000000008 | failed |\n+------------+--------+\n"; one != want {
+		t.Errorf("got\n%s\nwant\n%s", one, want)
+	}
+	if got := get(t, o, "/node-list?node_id=9&fields=id").body; strings.Contains(got, "000") {
+		t.Errorf("got nodes that were not asked for:\n%s", got)
+	}
+	response := get(t, o, "/node-list?fields=id,colour")
+	response.expect(t, http.StatusBadRequest)
+	if got := response.body; !strings.Contains(got, `"colour"`) || !strings.Contains(got, "server_id") {
+		t.Errorf("400 says %q, want the wrong field and the right ones", got)
+	}
+	// JSON has all, whatever fields says, also what Nodepool does not have.
+	if got := get(t, o, "/node-list?fields=id", "Accept", "application/json").body; !strings.Contains(got, `"reason": "no host key"`) {
+		t.Errorf("JSON lacks the reason: %s", got)
+	}
+}
+
+// A listing is complete or an error.
+func TestTreeThatIsNotRead(t *testing.T) {
+	o := Options{Tree: still(nodepoolImages(t), nil, nil), Now: clock(captured)}
+	o.Tree.WaitSynced = func(ctx context.Context) error {
+		if _, ok := ctx.Deadline(); !ok {
+			t.Error("a request waits for ever")
+		}
+		return errors.New("no server is reached")
+	}
+	response := get(t, o, "/image-list")
+	response.expect(t, http.StatusServiceUnavailable)
+	if got := response.body; !strings.Contains(got, "no server is reached") {
+		t.Errorf("503 says %q, want why", got)
+	}
+	// The page shows what was known last, and says so.
+	response = get(t, o, "/")
+	response.expect(t, http.StatusOK)
+	if got := response.body; !strings.Contains(got, "may be old: not in step with ZooKeeper: no server is reached") || !strings.Contains(got, "image-002") {
+		t.Errorf("the page does not show what was known, and why it may be old:\n%s", got)
+	}
+}
+
+// What is not followed is not there, rather than empty.
+func TestPartsThatAreNotFollowed(t *testing.T) {
+	o := Options{Tree: Tree{Images: still(nil, nil, nil).Images}}
+	for path, want := range map[string]int{
+		"/": http.StatusOK, "/ready": http.StatusOK, "/image-list": http.StatusOK,
+		"/node-list": http.StatusNotFound, "/request-list": http.StatusNotFound, "/label-list": http.StatusNotFound,
+		"/metrics": http.StatusNotFound, "/log/image-0000000001": http.StatusNotFound, "/nope": http.StatusNotFound,
+	} {
+		if got := get(t, o, path).status; got != want {
+			t.Errorf("%s: status %d, want %d", path, got, want)
+		}
+	}
+	page := get(t, o, "/").body
+	for _, heading := range []string{"<h2>Nodes", "<h2>Requests", "<h2>Daemons", "/node-list"} {
+		if strings.Contains(page, heading) {
+			t.Errorf("the page shows %s", heading)
+		}
+	}
+}
+
+// manyNodes is a busy site's nodes.
+func manyNodes(n int) []*zkmodel.Node {
+	nodes := make([]*zkmodel.Node, n)
+	for i := range nodes {
+		data := fmt.Sprintf(`{"state": "ready", "state_time": 1795159528.5, "provider": "cloud-%d", "pool": "main",
+			"type": ["label-%d"], "external_id": "39fd43df805b45489ed5980be10d6eeb", "public_ipv4": "10.0.0.1",
+			"connection_port": 22, "username": "zuul", "launcher": "launcher-1"}`, i%5, i%20)
+		nodes[i] = zkmodel.DecodeNode(fmt.Sprintf("%010d", i), []byte(data), recipe.Stat{})
+	}
+	return nodes
+}
+
+// What one look at 5,000 nodes costs.
+func BenchmarkAnswers(b *testing.B) {
+	o := Options{Tree: still(nil, manyNodes(5000), nil), Now: clock(captured)}
+	h := newHandler(o).routes()
+	for name, accept := range map[string]string{"/node-list": "text/plain", "/node-list?json": "application/json", "/": "text/html"} {
+		b.Run(strings.NewReplacer("/", "_", "?", "_").Replace(name), func(b *testing.B) {
+			r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, name, nil)
+			r.Header.Set("Accept", accept)
+			for b.Loop() {
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				if w.Code != http.StatusOK {
+					b.Fatal(w.Body.String())
+				}
+				b.ReportMetric(float64(w.Body.Len()), "bytes")
+			}
+		})
+	}
+}

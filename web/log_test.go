@@ -1,0 +1,174 @@
+package web
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"poolkeeper/test/zktest"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// serveLogs is a server of a LogDir; requests end with the test.
+func serveLogs(t *testing.T) (d *LogDir, path string, base string) {
+	t.Helper()
+	d, pathOf := newLogDir(t)
+	server := httptest.NewServer(newHandler(Options{Logs: d}).routes())
+	t.Cleanup(server.Close)
+	return d, pathOf("image", "0000000001"), server.URL
+}
+
+func TestLogAndParts(t *testing.T) {
+	d, path := newLogDir(t)
+	appendTo(t, path("image-a", "0000000001"), "0123456789\n")
+	o := Options{Logs: d}
+	whole := get(t, o, "/log/image-a-0000000001")
+	whole.expect(t, http.StatusOK)
+	if got := whole.body; got != "0123456789\n" || whole.header.Get("Content-Type") != "text/plain; charset=utf-8" {
+		t.Errorf("got %q as %s", got, whole.header.Get("Content-Type"))
+	}
+	for ranges, want := range map[string]string{"bytes=2-4": "234", "bytes=-3": "89\n", "bytes=8-": "89\n"} {
+		part := get(t, o, "/log/image-a-0000000001", "Range", ranges)
+		part.expect(t, http.StatusPartialContent)
+		if got := part.body; got != want {
+			t.Errorf("%s: %q, want %q", ranges, got, want)
+		}
+	}
+	get(t, o, "/log/image-a-0000000001", "Range", "bytes=99-").expect(t, http.StatusRequestedRangeNotSatisfiable)
+	get(t, o, "/log/image-a-0000000001", "If-None-Match", whole.header.Get("ETag")).expect(t, http.StatusNotModified)
+	appendTo(t, path("image-a", "0000000001"), "more\n")
+	get(t, o, "/log/image-a-0000000001", "If-None-Match", whole.header.Get("ETag")).expect(t, http.StatusOK)
+}
+
+// noLogs fails the test when a name reaches it.
+type noLogs struct{ Logs }
+
+func TestLogNamesAreChecked(t *testing.T) {
+	o := Options{Logs: noLogs{}} // opening panics
+	for _, path := range []string{
+		"/log/image", "/log/-0000000001", "/log/image-", "/log/image-lock",
+		"/log/..%2f..%2fetc-passwd", "/log/%2fetc%2fpasswd-1", "/log/image-..%2fx", "/log/..-0000000001",
+		"/log/.hidden-0000000001", "/log/image%00-0000000001", "/log/image%0a-0000000001", "/log/image-%20",
+		"/log/" + strings.Repeat("x", 201) + "-0000000001", "/log/%ff-0000000001",
+		"/log/image-0000000001?follow=perhaps", "/log/image-0000000001?follow=1&offset=x", "/log/image-0000000001?offset=3",
+	} {
+		if got := get(t, o, path).status; got != http.StatusBadRequest {
+			t.Errorf("%s: status %d, want 400", path, got)
+		}
+	}
+	for _, path := range []string{"/log/", "/log/a/b-1", "/log"} {
+		if got := get(t, o, path).status; got != http.StatusNotFound {
+			t.Errorf("%s: status %d, want 404", path, got)
+		}
+	}
+	// A path that climbs is straightened by a redirect, and leads nowhere.
+	if got := get(t, o, "/log/../../etc/passwd-1").header.Get("Location"); got != "/etc/passwd-1" {
+		t.Errorf("a path that climbs leads to %q", got)
+	}
+}
+
+func TestLogOfAnotherHost(t *testing.T) {
+	d, _ := newLogDir(t)
+	build := func(id, data string) *zkmodel.BuildTree {
+		return &zkmodel.BuildTree{Build: zkmodel.DecodeBuild("image", id, []byte(data), recipe.Stat{})}
+	}
+	image := &zkmodel.Image{Name: "image", Builds: []*zkmodel.BuildTree{
+		build("0000000001", `{"builder": "b2", "log": "http://b2:8005/log/image-0000000001"}`),
+		build("0000000002", `{"builder": "b3", "log": "javascript:alert(1)"}`),
+	}}
+	o := Options{Logs: d, Tree: Tree{Images: func() []*zkmodel.Image { return []*zkmodel.Image{image} }}}
+	for id, want := range map[string]string{
+		"0000000001": "; see http://b2:8005/log/image-0000000001\n",
+		"0000000002": "; it was built on b3\n",
+		"0000000003": ", and no record of the build\n",
+	} {
+		response := get(t, o, "/log/image-"+id)
+		response.expect(t, http.StatusNotFound)
+		if got := response.body; !strings.HasSuffix(got, want) {
+			t.Errorf("%s: %q, want …%q", id, got, want)
+		}
+	}
+}
+
+func TestFollow(t *testing.T) {
+	d, path, base := serveLogs(t)
+	grew, done := d.Writing("image", "0000000001")
+	appendTo(t, path, "one\n")
+	response := fetch(t, base+"/log/image-0000000001?follow=1")
+	response.expect(t, http.StatusOK)
+	lines := bufio.NewReader(response)
+	line := func(want string) {
+		t.Helper()
+		if got, err := lines.ReadString('\n'); got != want {
+			t.Fatalf("got %q, %v; want %q", got, err, want)
+		}
+	}
+	line("one\n")
+	appendTo(t, path, "two\n")
+	grew()
+	line("two\n")
+	late := fetch(t, base+"/log/image-0000000001?follow=1&offset=-3")
+	rest := fetch(t, base+"/log/image-0000000001?follow=1&offset=4")
+	appendTo(t, path, "Exit code: 0\n")
+	done()
+	line("Exit code: 0\n")
+	if _, err := lines.ReadString('\n'); !errors.Is(err, io.EOF) {
+		t.Errorf("after the build: %v, want the end", err)
+	}
+	if got, want := late.text(t), "wo\nExit code: 0\n"; got != want {
+		t.Errorf("from 3 bytes before the end: %q, want %q", got, want)
+	}
+	if got, want := rest.text(t), "two\nExit code: 0\n"; got != want {
+		t.Errorf("from byte 4: %q, want %q", got, want)
+	}
+	// A log that is complete is followed to its end, which is now.
+	if got, want := fetch(t, base+"/log/image-0000000001?follow=true").text(t), "one\ntwo\nExit code: 0\n"; got != want {
+		t.Errorf("complete: %q, want %q", got, want)
+	}
+}
+
+func TestFollowersThatLeave(t *testing.T) {
+	d, path := newLogDir(t)
+	_, done := d.Writing("image", "0000000001")
+	defer done()
+	appendTo(t, path("image", "0000000001"), "one\n")
+	h := newHandler(Options{Logs: d})
+	h.followers = make(chan struct{}, 1)
+	server := httptest.NewServer(h.routes())
+	defer server.Close()
+	first := fetch(t, server.URL+"/log/image-0000000001?follow=1")
+	first.expect(t, http.StatusOK)
+	second := fetch(t, server.URL+"/log/image-0000000001?follow=1")
+	second.expect(t, http.StatusServiceUnavailable)
+	if second.header.Get("Retry-After") == "" {
+		t.Error("nobody says when to come again")
+	}
+	_ = first.Close()
+	zktest.Eventually(t, func() bool { return len(h.followers) == 0 }, "the place of who left")
+}
+
+// A build may be silent for longer than a client may be slow, and its log ends
+// well all the same.
+func TestFollowASilentBuild(t *testing.T) {
+	d, path := newLogDir(t)
+	_, done := d.Writing("image", "0000000001")
+	appendTo(t, path("image", "0000000001"), "one\n")
+	h := newHandler(Options{Logs: d})
+	h.patience = 20 * time.Millisecond
+	server := httptest.NewUnstartedServer(h.routes())
+	server.Config.WriteTimeout = h.patience
+	server.Start()
+	defer server.Close()
+	response := fetch(t, server.URL+"/log/image-0000000001?follow=1")
+	silence := time.AfterFunc(5*h.patience, done)
+	defer silence.Stop()
+	if got := response.text(t); got != "one\n" {
+		t.Errorf("got %q", got)
+	}
+}

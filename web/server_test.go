@@ -1,0 +1,147 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"poolkeeper/test/zktest"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// start runs a server; stop ends it and returns what Run returned.
+func startServer(t *testing.T, o Options) (s *Server, stop func() error) {
+	t.Helper()
+	o.Addr = "127.0.0.1:0"
+	s, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	stop = func() error {
+		cancel()
+		return <-done
+	}
+	t.Cleanup(cancel)
+	return s, stop
+}
+
+func TestRun(t *testing.T) {
+	s, stop := startServer(t, Options{Daemon: "builder", Host: "b1", Version: "1.2"})
+	page := fetch(t, "http://"+s.Addr()+"/").text(t)
+	if !strings.Contains(page, "<h1>Poolkeeper builder on b1</h1>") || !strings.Contains(page, "1.2") {
+		t.Errorf("the page does not say whose it is:\n%s", page)
+	}
+	if err := stop(); err != nil {
+		t.Errorf("run: %v, want none", err)
+	}
+	if again, err := New(t.Context(), Options{Addr: s.Addr()}); err != nil {
+		t.Errorf("the address is not free after the end: %v", err)
+	} else if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAddressInUse(t *testing.T) {
+	s, stop := startServer(t, Options{})
+	if _, err := New(t.Context(), Options{Addr: s.Addr()}); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), s.Addr()) {
+		t.Errorf("an address in use: %v, want EADDRINUSE and the address", err)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServeFails(t *testing.T) {
+	s, err := New(t.Context(), Options{Addr: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Run(t.Context()); err == nil {
+		t.Error("a server without a listener ran to a good end")
+	}
+}
+
+func TestLogURL(t *testing.T) {
+	s, stop := startServer(t, Options{})
+	_, port, _ := strings.Cut(s.Addr(), ":")
+	if got, want := s.LogURL("b1.example.org", "image", "0000000001"), "http://b1.example.org:"+port+"/log/image-0000000001"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := s.LogURL("::1", "odd?#%", "0000000001"); !isURL(got) || !strings.HasPrefix(got, "http://[::1]:") || !strings.HasSuffix(got, "/log/odd%3F%23%25-0000000001") {
+		t.Errorf("odd names make %s", got)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A log that is followed ends with the server: at once, and not as if the
+// build had ended.
+func TestStopBreaksOffLogs(t *testing.T) {
+	d, path := newLogDir(t)
+	_, done := d.Writing("image", "0000000001")
+	defer done()
+	appendTo(t, path("image", "0000000001"), "one\n")
+	s, stop := startServer(t, Options{Logs: d})
+	response := fetch(t, s.LogURL("127.0.0.1", "image", "0000000001")+"?follow=1")
+	response.expect(t, http.StatusOK)
+	began := time.Now()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took >= stopPatience {
+		t.Errorf("the end took %s", took)
+	}
+	if got, err := io.ReadAll(response); string(got) != "one\n" || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("got %q, %v; want the first line and ErrUnexpectedEOF", got, err)
+	}
+}
+
+// The Mirror of a real tree fits.
+func TestMirror(t *testing.T) {
+	client, err := recipe.Dial(recipe.Config{Servers: []string{zktest.Shared(t).Addr()}, Chroot: zktest.Root(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	m := zkmodel.NewMirror(client, zkmodel.PartImages|zkmodel.PartComponents, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	followed := make(chan struct{})
+	go func() {
+		defer close(followed)
+		if err := m.Run(ctx); err != nil && ctx.Err() == nil {
+			t.Errorf("follow the tree: %v", err)
+		}
+	}()
+	defer func() { cancel(); <-followed }()
+	session, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := zkmodel.NewStore(session, nil)
+	if err := store.RequestBuild(t.Context(), "image-a"); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Tree: Tree{Images: m.Images, Components: m.Components, WaitSynced: m.WaitSynced}}
+	zktest.Eventually(t, func() bool {
+		return strings.Contains(get(t, o, "/image-status").body, "| image-a | False  | pending       |")
+	}, "the image in the listing")
+	page := get(t, o, "/").body
+	for _, want := range []string{"build requested", "No builder is running", "Image image-a has no ready build"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q:\n%s", want, page)
+		}
+	}
+}
