@@ -37,7 +37,7 @@ func (l *loop) act(ctx context.Context, a plan.Action) error {
 	case plan.DeleteBuild:
 		return l.deleteBuild(ctx, a)
 	case plan.RemoveFiles:
-		return l.removeFiles(a)
+		return l.removeFiles(ctx, a)
 	case plan.RemoveFormat:
 		return l.removeFormat(a)
 	case plan.Adopt:
@@ -53,16 +53,16 @@ func uploadOf(a plan.Action) zkmodel.UploadKey {
 }
 
 // release gives a lock up, also when the context of the work has ended.
-func release(lock *recipe.Held) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(lock.Context()), farewell)
+func release(ctx context.Context, lock *recipe.Held) {
+	ctx, cancel := parting(ctx)
 	defer cancel()
 	_ = lock.Release(ctx) // goes on in the background; or the session has ended
 }
 
-// parting is a context for the last words under a lock: it outlives the work,
-// but neither the lock nor our patience.
-func parting(lock *recipe.Held) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(lock.Context(), farewell)
+// parting is a context for the last words under a lock: it outlives the work.
+// Should the lock be lost, its fence refuses them.
+func parting(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), farewell)
 }
 
 // stopped tells whether work ended because this builder ends, while the lock
@@ -77,7 +77,7 @@ func (l *loop) clearRequest(ctx context.Context, a plan.Action) error {
 	if err != nil {
 		return err
 	}
-	defer release(lock)
+	defer release(ctx, lock)
 	_, in, err := l.confirm(ctx, a, func(d *plan.Doing) { d.Locked = true })
 	if err != nil {
 		return err

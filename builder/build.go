@@ -18,7 +18,7 @@ func (l *loop) build(ctx context.Context, a plan.Action) error {
 	if err != nil {
 		return err
 	}
-	defer release(lock)
+	defer release(ctx, lock)
 	ctx, unbind := lock.Bind(ctx)
 	defer unbind()
 	l.deps.Step(StepBuildLocked)
@@ -56,13 +56,13 @@ func (l *loop) build(ctx context.Context, a plan.Action) error {
 		}
 	case stopped(ctx, lock):
 		log.Info("Build is given up: this builder stops")
-		return errors.Join(l.images.Remove(name), l.dropBuild(lock, record))
+		return errors.Join(l.images.Remove(ctx, name), l.dropBuild(ctx, lock, record))
 	case ctx.Err() == nil:
 		log.Error("Build failed", "reason", reason(err), "exit code", made.exit)
 		err = l.saveFailed(ctx, lock, record, made, err, a.Failures+1)
 	}
 	// Failed, or nobody knows of the build: the files are of no use.
-	return errors.Join(err, l.removeFiles(plan.Action{Image: a.Image, Build: record.ID}))
+	return errors.Join(err, l.removeFiles(ctx, plan.Action{Image: a.Image, Build: record.ID}))
 }
 
 // saveReady tells everybody that the build is there.
@@ -113,8 +113,8 @@ func (l *loop) serveRequest(ctx context.Context, lock *recipe.Held, in plan.Inpu
 
 // dropBuild removes the record of a build that is nobody's failure, so that
 // another builder can begin at once.
-func (l *loop) dropBuild(lock *recipe.Held, record *zkmodel.Build) error {
-	ctx, cancel := parting(lock)
+func (l *loop) dropBuild(ctx context.Context, lock *recipe.Held, record *zkmodel.Build) error {
+	ctx, cancel := parting(ctx)
 	defer cancel()
 	if err := lock.DeleteTree(ctx, record.Path()); err != nil {
 		return fmt.Errorf("give up build %s: %w", record.Name(), err)

@@ -67,13 +67,16 @@ func (b *Builder) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer images.Close()
-	defer b.clouds.close()
+	defer func() {
+		if err := errors.Join(b.clouds.close(), images.Close()); err != nil {
+			b.log.Warn("Not closed in good order", "error", err)
+		}
+	}()
 	if b.id, err = images.BuilderID(); err != nil {
 		return err
 	}
 	b.images = images
-	if err := images.Reclaim(); err != nil {
+	if err := images.Reclaim(ctx); err != nil {
 		b.log.Error("Something is left of an earlier build", "error", err)
 	}
 	// The record in the tree outlives ctx: it tells of us until all has ended.

@@ -46,8 +46,8 @@ func (l *loop) deleteBuild(ctx context.Context, a plan.Action) error {
 }
 
 // removeFiles removes a build's files from this host.
-func (l *loop) removeFiles(a plan.Action) error {
-	if err := l.images.Remove(nameOf(a)); err != nil {
+func (l *loop) removeFiles(ctx context.Context, a plan.Action) error {
+	if err := l.images.Remove(ctx, nameOf(a)); err != nil {
 		return err
 	}
 	l.log.Info("Files removed", "image", a.Image, "build", a.Build, "why", a.Why)

@@ -24,7 +24,7 @@ func (l *loop) deleteUpload(ctx context.Context, a plan.Action) error {
 	if err != nil {
 		return err
 	}
-	defer release(lock)
+	defer release(ctx, lock)
 	ctx, unbind := lock.Bind(ctx)
 	defer unbind()
 	if _, _, err := l.confirm(ctx, a, func(*plan.Doing) {}); err != nil {
@@ -65,7 +65,7 @@ func (l *loop) reclaimUpload(ctx context.Context, a plan.Action) error {
 	if err != nil {
 		return err
 	}
-	defer release(lock)
+	defer release(ctx, lock)
 	ctx, unbind := lock.Bind(ctx)
 	defer unbind()
 	upload, err := l.store.Upload(ctx, uploadOf(a))

@@ -16,15 +16,15 @@ const progressEvery = 5 * time.Second
 type progress struct {
 	count  atomic.Int64
 	total  int64
-	cancel context.CancelFunc
+	over   chan struct{}
 	writer sync.WaitGroup
 }
 
 // newProgress starts to tell; stop must be called before anybody else writes
-// the record.
-func newProgress(s *sending, total int64) *progress {
-	ctx, cancel := context.WithCancel(s.lock.Context())
-	p := &progress{total: total, cancel: cancel}
+// the record. A write that has begun is seen through: one that was cut off
+// would leave nobody knowing the record's version.
+func newProgress(ctx context.Context, s *sending, total int64) *progress {
+	p := &progress{total: total, over: make(chan struct{})}
 	p.writer.Go(func() { p.write(ctx, s) })
 	return p
 }
@@ -33,7 +33,7 @@ func newProgress(s *sending, total int64) *progress {
 func (p *progress) sent(n int64) { p.count.Store(n) }
 
 func (p *progress) stop() {
-	p.cancel()
+	close(p.over)
 	p.writer.Wait()
 }
 
@@ -43,7 +43,7 @@ func (p *progress) write(ctx context.Context, s *sending) {
 	began, before := time.Now(), int64(-1)
 	for {
 		select {
-		case <-ctx.Done():
+		case <-p.over:
 			return
 		case <-tick.C:
 		}

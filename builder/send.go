@@ -25,6 +25,7 @@ func (s *sending) send(ctx context.Context) (id string, err error) {
 	if !ok {
 		return "", errRemoved
 	}
+	whole := ctx
 	if limit := section.ImageUploadTimeout; limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: %s", errUploadTimeout, limit))
@@ -37,7 +38,7 @@ func (s *sending) send(ctx context.Context) (id string, err error) {
 		return "", err
 	}
 	s.record.ExternalName = externalName(section.ImageNameFormat, s.record.Image, s.record.ID, s.deps.Now())
-	progress := newProgress(s, file.Size)
+	progress := newProgress(whole, s, file.Size)
 	path := s.images.File(name, s.format)
 	id, err = s.cloud.UploadImage(ctx, providers.ImageUpload{
 		Name: s.record.ExternalName, Path: path, Format: s.format,
@@ -54,7 +55,7 @@ func (s *sending) send(ctx context.Context) (id string, err error) {
 	}
 	if section.PostUploadHook != "" {
 		if err := runHook(ctx, section.PostUploadHook, s.record.Provider, id, path); err != nil {
-			return "", errors.Join(err, s.takeBack(id))
+			return "", errors.Join(err, s.takeBack(ctx, id))
 		}
 	}
 	return id, nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"go.uber.org/goleak"
 
 	"poolkeeper/builder/dib"
 	"poolkeeper/builder/plan"
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // a second for each guard otherwise
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // site is a tree, clouds and folders of one test.
@@ -101,7 +102,7 @@ func (s *site) addImage(name string) *configs.DiskImage {
 
 func (s *site) image() *configs.DiskImage { return &s.config.DiskImages[0] }
 
-func (s *site) addProvider(name, format string, images ...string) *configs.Provider {
+func (s *site) addProvider(name, format string, images ...string) {
 	p := configs.Provider{
 		Name: name, Driver: configs.DriverFake, ImageFormat: format, ImageUploadTimeout: time.Minute,
 		ImageNameFormat: "{image_name}-{timestamp}", Fake: &configs.FakeDriver{MaxInstances: 20},
@@ -110,7 +111,6 @@ func (s *site) addProvider(name, format string, images ...string) *configs.Provi
 		p.DiskImages = append(p.DiskImages, configs.ProviderImage{Name: image, Meta: map[string]string{"both": "provider"}})
 	}
 	s.config.Providers = append(s.config.Providers, p)
-	return &s.config.Providers[len(s.config.Providers)-1]
 }
 
 // cloud is the cloud of a provider; what is in it outlives builders.

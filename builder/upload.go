@@ -24,7 +24,7 @@ func (l *loop) upload(ctx context.Context, a plan.Action) error {
 	if err != nil {
 		return err
 	}
-	defer release(lock)
+	defer release(ctx, lock)
 	ctx, unbind := lock.Bind(ctx)
 	defer unbind()
 	l.deps.Step(StepUploadLocked)
@@ -77,14 +77,14 @@ func (s *sending) run(ctx context.Context, failures int) error {
 		s.deps.Step(StepUploadSent)
 		if err := s.saveReady(ctx, id); err != nil {
 			// Nobody will ever know of the image: take it back.
-			return errors.Join(err, s.takeBack(id))
+			return errors.Join(err, s.takeBack(ctx, id))
 		}
 		log.Info("Upload is ready", "external id", id)
 		s.metrics.uploaded(s.record, s.deps.Now().Sub(began))
 		return nil
 	case stopped(ctx, s.lock):
 		log.Info("Upload is given up: this builder stops")
-		return s.drop()
+		return s.drop(ctx)
 	case ctx.Err() != nil:
 		return err // the lock is lost, and others know it
 	}
@@ -113,8 +113,8 @@ func (s *sending) saveReady(ctx context.Context, id string) error {
 
 // takeBack removes an image from the cloud that was just sent. If that fails,
 // the search for leaks finds it by its metadata.
-func (s *sending) takeBack(id string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), takeBackTime)
+func (s *sending) takeBack(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTime)
 	defer cancel()
 	if err := s.cloud.DeleteImage(ctx, id); err != nil {
 		return fmt.Errorf("take back image %s of %s: %w", id, s.record.Provider, err)
@@ -123,8 +123,8 @@ func (s *sending) takeBack(id string) error {
 }
 
 // drop removes the record of an upload that is nobody's failure.
-func (s *sending) drop() error {
-	ctx, cancel := parting(s.lock)
+func (s *sending) drop(ctx context.Context) error {
+	ctx, cancel := parting(ctx)
 	defer cancel()
 	if err := s.lock.DeleteTree(ctx, s.record.Path()); err != nil {
 		return fmt.Errorf("give up upload %s: %w", s.record.Path(), err)

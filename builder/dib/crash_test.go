@@ -131,11 +131,11 @@ func TestReclaimAfterDaemonAndGuardWereKilled(t *testing.T) {
 	if points, err := mountsOf(r.TmpDir, nil); err != nil || len(points) != 3 {
 		t.Fatalf("the test has nothing to reclaim: %v, %v", points, err)
 	}
-	if err := Reclaim(noted, r.TmpDir); err != nil {
+	if err := Reclaim(t.Context(), noted, r.TmpDir); err != nil {
 		t.Fatal(err)
 	}
 	nothingLeft(t, r)
-	if err := Reclaim(noted, r.TmpDir); err != nil {
+	if err := Reclaim(t.Context(), noted, r.TmpDir); err != nil {
 		t.Errorf("again: %v", err)
 	}
 }
@@ -147,7 +147,7 @@ func TestReclaimKillsNobodyElse(t *testing.T) {
 	}
 	id := newProcessID(other.Process.Pid)
 	reused := Processes{Guard: ProcessID{PID: id.PID, Start: id.Start + "0", Boot: id.Boot}}
-	if err := Reclaim(reused, filepath.Join(t.TempDir(), "tmp")); err != nil {
+	if err := Reclaim(t.Context(), reused, filepath.Join(t.TempDir(), "tmp")); err != nil {
 		t.Fatal(err)
 	}
 	if !id.alive() {

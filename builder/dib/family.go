@@ -1,6 +1,7 @@
 package dib
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"runtime"
@@ -30,7 +31,7 @@ func startFamily(path string, spec guardSpec, output *os.File) (*family, error) 
 	if err != nil {
 		return nil, err
 	}
-	defer null.Close()
+	defer func() { _ = null.Close() }()
 	f := &family{exited: make(chan syscall.WaitStatus, 1), gone: make(chan struct{})}
 	started := make(chan error)
 	go func() {
@@ -61,7 +62,7 @@ func (f *family) reap() {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
 		switch {
-		case err == syscall.EINTR: //nolint:errorlint // a raw errno of the call just above
+		case err == syscall.EINTR:
 		case err != nil:
 			return
 		case pid == f.leader && (status.Exited() || status.Signaled()):
@@ -72,19 +73,19 @@ func (f *family) reap() {
 
 // terminate asks the leader to end. Nobody else: disk-image-create takes its
 // mounts down in its trap, with the help of the processes below it.
-func (f *family) terminate() {
-	_ = kill(f.leader, syscall.SIGTERM) // gone is as good
+func (f *family) terminate(ctx context.Context) {
+	_ = kill(ctx, f.leader, syscall.SIGTERM) // gone is as good
 }
 
 // killAll kills every descendant until none is left or the time is over, and
 // tells whether none is.
-func (f *family) killAll(patience time.Duration) bool {
+func (f *family) killAll(ctx context.Context, patience time.Duration) bool {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	for {
-		_ = kill(-f.leader, syscall.SIGKILL)
+		_ = kill(ctx, -f.leader, syscall.SIGKILL)
 		for _, pid := range descendants(os.Getpid()) {
-			_ = kill(pid, syscall.SIGKILL)
+			_ = kill(ctx, pid, syscall.SIGKILL)
 		}
 		again := time.NewTimer(20 * time.Millisecond)
 		select {

@@ -1,6 +1,7 @@
 package dib
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ func Guard(in io.Reader, out io.Writer) error {
 	}
 	g := &guard{spec: spec, news: json.NewEncoder(out), orders: make(chan guardOrder, 1), signals: signals}
 	go g.listen(orders)
-	last := g.run()
+	last := g.run(context.Background())
 	last.Done = true
 	_ = g.news.Encode(last) // nobody may be there to hear it
 	return nil
@@ -68,12 +69,12 @@ func (g *guard) listen(orders *json.Decoder) {
 }
 
 // run is the build from its log's first line to its last.
-func (g *guard) run() guardNews {
+func (g *guard) run(ctx context.Context) guardNews {
 	log, err := os.OpenFile(g.spec.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return guardNews{Failed: fmt.Sprintf("open log: %v", err)}
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 	g.log = log
 	path, err := lookPath(g.spec.Argv[0], g.spec.Env)
 	if err != nil {
@@ -83,7 +84,7 @@ func (g *guard) run() guardNews {
 	if err != nil {
 		return g.failed(err)
 	}
-	defer output.Close()
+	defer func() { _ = output.Close() }()
 	build, err := startFamily(path, g.spec, input)
 	_ = input.Close() // the build has its own copies
 	if err != nil {
@@ -99,13 +100,13 @@ func (g *guard) run() guardNews {
 			_, _ = io.Copy(io.Discard, output)
 		}
 	}()
-	stopped, code := g.watch(build)
+	stopped, code := g.watch(ctx, build)
 	news := guardNews{Stopped: stopped, Exit: code}
-	if !build.killAll(killPatience) {
+	if !build.killAll(ctx, killPatience) {
 		news.Left = fmt.Sprintf("processes %v", descendants(os.Getpid()))
 	}
 	drain(copied, output)
-	if err := Sweep(g.spec.TmpDir); err != nil {
+	if err := Sweep(ctx, g.spec.TmpDir); err != nil {
 		news.Left = err.Error()
 		g.note("left behind: %s", news.Left)
 	}
@@ -117,14 +118,14 @@ func (g *guard) run() guardNews {
 }
 
 // watch waits for the leader to end, and ends it when it must.
-func (g *guard) watch(build *family) (stopped string, code int) {
+func (g *guard) watch(ctx context.Context, build *family) (stopped string, code int) {
 	lease := newLease(g.spec.Lease)
 	defer lease.stop()
 	var grace <-chan time.Time
 	stop := func(reason string) {
 		if stopped == "" {
 			stopped = reason
-			build.terminate()
+			build.terminate(ctx)
 			grace = time.After(g.spec.Grace)
 		}
 	}
@@ -145,7 +146,7 @@ func (g *guard) watch(build *family) (stopped string, code int) {
 			}
 		case <-grace:
 			grace = nil
-			go build.killAll(killPatience) // the leader's end comes through exited
+			go build.killAll(ctx, killPatience) // the leader's end comes through exited
 		}
 	}
 }

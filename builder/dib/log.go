@@ -74,7 +74,7 @@ func Tail(file string, lines, size int) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read log: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return "", fmt.Errorf("read log: %w", err)

@@ -2,6 +2,7 @@ package dib
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -101,10 +102,10 @@ func below(path, dir string) bool {
 
 // kill sends a signal, with sudo's help to a process of another user: parts of
 // a build run as root when the daemon does not.
-func kill(pid int, signal syscall.Signal) error {
+func kill(ctx context.Context, pid int, signal syscall.Signal) error {
 	err := syscall.Kill(pid, signal)
 	if errors.Is(err, syscall.EPERM) && os.Geteuid() != 0 {
-		return privileged("kill", "-"+strconv.Itoa(int(signal)), "--", strconv.Itoa(pid))
+		return privileged(ctx, "kill", "-"+strconv.Itoa(int(signal)), "--", strconv.Itoa(pid))
 	}
 	return err
 }

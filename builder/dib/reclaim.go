@@ -1,6 +1,7 @@
 package dib
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
@@ -42,7 +43,7 @@ func (id ProcessID) alive() bool {
 // The guard notices the daemon's end itself, and is given the time to clean up.
 //
 // Errors: ErrLeft, naming what is left.
-func Reclaim(run Processes, tmpDir string) error {
+func Reclaim(ctx context.Context, run Processes, tmpDir string) error {
 	deadline := time.NewTimer(DefaultGrace + guardPatience)
 	defer deadline.Stop()
 	patient := true
@@ -57,7 +58,7 @@ func Reclaim(run Processes, tmpDir string) error {
 	}
 	var err error
 	if run.Guard.alive() {
-		err = kill(run.Guard.PID, syscall.SIGKILL)
+		err = kill(ctx, run.Guard.PID, syscall.SIGKILL)
 	}
-	return errors.Join(err, Sweep(tmpDir))
+	return errors.Join(err, Sweep(ctx, tmpDir))
 }

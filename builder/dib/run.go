@@ -65,7 +65,7 @@ func (r Run) Do(ctx context.Context) (Result, error) {
 	if err != nil {
 		// The guard died, and the kernel killed the command with it: what it
 		// would have cleaned is cleaned here.
-		return Result{ExitCode: -1}, errors.Join(err, Reclaim(g.processes, r.TmpDir))
+		return Result{ExitCode: -1}, errors.Join(err, Reclaim(ctx, g.processes, r.TmpDir))
 	}
 	result := Result{ExitCode: last.Exit, Stopped: last.Stopped, Left: last.Left}
 	switch {

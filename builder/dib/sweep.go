@@ -1,6 +1,7 @@
 package dib
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,7 +24,7 @@ const rounds = 5
 // is the /dev of this machine.
 //
 // Errors: ErrLeft, naming what is left.
-func Sweep(dir string) error {
+func Sweep(ctx context.Context, dir string) error {
 	dir, err := filepath.EvalSymlinks(dir) // the kernel tells real paths
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -37,8 +38,8 @@ func Sweep(dir string) error {
 	var trouble error
 	for range rounds {
 		var clean bool
-		if clean, trouble = release(dir); clean {
-			return RemoveTree(dir)
+		if clean, trouble = release(ctx, dir); clean {
+			return RemoveTree(ctx, dir)
 		}
 	}
 	return fmt.Errorf("sweep build: %w in %s: %w", ErrLeft, dir, trouble)
@@ -53,17 +54,17 @@ func sweepable(dir string) error {
 }
 
 // release is one round: it tells whether nothing of the kernel's holds dir.
-func release(dir string) (clean bool, err error) {
+func release(ctx context.Context, dir string) (clean bool, err error) {
 	for _, pid := range tenants(dir) {
-		err = errors.Join(err, kill(pid, syscall.SIGKILL))
+		err = errors.Join(err, kill(ctx, pid, syscall.SIGKILL))
 	}
 	loops, lerr := loopsOf(dir)
 	for _, device := range loops {
-		err = errors.Join(err, privileged("losetup", "-d", device))
+		err = errors.Join(err, privileged(ctx, "losetup", "-d", device))
 	}
 	points, merr := mountsOf(dir, loops)
 	for _, point := range points {
-		err = errors.Join(err, privileged("umount", "-l", point))
+		err = errors.Join(err, privileged(ctx, "umount", "-l", point))
 	}
 	if err = errors.Join(err, lerr, merr); lerr != nil || merr != nil {
 		return false, err
@@ -82,11 +83,11 @@ func release(dir string) (clean bool, err error) {
 
 // RemoveTree removes a folder with nothing mounted in it. Builds make files as
 // root and folders without write permission.
-func RemoveTree(dir string) error {
+func RemoveTree(ctx context.Context, dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil
 	}
-	if err := privileged("rm", "-rf", "--one-file-system", "--", dir); err != nil {
+	if err := privileged(ctx, "rm", "-rf", "--one-file-system", "--", dir); err != nil {
 		return fmt.Errorf("sweep build: %w: %w", ErrLeft, err)
 	}
 	return nil

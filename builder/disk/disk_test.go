@@ -138,7 +138,7 @@ func TestReclaimEndsWhatACrashLeft(t *testing.T) {
 	write(t, w.TmpDir(), "image/raw")
 	_ = d.Close()
 	d = open(t, dir)
-	if err := d.Reclaim(); err != nil {
+	if err := d.Reclaim(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(w.TmpDir()); !errors.Is(err, os.ErrNotExist) {
@@ -159,7 +159,7 @@ func TestRemoveTakesExactlyOneBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, dir, "img-0000000001.raw", "img-0000000001.raw.md5", "img-0000000001.qcow2-new", "img-0000000001.d/deep/er")
-	if err := d.Remove(n); err != nil {
+	if err := d.Remove(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(theirs)
@@ -169,7 +169,7 @@ func TestRemoveTakesExactlyOneBuild(t *testing.T) {
 	if _, ok := d.Build(n); ok {
 		t.Error("it is still known")
 	}
-	if err := d.Remove(n); err != nil {
+	if err := d.Remove(t.Context(), n); err != nil {
 		t.Errorf("again: %v", err)
 	}
 }

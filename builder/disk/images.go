@@ -80,5 +80,5 @@ func (d *Images) Free() (int64, error) {
 	if err := syscall.Statfs(d.dir, &fs); err != nil {
 		return 0, fmt.Errorf("measure free space of %s: %w", d.dir, err)
 	}
-	return int64(fs.Bavail) * int64(fs.Bsize), nil
+	return int64(fs.Bavail) * fs.Bsize, nil
 }

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,7 +14,7 @@ import (
 // Remove removes all files of a build, its manifest last, so that what a crash
 // leaves of it is removed the next time. The caller knows that the build is
 // ours or that its record said so.
-func (d *Images) Remove(n Name) error {
+func (d *Images) Remove(ctx context.Context, n Name) error {
 	entries, err := os.ReadDir(d.dir)
 	if err != nil {
 		return fmt.Errorf("remove files of %s: %w", n, err)
@@ -25,7 +26,7 @@ func (d *Images) Remove(n Name) error {
 		}
 		path := filepath.Join(d.dir, entry.Name())
 		if entry.IsDir() {
-			err = dib.RemoveTree(path)
+			err = dib.RemoveTree(ctx, path)
 		} else {
 			err = gone(os.Remove(path))
 		}
@@ -34,7 +35,7 @@ func (d *Images) Remove(n Name) error {
 		}
 	}
 	if b, ok := d.Build(n); ok && b.Running {
-		if err := d.reclaim(n); err != nil {
+		if err := d.reclaim(ctx, n); err != nil {
 			return err
 		}
 	}
@@ -61,24 +62,24 @@ func (d *Images) RemoveFormat(n Name, format string) error {
 // Reclaim ends and cleans what crashed builds left on the machine: processes,
 // mounts, loop devices, temporary folders. Their files stay until their records
 // are judged. It must run before the first build of this process.
-func (d *Images) Reclaim() error {
+func (d *Images) Reclaim(ctx context.Context) error {
 	var err error
 	for _, image := range d.Names() {
 		for _, b := range d.Builds(image) {
 			if b.Ours && b.Running {
-				err = errors.Join(err, d.reclaim(b.Name))
+				err = errors.Join(err, d.reclaim(ctx, b.Name))
 			}
 		}
 	}
 	return err
 }
 
-func (d *Images) reclaim(n Name) error {
+func (d *Images) reclaim(ctx context.Context, n Name) error {
 	m, err := readManifest(d.ownPath(n))
 	if err != nil {
 		return gone(err)
 	}
-	if err := dib.Reclaim(m.Processes, m.TmpDir); err != nil {
+	if err := dib.Reclaim(ctx, m.Processes, m.TmpDir); err != nil {
 		return fmt.Errorf("reclaim build %s: %w", n, err)
 	}
 	w := Work{images: d, name: n, manifest: m}

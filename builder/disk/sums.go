@@ -33,7 +33,7 @@ func Sum(ctx context.Context, path string) (File, error) {
 	if err != nil {
 		return File{}, fmt.Errorf("read image: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	before, err := f.Stat()
 	if err != nil {
 		return File{}, fmt.Errorf("read image: %w", err)
