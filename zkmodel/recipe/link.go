@@ -3,6 +3,7 @@ package recipe
 import (
 	"bufio"
 	"encoding/binary"
+	"fmt"
 	"net"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ import (
 // xid, zxid, error of an answer, or version, time-out, session id of the answer
 // to the connect request that opens each connection.
 const (
+	maxPacket  = 64 << 20 // a longer one is garbage; the library would make room for it
 	lengthSize = 4
 	headSize   = lengthSize + 16
 	eventXid   = -1
@@ -138,6 +140,9 @@ func (h *packetHeads) feed(p []byte, seen func(head []byte) error) error {
 		h.have, p = h.have+n, p[n:]
 		if h.have == lengthSize {
 			h.size = int(binary.BigEndian.Uint32(h.head[:]))
+			if h.size > maxPacket {
+				return fmt.Errorf("read packet of %d bytes: %w", h.size, ErrServer)
+			}
 		}
 		if h.have < lengthSize || h.have < lengthSize+min(h.size, headSize-lengthSize) {
 			continue

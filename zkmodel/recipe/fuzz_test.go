@@ -1,0 +1,112 @@
+package recipe
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// kazooContender is how kazoo's Lock finds the contenders in a directory.
+var kazooContender = regexp.MustCompile(`(?:__lock__)(-?\d{10})$`)
+
+func FuzzLockSeq(f *testing.F) {
+	for _, name := range []string{
+		"", "lock", "__lock__", "__lock__0000000000", "6f__lock__0000000012", "6f__lock__-2147483648", "__lock__--000000000",
+		"__lock__00000000000", "x__lock____lock__0000000001", "__lock__000000000\n", "__lock__\xff000000000", strings.Repeat("9", 1<<12),
+	} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		seq := ""
+		if m := kazooContender.FindStringSubmatch(name); m != nil {
+			seq = m[1]
+		}
+		if got := lockSeq(name); got != seq {
+			t.Errorf("%q has number %q, kazoo finds %q", name, got, seq)
+		}
+	})
+}
+
+func FuzzParseClaim(f *testing.F) {
+	for _, name := range []string{
+		"", "a__claim__1__0000000000", "__claim__99__-2147483648", "__claim__-1__0000000000", "__claim__1__1", "__claim__1__0000000000x",
+		"a__claim__+1__0000000000", "a__claim__01__0000000000", "a__claim__9223372036854775808__0000000000", "a__claim__1\x00__0000000000",
+	} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		c, ok := parseClaim(name)
+		if !ok {
+			return
+		}
+		if c.Weight < 1 || c.Name != name || !isSeq(c.seq) || !strings.Contains(name, semMark) {
+			t.Errorf("%q is %+v", name, c)
+		}
+	})
+}
+
+func FuzzCheckPath(f *testing.F) {
+	for _, path := range []string{"", "/", "/a", "/a/b", "a", "/a/", "//", "/.", "/..", "/a/./b", "/\x00", "/\u007f", "/é", "/\xff", "/\ue000"} {
+		f.Add(path)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		if checkPath(path) != nil || path == "/" {
+			return
+		}
+		parent, name := splitPath(path)
+		if joinPath(parent, name) != path || name == "" || strings.Contains(name, "/") || checkPath(parent) != nil {
+			t.Errorf("%q splits into %q and %q", path, parent, name)
+		}
+	})
+}
+
+func FuzzPacketHeads(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 1, 5}, 2)
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 1, 2, 3}, 1)
+	f.Fuzz(func(t *testing.T, stream []byte, piece int) {
+		var h packetHeads
+		for len(stream) > 0 {
+			n := min(max(piece, 1), len(stream))
+			if err := h.feed(stream[:n], func(head []byte) error {
+				if len(head) > headSize-lengthSize {
+					return fmt.Errorf("head of %d bytes", len(head))
+				}
+				return nil
+			}); errors.Is(err, ErrServer) {
+				return
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			stream = stream[n:]
+		}
+	})
+}
+
+// TestNoForeignError: whatever the client library may return, what leaves the
+// package is ours.
+func TestNoForeignError(t *testing.T) {
+	t.Parallel()
+	foreign := []error{
+		zk.ErrConnectionClosed, zk.ErrUnknown, zk.ErrAPIError, zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion,
+		zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrSessionExpired, zk.ErrInvalidACL,
+		zk.ErrInvalidFlags, zk.ErrAuthFailed, zk.ErrClosing, zk.ErrNothing, zk.ErrSessionMoved, zk.ErrReconfigDisabled,
+		zk.ErrBadArguments, zk.ErrNoServer, zk.ErrInvalidPath, zk.ErrShortBuffer, zk.ErrUnhandledFieldType,
+	}
+	for _, theirs := range foreign {
+		err := translate("get", "/path", fmt.Errorf("wrapped: %w", theirs))
+		ours := false
+		for _, s := range sentinels {
+			ours = ours || errors.Is(err, s.ours)
+		}
+		if !ours || errors.Is(err, theirs) || !strings.Contains(err.Error(), "get /path") {
+			t.Errorf("%v became %v", theirs, err)
+		}
+	}
+	if translate("get", "/path", nil) != nil {
+		t.Error("no error became one")
+	}
+}
