@@ -1,0 +1,97 @@
+package openstack_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/configs"
+	"poolkeeper/providers/openstack"
+)
+
+// stackVariable names the folder of a running stack. `make test-openstack`
+// starts one and sets it; without it there is nothing to test against.
+const stackVariable = "POOLKEEPER_OPENSTACK"
+
+// The clouds in the stack's clouds.yaml, and how many servers each has room for.
+const (
+	bigCloud        = "local" // 20 servers
+	smallCloud      = "small" // a user without any right beyond "member"
+	smallRoom       = 4
+	smallCredential = "small-credential" // that user's application credential
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(stackVariable) == "" {
+		fmt.Printf("%s is not set: make test-openstack runs these tests\n", stackVariable)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// stack is a path in the folder of the running stack.
+func stack(path string) string { return filepath.Join(os.Getenv(stackVariable), path) }
+
+// section is a provider of the configuration.
+func section(cloud string) configs.Provider {
+	return configs.Provider{
+		Name: "stack-" + cloud, Driver: configs.DriverOpenStack, Cloud: cloud, ImageFormat: "qcow2",
+		ImageUploadTimeout: 5 * time.Minute, LaunchTimeout: 5 * time.Minute, PortCleanupEvery: time.Minute,
+		DiskImages: []configs.ProviderImage{{Name: "debian"}},
+		Pools: []configs.Pool{{
+			Name: "main", MaxServers: -1, MaxCores: -1, MaxRAM: -1, Networks: []string{"public"}, AutoFloatingIP: true,
+			Labels: []configs.PoolLabel{{
+				Name: "tiny", DiskImage: "debian", FlavorName: "ci.tiny", KeyName: "ci-key",
+				Networks: []string{"public"}, InstanceProperties: map[string]string{"purpose": "test"},
+			}},
+		}},
+	}
+}
+
+// environment makes the stack's clouds.yaml the one that is read.
+func environment(file string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		if name == "OS_CLIENT_CONFIG_FILE" {
+			return file, true
+		}
+		return "", false
+	}
+}
+
+// open opens a provider. POOLKEEPER_TRACE=1 shows every call.
+func open(t *testing.T, cfg configs.Provider, file string) *openstack.Provider {
+	t.Helper()
+	log := hclog.NewNullLogger()
+	if os.Getenv("POOLKEEPER_TRACE") != "" {
+		log = hclog.New(&hclog.LoggerOptions{Level: hclog.Trace})
+	}
+	p, err := openstack.New(cfg, openstack.Options{Logger: log, Env: environment(file)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// bootable makes an image that the hypervisor accepts: 2 MiB of disk, all of
+// them in the file.
+func bootable(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "image.qcow2")
+	run(t, "qemu-img", "create", "-q", "-f", "qcow2", "-o", "preallocation=full", path, "2M")
+	return path
+}
+
+// run runs a program and gives its output.
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}
