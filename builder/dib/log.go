@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -67,8 +68,17 @@ func isLogOf(entry fs.DirEntry, image string) bool {
 	return isLog && ours && id != "" && strings.Trim(id, "0123456789abcdef") == "" && entry.Type().IsRegular()
 }
 
+// tailWindow is how much of the end of a log Tail looks at, in bytes.
+const tailWindow = 64 << 10
+
+// shellTrace matches what a shell prints of a command before it runs it, behind
+// the time that diskimage-builder puts before each line.
+var shellTrace = regexp.MustCompile(`^(\S+ \S+ \| )?\++ `)
+
 // Tail is the end of a log: at most lines lines and size bytes, without the
-// line of the exit code, and valid UTF-8.
+// line of the exit code, and valid UTF-8. Builds run with -x, and clean up after
+// a failure for longer than that: traces of commands are left out, so that what
+// went wrong is still there.
 func Tail(file string, lines, size int) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -79,7 +89,7 @@ func Tail(file string, lines, size int) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read log: %w", err)
 	}
-	start := max(0, end-int64(size))
+	start := max(0, end-tailWindow)
 	text, err := io.ReadAll(io.NewSectionReader(f, start, end-start))
 	if err != nil {
 		return "", fmt.Errorf("read log: %w", err)
@@ -91,7 +101,13 @@ func Tail(file string, lines, size int) (string, error) {
 	if n := len(all); strings.HasPrefix(all[n-1], exitLine) {
 		all = all[:n-1]
 	}
-	return strings.Join(all[max(0, len(all)-lines):], "\n"), nil
+	all = slices.DeleteFunc(all, shellTrace.MatchString)
+	all = all[max(0, len(all)-lines):]
+	for len(all) > 1 && len(strings.Join(all, "\n")) > size {
+		all = all[1:]
+	}
+	tail := strings.Join(all, "\n")
+	return strings.ToValidUTF8(tail[max(0, len(tail)-size):], ""), nil
 }
 
 // exitLine begins the last line of a log, as Nodepool writes it.

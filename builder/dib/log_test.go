@@ -62,6 +62,10 @@ func TestTail(t *testing.T) {
 		"a":                             "a",
 		"\xff\xfe bad\n":                "\uFFFD bad",
 		strings.Repeat("x", 90) + "\ny": "y",
+		strings.Repeat("x", 90):         strings.Repeat("x", 64),
+
+		"2026-11-20 09:47:15.3 | head: No space left\n2026-11-20 09:47:15.4 | + cleanup\n++ rm -rf x\n": "2026-11-20 09:47:15.3 | head: No space left",
+		"why\n" + strings.Repeat("+ clean up\n", 4000) + "Exit code: 1\n":                               "why",
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
