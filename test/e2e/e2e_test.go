@@ -54,6 +54,9 @@ func TestEndToEnd(t *testing.T) {
 	binary := buildBinary(t)
 	t.Run("mission", func(t *testing.T) { mission(t, binary) })
 	t.Run("Ctrl-C", func(t *testing.T) { ctrlC(t, binary) })
+	t.Run("stop a builder", func(t *testing.T) { stopBuilder(t, binary) })
+	t.Run("missing dib-cmd", func(t *testing.T) { missingCommand(t, binary) })
+	t.Run("full disk", func(t *testing.T) { fullDisk(t, binary) })
 }
 
 // start starts an environment in dir. Whatever becomes of the test, it is
