@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -84,12 +85,12 @@ func startWatched(args []string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer in.Close()
+	defer drop(in)
 	out, tell, err := os.Pipe()
 	if err != nil {
 		return nil, errors.Join(err, keep.Close())
 	}
-	defer out.Close()
+	defer drop(out)
 	cmd := exec.CommandContext(context.Background(), "sh", args...)
 	cmd.Stdin, cmd.Stderr, cmd.ExtraFiles = in, os.Stderr, []*os.File{tell}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -159,3 +160,6 @@ func freePort() int {
 
 // pause waits for d.
 func pause(d time.Duration) { <-time.After(d) }
+
+// drop closes c, of which nothing is expected any more.
+func drop(c io.Closer) { _ = c.Close() }

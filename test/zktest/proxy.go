@@ -95,7 +95,7 @@ func (p *Proxy) accept() {
 
 // serve passes data between client and the target until one of them closes.
 func (p *Proxy) serve(client net.Conn) {
-	defer client.Close()
+	defer drop(client)
 	if !p.wait(func() bool { return p.up && p.down }) {
 		return
 	}
@@ -103,7 +103,7 @@ func (p *Proxy) serve(client net.Conn) {
 	if err != nil {
 		return
 	}
-	defer server.Close()
+	defer drop(server)
 	if !p.track(client, server) {
 		return
 	}
@@ -129,8 +129,8 @@ func (p *Proxy) track(conns ...net.Conn) bool {
 
 // pass copies from one side to the other while open allows it.
 func (p *Proxy) pass(from, to net.Conn, open func() bool) {
-	defer from.Close()
-	defer to.Close()
+	defer drop(from)
+	defer drop(to)
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)

@@ -181,7 +181,7 @@ func (s *Server) command(word string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer conn.Close()
+	defer drop(conn)
 	deadline, _ := ctx.Deadline()
 	if err := conn.SetDeadline(deadline); err != nil {
 		return "", err
@@ -224,15 +224,22 @@ func Shared(tb testing.TB) *Server {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.server == nil && shared.err == nil {
-		var dir string
-		if dir, shared.err = os.MkdirTemp("", "zktest-"); shared.err == nil {
-			shared.server, shared.err = launch(dir)
-		}
+		shared.server, shared.err = launchShared()
 	}
 	if shared.err != nil {
 		tb.Fatalf("start shared ZooKeeper: %v", shared.err)
 	}
 	return shared.server
+}
+
+// launchShared starts the server of the process. No test owns its folder, which
+// the watchdog removes.
+func launchShared() (*Server, error) {
+	dir, err := os.MkdirTemp("", "zktest-")
+	if err != nil {
+		return nil, err
+	}
+	return launch(dir)
 }
 
 // Root returns a path that no other test of the process uses, to be taken as chroot.

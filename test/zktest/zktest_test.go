@@ -27,7 +27,7 @@ func TestShared(t *testing.T) {
 	if s != Shared(t) {
 		t.Fatal("two shared servers")
 	}
-	if Root(t) == Root(t) {
+	if one, two := Root(t), Root(t); one == two {
 		t.Fatal("one root twice")
 	}
 	if s.Requests(t) < 0 {

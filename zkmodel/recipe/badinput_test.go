@@ -108,6 +108,11 @@ func TestDigest(t *testing.T) {
 	must(t, owner.EnsurePath(ctx, "/private"))
 	_, err := as("pool", "secret").Set(ctx, "/private", []byte("mine"), 0)
 	must(t, err)
+	err = refused(t, through(zktest.Shared(t).Addr()), func(cfg *recipe.Config) { cfg.Chroot = root + "/private/chroot" })
+	want(t, err, recipe.ErrAuth)
+	if !strings.Contains(err.Error(), "/private/chroot") {
+		t.Errorf("%q does not name the chroot", err)
+	}
 	for name, s := range map[string]*recipe.Session{
 		"wrong password": as("pool", "guess"), "nobody": session(t, dial(t, root)),
 	} {

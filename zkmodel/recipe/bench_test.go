@@ -247,7 +247,7 @@ func BenchmarkTree(b *testing.B) {
 		b.ReportMetric(size, "MB-heap")
 		b.ReportMetric(micros(visible(b, tree, writer)), "µs-visible-p50")
 		cancel()
-		<-done
+		want(b, <-done, context.Canceled)
 	}
 }
 

@@ -98,7 +98,7 @@ func (w *competitor) compete(ctx context.Context, s *recipe.Session) error {
 		}
 		w.use(ctx, held)
 		if held.Context().Err() == nil {
-			_ = w.call("release", "", func() (string, error) { return "", held.Release(s.Context()) })
+			_ = w.call("release", "", func() (string, error) { return "", held.Release(context.WithoutCancel(ctx)) })
 		} else {
 			now := time.Now().UnixNano() // it was lost at some time since it was taken
 			w.tell(event{Op: "lose", Call: now, Return: now, Result: "ok"})

@@ -90,7 +90,7 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			err := ended(ctx, "wait for session with", strings.Join(c.hosts.all(), ","))
+			err := ended("wait for session with", strings.Join(c.hosts.all(), ","), context.Cause(ctx))
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			if c.failure != nil {
@@ -129,42 +129,45 @@ func (c *Client) Serve(ctx context.Context, body func(ctx context.Context, s *Se
 func (c *Client) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		// A session outlives ctx for as long as its farewell takes.
-		s, events, err := newSession(context.WithoutCancel(ctx), c.cfg, c.hosts, c.failed)
+		s, events, err := newSession(context.WithoutCancel(ctx), c.cfg, c.hosts, func(addr string, err error) { c.failed("connect "+addr, err) })
 		if err != nil {
 			c.log.Error("cannot start a session", "error", err)
 			return
 		}
-		c.keep(ctx, s)
+		err = c.keep(ctx, s)
 		c.work.Go(func() { s.shutdown(events) })
+		if err != nil {
+			c.failed("begin session", err)
+			waitFor(ctx, lastPause) // the servers are well, so they need not hear of us all the time
+		}
 	}
 	c.publish(nil)
 }
 
-// keep publishes s once it is usable, and returns when it or ctx ends.
-func (c *Client) keep(ctx context.Context, s *Session) {
-	select {
-	case <-s.opened:
-	case <-s.ctx.Done():
-		return
-	case <-ctx.Done():
-		return
-	}
+// keep publishes s once it is usable, and returns when it or ctx ends. An error
+// says that it cannot be made usable, although it is alive.
+func (c *Client) keep(ctx context.Context, s *Session) error {
 	bound, cancel := s.Bind(ctx)
 	defer cancel()
+	select {
+	case <-s.opened:
+	case <-bound.Done():
+		return nil
+	}
 	if err := s.furnish(bound); err != nil {
-		if bound.Err() == nil {
-			c.failed("session", err)
-			s.end(err)
+		if bound.Err() != nil {
+			return nil
 		}
-		return
+		return err
 	}
 	c.log.Info("session begins", "session", fmt.Sprintf("%#x", s.ID()), "timeout", s.Timeout())
 	c.publish(s)
 	<-bound.Done()
 	if ctx.Err() == nil {
-		c.log.Warn("session ended", "cause", context.Cause(s.ctx))
+		c.log.Warn("session ended", "cause", s.cause())
 	}
 	c.publish(nil)
+	return nil
 }
 
 // publish makes s the current session and wakes those who wait for one.
@@ -180,8 +183,8 @@ func (c *Client) publish(s *Session) {
 }
 
 // failed notes why a connection failed, and logs it unless it has just done so.
-func (c *Client) failed(addr string, err error) {
-	err = fmt.Errorf("connect %s: %w", addr, err)
+func (c *Client) failed(what string, err error) {
+	err = fmt.Errorf("%s: %w", what, err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.failure != nil && c.failure.Error() == err.Error() && time.Since(c.loggedAt) < quietFor {

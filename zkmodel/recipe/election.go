@@ -45,7 +45,7 @@ func (e *Election) once(ctx context.Context, s *Session, lead func(context.Conte
 	bound, cancel := held.Bind(ctx)
 	err = lead(bound, held)
 	cancel()
-	lost := errors.Is(context.Cause(held.Context()), ErrFenceLost)
+	lost := errors.Is(held.cause(), ErrFenceLost)
 	if rerr := held.Release(ctx); err == nil && !lost {
 		err = rerr
 	}

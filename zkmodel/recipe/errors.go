@@ -1,9 +1,9 @@
 package recipe
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -64,11 +64,10 @@ var sentinels = []struct{ theirs, ours error }{
 	{zk.ErrClosing, ErrConnectionLost},
 	{zk.ErrNoServer, ErrConnectionLost},
 	{zk.ErrSessionMoved, ErrConnectionLost},
-	{zk.ErrNoChildrenForEphemerals, ErrServer},
-	{zk.ErrBadArguments, ErrServer},
-	{zk.ErrAPIError, ErrServer},
-	{zk.ErrUnknown, ErrServer},
 }
+
+// nameless are the server's errors that have no name here.
+var nameless = []error{zk.ErrNoChildrenForEphemerals, zk.ErrBadArguments, zk.ErrAPIError, zk.ErrUnknown, zk.ErrInvalidFlags}
 
 // translate returns our error for err, or nil. What is neither ours nor the
 // server's came from the socket: the connection is lost.
@@ -78,16 +77,17 @@ func translate(verb, path string, err error) error {
 	}
 	for _, s := range sentinels {
 		if errors.Is(err, s.theirs) {
-			if s.ours == ErrServer {
-				return fmt.Errorf("%s %s: %w: %s", verb, path, ErrServer, err.Error())
-			}
 			return fmt.Errorf("%s %s: %w", verb, path, s.ours)
 		}
 	}
-	return fmt.Errorf("%s %s: %w: %s", verb, path, ErrConnectionLost, err.Error())
+	ours := ErrConnectionLost
+	if slices.ContainsFunc(nameless, func(theirs error) bool { return errors.Is(err, theirs) }) {
+		ours = ErrServer
+	}
+	return fmt.Errorf("%s %s: %w: %s", verb, path, ours, err.Error()) // as text: theirs stays here
 }
 
-// ended returns the error of an operation that its context stopped.
-func ended(ctx context.Context, verb, path string) error {
-	return fmt.Errorf("%s %s: %w", verb, path, context.Cause(ctx))
+// ended returns the error of an operation that the end of a context stopped.
+func ended(verb, path string, cause error) error {
+	return fmt.Errorf("%s %s: %w", verb, path, cause)
 }

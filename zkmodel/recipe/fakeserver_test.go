@@ -73,7 +73,7 @@ func startFake(t *testing.T) (*fakeServer, func()) {
 
 // serve answers the requests of one connection.
 func (f *fakeServer) serve(conn net.Conn) {
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	in, id := bufio.NewReader(conn), f.next.Load()
 	if _, err := readPacket(in); err != nil {
 		return

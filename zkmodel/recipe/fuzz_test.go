@@ -98,7 +98,7 @@ func TestNoForeignError(t *testing.T) {
 	}
 	for _, theirs := range foreign {
 		err := translate("get", "/path", fmt.Errorf("wrapped: %w", theirs))
-		ours := false
+		ours := errors.Is(err, ErrServer)
 		for _, s := range sentinels {
 			ours = ours || errors.Is(err, s.ours)
 		}

@@ -27,6 +27,9 @@ type Held struct {
 // removed the contender, that of the session if it ended, or ErrReleased.
 func (h *Held) Context() context.Context { return h.ctx }
 
+// cause returns why the lock is lost, or nil.
+func (h *Held) cause() error { return context.Cause(h.ctx) }
+
 // Bind returns a context that ends with ctx or when the lock is lost, whichever
 // is first, and has the cause of that end.
 func (h *Held) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -47,15 +50,18 @@ func (h *Held) Fence() Op { return OpCheck(h.path, AnyVersion) }
 func (h *Held) Release(ctx context.Context) error {
 	h.cancel(ErrReleased)
 	done := make(chan error, 1)
-	h.session.background(func() { done <- h.session.deleteSurely(h.session.ctx, h.path) })
+	h.session.background(func() {
+		err := h.session.deleteSurely(h.session.ctx, h.path)
+		if h.session.ctx.Err() != nil {
+			err = nil
+		}
+		done <- err
+	})
 	select {
 	case err := <-done:
-		if h.session.ctx.Err() != nil {
-			return nil
-		}
 		return err
 	case <-ctx.Done():
-		return ended(ctx, "release", h.path)
+		return ended("release", h.path, context.Cause(ctx))
 	}
 }
 

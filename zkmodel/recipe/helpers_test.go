@@ -21,20 +21,20 @@ func TestMain(m *testing.M) {
 }
 
 // dial returns a Client on root at the shared server, unless change says otherwise.
-func dial(t testing.TB, root string, change ...func(*recipe.Config)) *recipe.Client {
-	t.Helper()
+func dial(tb testing.TB, root string, change ...func(*recipe.Config)) *recipe.Client {
+	tb.Helper()
 	cfg := recipe.Config{Chroot: root, Timeout: 10 * time.Second}
 	for _, f := range change {
 		f(&cfg)
 	}
 	if cfg.Servers == nil {
-		cfg.Servers = []string{zktest.Shared(t).Addr()}
+		cfg.Servers = []string{zktest.Shared(tb).Addr()}
 	}
 	c, err := recipe.Dial(cfg)
 	if err != nil {
-		t.Fatalf("dial: %v", err)
+		tb.Fatalf("dial: %v", err)
 	}
-	t.Cleanup(c.Close)
+	tb.Cleanup(c.Close)
 	return c
 }
 
@@ -49,48 +49,48 @@ func timeout(d time.Duration) func(*recipe.Config) {
 }
 
 // session returns the living session of c.
-func session(t testing.TB, c *recipe.Client) *recipe.Session {
-	t.Helper()
-	s, err := c.Session(patiently(t))
+func session(tb testing.TB, c *recipe.Client) *recipe.Session {
+	tb.Helper()
+	s, err := c.Session(patiently(tb))
 	if err != nil {
-		t.Fatalf("session: %v", err)
+		tb.Fatalf("session: %v", err)
 	}
 	return s
 }
 
 // patiently returns the test's context with a deadline that only a failure reaches.
-func patiently(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	t.Cleanup(cancel)
+func patiently(tb testing.TB) context.Context {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Second)
+	tb.Cleanup(cancel)
 	return ctx
 }
 
 // lost waits for the end of ctx and checks its cause.
-func lost(t testing.TB, ctx context.Context, cause error) {
-	t.Helper()
+func lost(tb testing.TB, ctx context.Context, cause error) {
+	tb.Helper()
 	select {
 	case <-ctx.Done():
-	case <-patiently(t).Done():
-		t.Fatalf("context does not end")
+	case <-patiently(tb).Done():
+		tb.Fatalf("context does not end")
 	}
 	if got := context.Cause(ctx); !errors.Is(got, cause) {
-		t.Fatalf("context ended: %v, want %v", got, cause)
+		tb.Fatalf("context ended: %v, want %v", got, cause)
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
 // want fails the test unless err is target.
-func want(t testing.TB, err, target error) {
-	t.Helper()
+func want(tb testing.TB, err, target error) {
+	tb.Helper()
 	if !errors.Is(err, target) {
-		t.Fatalf("error %v, want %v", err, target)
+		tb.Fatalf("error %v, want %v", err, target)
 	}
 }
 

@@ -100,7 +100,7 @@ say("done")
 			if expect = append(expect, name); strings.HasPrefix(name, "kazoo") {
 				k.Say(name)
 			} else {
-				go func() { done <- enterAndSign(t, s, name) }()
+				go func() { done <- enterAndSign(ctx, s, name) }()
 			}
 			inLine(t, s, "/lock", len(expect)+1)
 		}
@@ -128,15 +128,15 @@ say("done")
 }
 
 // enterAndSign leaves a sequential node while it holds the lock.
-func enterAndSign(t *testing.T, s *recipe.Session, name string) error {
-	held, err := recipe.NewLock(s, "/lock", name).Acquire(t.Context())
+func enterAndSign(ctx context.Context, s *recipe.Session, name string) error {
+	held, err := recipe.NewLock(s, "/lock", name).Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := held.Create(t.Context(), "/order/"+name+"-", nil, recipe.Sequential); err != nil {
+	if _, err := held.Create(ctx, "/order/"+name+"-", nil, recipe.Sequential); err != nil {
 		return err
 	}
-	return held.Release(t.Context())
+	return held.Release(ctx)
 }
 
 // TestKazooElection has kazoo lead first, and then us, and then kazoo again.

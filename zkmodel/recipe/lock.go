@@ -110,7 +110,7 @@ func (l *Lock) await(ctx context.Context, name string) error {
 		case <-ctx.Done():
 			return fmt.Errorf("lock %s: %w: %w", l.dir, ErrLocked, context.Cause(ctx))
 		case <-l.session.ctx.Done():
-			return ended(l.session.ctx, "lock", l.dir)
+			return ended("lock", l.dir, l.session.cause())
 		}
 	}
 }
@@ -141,7 +141,7 @@ func (l *Lock) enter(ctx context.Context, mark string) (string, error) {
 	}
 	done := make(chan entered)
 	l.session.background(func() {
-		name, err := l.create(l.session.ctx, mark)
+		name, err := l.create(mark)
 		select {
 		case done <- entered{name, err}:
 		case <-ctx.Done():
@@ -154,13 +154,14 @@ func (l *Lock) enter(ctx context.Context, mark string) (string, error) {
 	case e := <-done:
 		return e.name, e.err
 	case <-ctx.Done():
-		return "", ended(ctx, "lock", l.dir)
+		return "", ended("lock", l.dir, context.Cause(ctx))
 	}
 }
 
 // create creates a contender. After a lost connection it looks for its own name
 // before it tries again, so that no orphan is left at the head of the line.
-func (l *Lock) create(ctx context.Context, mark string) (string, error) {
+func (l *Lock) create(mark string) (string, error) {
+	ctx := l.session.ctx
 	prefix := randomHex() + mark
 	for {
 		path, err := l.session.Create(ctx, l.path(prefix), []byte(l.identifier), Ephemeral|Sequential)

@@ -59,10 +59,10 @@ func call[T any](ctx context.Context, s *Session, verb, path string, f func() (T
 	}
 	var none T
 	if ctx.Err() != nil {
-		return none, ended(ctx, verb, path)
+		return none, ended(verb, path, context.Cause(ctx))
 	}
 	if s.ctx.Err() != nil {
-		return none, ended(s.ctx, verb, path)
+		return none, ended(verb, path, s.cause())
 	}
 	done := make(chan result, 1)
 	go func() {
@@ -72,13 +72,13 @@ func call[T any](ctx context.Context, s *Session, verb, path string, f func() (T
 	select {
 	case r := <-done:
 		if r.err != nil && s.ctx.Err() != nil {
-			return none, ended(s.ctx, verb, path)
+			return none, ended(verb, path, s.cause())
 		}
 		return r.value, translate(verb, path, r.err)
 	case <-ctx.Done():
-		return none, ended(ctx, verb, path)
+		return none, ended(verb, path, context.Cause(ctx))
 	case <-s.ctx.Done():
-		return none, ended(s.ctx, verb, path)
+		return none, ended(verb, path, s.cause())
 	}
 }
 

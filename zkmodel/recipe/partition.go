@@ -222,7 +222,7 @@ func (p *shareholder) hold(ctx context.Context, share string) {
 		bound, cancel := held.Bind(ctx)
 		err = p.work(bound, share, held)
 		cancel()
-		_ = held.Release(p.session.ctx) // it goes on in the background, or has happened
+		_ = held.Release(context.WithoutCancel(ctx)) // until the session ends
 		if ctx.Err() == nil {
 			p.log.Warn("work on a share ended", "share", share, "error", err)
 			waitFor(ctx, time.Second)

@@ -259,7 +259,7 @@ func TestPartition(t *testing.T) {
 			workers[share] = member
 			mu.Unlock()
 			<-ctx.Done()
-			wait(t.Context(), time.Millisecond) // an end takes its time
+			wait(context.WithoutCancel(ctx), time.Millisecond) // an end takes its time
 			mu.Lock()
 			defer mu.Unlock()
 			delete(workers, share)

@@ -104,7 +104,7 @@ func (r *Registration) serve(ctx context.Context, s *Session) error {
 				same = false
 			case <-r.wake:
 			case <-ctx.Done():
-				return ended(ctx, "keep registered", path)
+				return ended("keep registered", path, context.Cause(ctx))
 			}
 		}
 	}

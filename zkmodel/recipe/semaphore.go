@@ -88,7 +88,7 @@ func (m *Semaphore) await(ctx context.Context, name string, wait bool) error {
 		case <-ctx.Done():
 			return fmt.Errorf("claim at %s: %w: %w", l.dir, ErrLocked, context.Cause(ctx))
 		case <-l.session.ctx.Done():
-			return ended(l.session.ctx, "claim at", l.dir)
+			return ended("claim at", l.dir, l.session.cause())
 		}
 	}
 }

@@ -142,7 +142,7 @@ func (t *Tree) await(ctx context.Context, prepare func(context.Context, *followe
 			}
 		}
 		if ctx.Err() != nil {
-			return ended(ctx, "wait for tree", t.root)
+			return ended("wait for tree", t.root, context.Cause(ctx))
 		}
 		select {
 		case <-changed:
