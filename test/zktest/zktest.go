@@ -221,15 +221,21 @@ var shared struct {
 // asked for first. It ends with the process; tests must not stop it.
 func Shared(tb testing.TB) *Server {
 	tb.Helper()
+	s, err := ForExamples()
+	if err != nil {
+		tb.Fatalf("start shared ZooKeeper: %v", err)
+	}
+	return s
+}
+
+// ForExamples is Shared for those who have no testing.TB.
+func ForExamples() (*Server, error) {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.server == nil && shared.err == nil {
 		shared.server, shared.err = launchShared()
 	}
-	if shared.err != nil {
-		tb.Fatalf("start shared ZooKeeper: %v", shared.err)
-	}
-	return shared.server
+	return shared.server, shared.err
 }
 
 // launchShared starts the server of the process. No test owns its folder, which
