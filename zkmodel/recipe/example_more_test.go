@@ -12,7 +12,7 @@ import (
 func ExamplePeriodic() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	client, _, err := connect(ctx, "/example-periodic")
+	client, _, err := connect("/example-periodic")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -37,7 +37,7 @@ func ExamplePeriodic() {
 func ExamplePartition() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	client, _, err := connect(ctx, "/example-partition")
+	client, _, err := connect("/example-partition")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -73,7 +73,7 @@ func ExampleOwner() {
 func ExampleRegistration() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	client, s, err := connect(ctx, "/example-registration")
+	client, s, err := connect("/example-registration")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -103,7 +103,7 @@ func ExampleRegistration() {
 func ExampleLtime() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	client, s, err := connect(ctx, "/example-ltime")
+	client, s, err := connect("/example-ltime")
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -11,7 +11,7 @@ import (
 )
 
 // connect returns a session with a private part of a real server's tree.
-func connect(ctx context.Context, root string) (*recipe.Client, *recipe.Session, error) {
+func connect(root string) (*recipe.Client, *recipe.Session, error) {
 	server, err := zktest.ForExamples()
 	if err != nil {
 		return nil, nil, err
@@ -20,6 +20,8 @@ func connect(ctx context.Context, root string) (*recipe.Client, *recipe.Session,
 	if err != nil {
 		return nil, nil, err
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
 	s, err := client.Session(ctx)
 	if err != nil {
 		client.Close()
@@ -33,7 +35,7 @@ func connect(ctx context.Context, root string) (*recipe.Client, *recipe.Session,
 func ExampleClient_Serve() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	client, _, err := connect(ctx, "/example-serve")
+	client, _, err := connect("/example-serve")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -54,7 +56,7 @@ func ExampleClient_Serve() {
 func ExampleHeld() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	client, s, err := connect(ctx, "/example-held")
+	client, s, err := connect("/example-held")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -90,7 +92,7 @@ func ExampleHeld() {
 func ExampleSession_Multi() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	client, s, err := connect(ctx, "/example-multi")
+	client, s, err := connect("/example-multi")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -109,7 +111,7 @@ func ExampleSession_Multi() {
 func ExampleTree() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	client, s, err := connect(ctx, "/example-tree")
+	client, s, err := connect("/example-tree")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -140,7 +142,7 @@ func ExampleTree() {
 func ExampleSemaphore() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	client, s, err := connect(ctx, "/example-semaphore")
+	client, s, err := connect("/example-semaphore")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -162,7 +164,7 @@ func ExampleSemaphore() {
 func ExampleElection() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	client, _, err := connect(ctx, "/example-election")
+	client, _, err := connect("/example-election")
 	if err != nil {
 		fmt.Println(err)
 		return
