@@ -1,0 +1,85 @@
+package openstack
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// stubIP is a floating IP in the stub's Neutron.
+type stubIP struct {
+	ID          string `json:"id"`
+	IP          string `json:"floating_ip_address"`
+	Port        string `json:"port_id"`
+	Description string `json:"description"`
+	Network     string `json:"floating_network_id"`
+}
+
+func (s *stub) neutron() {
+	s.mux.HandleFunc("GET /network/v2.0/networks", func(w http.ResponseWriter, _ *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		reply(w, http.StatusOK, map[string]any{"networks": s.networks})
+	})
+	s.mux.HandleFunc("GET /network/v2.0/ports", func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		list := []map[string]any{}
+		for _, port := range s.ports {
+			fits := true
+			for _, key := range []string{"device_id", "status"} {
+				fits = fits && (!r.URL.Query().Has(key) || port[key] == r.URL.Query().Get(key))
+			}
+			if fits {
+				list = append(list, port)
+			}
+		}
+		reply(w, http.StatusOK, map[string]any{"ports": list})
+	})
+	s.mux.HandleFunc("DELETE /network/v2.0/ports/{id}", func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.ports, r.PathValue("id"))
+		w.WriteHeader(http.StatusNoContent)
+	})
+	s.mux.HandleFunc("GET /network/v2.0/floatingips", s.listIPs)
+	s.mux.HandleFunc("POST /network/v2.0/floatingips", s.createIP)
+	s.mux.HandleFunc("DELETE /network/v2.0/floatingips/{id}", func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.ips, r.PathValue("id"))
+		w.WriteHeader(http.StatusNoContent)
+	})
+}
+
+func (s *stub) listIPs(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	query, list := r.URL.Query(), []*stubIP{}
+	for _, ip := range s.ips {
+		if (!query.Has("port_id") || ip.Port == query.Get("port_id")) &&
+			(!query.Has("floating_ip_address") || ip.IP == query.Get("floating_ip_address")) {
+			list = append(list, ip)
+		}
+	}
+	reply(w, http.StatusOK, map[string]any{"floatingips": list})
+}
+
+// createIP makes a floating IP, of which Nova hears at once.
+func (s *stub) createIP(w http.ResponseWriter, r *http.Request) {
+	var body struct{ FloatingIP stubIP }
+	if json.NewDecoder(r.Body).Decode(&body) != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ip := body.FloatingIP
+	ip.ID, ip.IP = newUUID(), "203.0.113.9"
+	s.ips[ip.ID] = &ip
+	if v, ok := s.servers[s.ports[ip.Port]["device_id"].(string)]; ok {
+		addresses := v.fields["addresses"].(map[string]any)
+		addresses["inside"] = append(addresses["inside"].([]map[string]any),
+			map[string]any{"addr": ip.IP, "version": 4, "OS-EXT-IPS:type": "floating"})
+	}
+	reply(w, http.StatusCreated, map[string]any{"floatingip": ip})
+}
