@@ -1,0 +1,78 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"poolkeeper/configs"
+)
+
+func readme(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// The configuration that the README shows is one that works.
+func TestReadmeConfigurationIsValid(t *testing.T) {
+	_, rest, _ := strings.Cut(readme(t), "```yaml\n")
+	text, _, found := strings.Cut(rest, "```\n")
+	if !found {
+		t.Fatal("no configuration in README.md")
+	}
+	file := filepath.Join(t.TempDir(), "nodepool.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := configs.Load(file, configs.Options{Strict: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, image := range cfg.DiskImages {
+		for _, element := range image.Elements {
+			if _, err := os.Stat(filepath.Join("../../elements", element)); err != nil {
+				t.Errorf("image %s: %v", image.Name, err)
+			}
+		}
+	}
+}
+
+// Its table of commands has all that there are, and no other.
+func TestReadmeNamesEveryCommand(t *testing.T) {
+	_, table, _ := strings.Cut(readme(t), "\n## Commands\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	told := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)(?:^\\| |, )`([a-z]+[a-z-]*)[^`]*`").FindAllStringSubmatch(table, -1) {
+		told[m[1]] = true
+	}
+	parser, err := kong.New(&cli{}, kong.Vars{"version": ""}, kong.ExplicitGroups(groups))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range parser.Model.Children {
+		if told[command.Name] == command.Hidden {
+			t.Errorf("%s: hidden %t, in README.md %t", command.Name, command.Hidden, told[command.Name])
+		}
+		delete(told, command.Name)
+	}
+	for name := range told {
+		t.Errorf("README.md tells of %s, which is no command", name)
+	}
+}
+
+// Its links lead somewhere.
+func TestReadmeLinks(t *testing.T) {
+	for _, m := range regexp.MustCompile(`\]\(([^):#]+)\)`).FindAllStringSubmatch(readme(t), -1) {
+		if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
+			t.Error(err)
+		}
+	}
+}
