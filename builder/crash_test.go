@@ -189,8 +189,15 @@ func newSiteOf(t *testing.T) (*site, child) {
 // exactly the builds that are.
 func (s *site) settled(hosts ...string) {
 	s.t.Helper()
+	disorder := "?"
+	defer func() {
+		if disorder != "" {
+			s.t.Logf("in disorder: %s", disorder)
+		}
+	}()
 	s.eventually("the tree, the cloud and the disk agree", func() bool {
-		return s.disorder(hosts) == ""
+		disorder = s.disorder(hosts)
+		return disorder == ""
 	})
 }
 

@@ -149,6 +149,23 @@ func TestReclaimEndsWhatACrashLeft(t *testing.T) {
 	}
 }
 
+func TestOpenTidiesWhatACrashLeft(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, ".poolkeeper/img-1/.manifest.json123", ".poolkeeper/img-2/manifest.json", ".poolkeeper/img-3/tmp/x")
+	if err := os.Mkdir(filepath.Join(dir, ".poolkeeper/img-4"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	open(t, dir)
+	entries, err := os.ReadDir(filepath.Join(dir, ".poolkeeper"))
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if want := []string{"img-2", "img-3", "lock"}; err != nil || !cmp.Equal(names, want) {
+		t.Errorf("left: %v, %v", names, err)
+	}
+}
+
 func TestRemoveTakesExactlyOneBuild(t *testing.T) {
 	dir := t.TempDir()
 	theirs := []string{"img-00000000011.raw", "img-x-0000000001.raw", "other-0000000001.raw", "img-0000000001", "img-0000000001x.raw"}

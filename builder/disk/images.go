@@ -55,7 +55,7 @@ func Open(dir string) (*Images, error) {
 		return nil, fmt.Errorf("open images-dir %s: %w", dir, err)
 	}
 	d := &Images{dir: dir, lock: lock}
-	if err := d.Scan(); err != nil {
+	if err := errors.Join(d.tidy(), d.Scan()); err != nil {
 		_ = lock.Close()
 		return nil, err
 	}

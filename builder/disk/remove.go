@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,12 +35,11 @@ func (d *Images) Remove(ctx context.Context, n Name) error {
 			return fmt.Errorf("remove files of %s: %w", n, err)
 		}
 	}
-	if b, ok := d.Build(n); ok && b.Running {
-		if err := d.reclaim(ctx, n); err != nil {
-			return err
-		}
+	if err := d.reclaim(ctx, n); err != nil {
+		return err
 	}
-	if err := os.RemoveAll(d.ownPath(n)); err != nil {
+	// The manifest goes when all else is gone.
+	if err := errors.Join(gone(os.Remove(d.manifestPath(n))), gone(os.Remove(d.ownPath(n)))); err != nil {
 		return fmt.Errorf("remove files of %s: %w", n, err)
 	}
 	d.forget(n, "")
@@ -78,6 +78,9 @@ func (d *Images) reclaim(ctx context.Context, n Name) error {
 	m, err := readManifest(d.ownPath(n))
 	if err != nil {
 		return gone(err)
+	}
+	if _, err := os.Lstat(m.TmpDir); m.Done && errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
 	if err := dib.Reclaim(ctx, m.Processes, m.TmpDir); err != nil {
 		return fmt.Errorf("reclaim build %s: %w", n, err)

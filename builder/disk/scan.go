@@ -54,7 +54,7 @@ func (d *Images) Scan() error {
 		}
 		m, err := readManifest(filepath.Join(d.dir, ownDir, entry.Name()))
 		if err != nil {
-			continue // a crash before the first write: nothing was built yet
+			continue // an operator's; see tidy for what a crash leaves
 		}
 		known[Name{m.Image, m.ID}] = m.build()
 	}
