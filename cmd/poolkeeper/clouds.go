@@ -9,13 +9,16 @@ import (
 	"poolkeeper/providers"
 	"poolkeeper/providers/fake"
 	"poolkeeper/providers/local"
+	"poolkeeper/providers/openstack"
 )
 
 // openProvider makes the provider that a section of the configuration asks for.
 func openProvider(log hclog.Logger) func(configs.Provider) (providers.Provider, error) {
 	return func(cfg configs.Provider) (providers.Provider, error) {
-		log := log.Named("provider").With("provider", cfg.Name)
+		log := log.Named("provider")
 		switch cfg.Driver {
+		case configs.DriverOpenStack:
+			return openstack.New(cfg, openstack.Options{Logger: log})
 		case configs.DriverLocal:
 			return local.New(cfg, local.Options{Logger: log})
 		case configs.DriverFake:
