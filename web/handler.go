@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"time"
@@ -12,26 +13,34 @@ import (
 // maxScrapes is how many readers of metrics are served at a time.
 const maxScrapes = 4
 
+// maxRenderers is how many pages are made at a time. A page of thousands of
+// nodes takes tens of milliseconds and megabytes, which the daemon's own work
+// must not feel however many ask.
+const maxRenderers = 2
+
 // handler holds what the pages need.
 type handler struct {
 	Options
 
 	page      *page
 	links     []string      // of the pages that there are
+	renderers chan struct{} // a place for each page that is made
 	followers chan struct{} // a place for each log that is followed
 	patience  time.Duration // with a client that does not take the next piece
 }
 
 // newHandler fills in what the options leave open.
 func newHandler(o Options) *handler {
-	h := &handler{Options: o, followers: make(chan struct{}, maxFollowers), patience: writePatience}
+	h := &handler{
+		Options: o, page: newPage(), patience: writePatience,
+		renderers: make(chan struct{}, maxRenderers), followers: make(chan struct{}, maxFollowers),
+	}
 	if h.Now == nil {
 		h.Now = time.Now
 	}
 	if h.Logger == nil {
 		h.Logger = hclog.NewNullLogger()
 	}
-	h.page = newPage()
 	return h
 }
 
@@ -56,7 +65,7 @@ func (h *handler) routes() http.Handler {
 		h.links = append(h.links, "/metrics")
 	}
 	h.links = append(h.links, "/ready")
-	return h.observe(readOnly(h.secure(mux)))
+	return h.observe(h.secure(readOnly(mux)))
 }
 
 // serveReady tells supervisors and load balancers whether to count on us.
@@ -78,4 +87,26 @@ func (h *handler) notReady() error {
 		return nil
 	}
 	return h.Ready()
+}
+
+// render makes a page once it is its turn. Sending it is not part of that: a
+// slow client holds up nobody.
+func (h *handler) render(ctx context.Context, page func() ([]byte, error)) ([]byte, error) {
+	select {
+	case h.renderers <- struct{}{}:
+		defer func() { <-h.renderers }()
+		return page()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// renderFailed answers when a page could not be made.
+func (h *handler) renderFailed(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil { // nobody waits for it any more, or we are to stop
+		http.Error(w, "stopping", http.StatusServiceUnavailable)
+		return
+	}
+	h.Logger.Error("Cannot make page", "path", r.URL.Path, "error", err)
+	http.Error(w, "the page could not be made; the daemon's log says why", http.StatusInternalServerError)
 }

@@ -3,9 +3,9 @@ package web
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -85,27 +85,39 @@ func (h *handler) listing(e endpoint) http.HandlerFunc {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		table := e.table(r)
-		if fields := r.URL.Query().Get("fields"); fields != "" {
-			var err error
-			if table, err = table.Select(strings.Split(fields, ",")...); err != nil {
-				http.Error(w, err.Error(), http.StatusBadRequest)
-				return
-			}
-		}
-		var body bytes.Buffer
-		write, contentType := func(to io.Writer) error { return table.WriteText(to, e.detail) }, "text/plain; charset=UTF-8"
-		if kind == typeJSON {
-			write, contentType = table.WriteJSON, typeJSON
-		}
-		if err := write(&body); err != nil {
-			h.Logger.Error("Cannot write listing", "path", e.path, "error", err)
-			http.Error(w, "the listing could not be written; the daemon's log says why", http.StatusInternalServerError)
+		body, err := h.render(r.Context(), func() ([]byte, error) { return e.render(r, kind) })
+		switch {
+		case errors.Is(err, listing.ErrColumn):
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		case err != nil:
+			h.renderFailed(w, r, err)
 			return
 		}
-		w.Header().Set("Content-Type", contentType)
-		h.serveContent(w, r, body.Bytes())
+		w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
+		if kind == typeJSON {
+			w.Header().Set("Content-Type", typeJSON)
+		}
+		h.serveContent(w, r, body)
 	}
+}
+
+// render writes the listing of a moment.
+func (e endpoint) render(r *http.Request, kind string) ([]byte, error) {
+	table := e.table(r)
+	if fields := r.URL.Query().Get("fields"); fields != "" {
+		var err error
+		if table, err = table.Select(strings.Split(fields, ",")...); err != nil {
+			return nil, err
+		}
+	}
+	var body bytes.Buffer
+	if kind == typeJSON {
+		err := table.WriteJSON(&body)
+		return body.Bytes(), err
+	}
+	err := table.WriteText(&body, e.detail)
+	return body.Bytes(), err
 }
 
 // serveContent serves what was made just now, to be kept for a second, also to

@@ -99,6 +99,41 @@ func TestPartsThatAreNotFollowed(t *testing.T) {
 	}
 }
 
+// However many ask, few pages are made at a time; who leaves does not wait.
+func TestPagesAreMadeInTurn(t *testing.T) {
+	h := newHandler(Options{})
+	entered, leave := make(chan struct{}), make(chan struct{})
+	done := make(chan error)
+	for range maxRenderers + 1 {
+		go func() {
+			_, err := h.render(t.Context(), func() ([]byte, error) {
+				entered <- struct{}{}
+				<-leave
+				return nil, nil
+			})
+			done <- err
+		}()
+	}
+	for range maxRenderers {
+		<-entered
+	}
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := h.render(impatient, func() ([]byte, error) { return nil, nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("a client that left: %v, want Canceled", err)
+	}
+	leave <- struct{}{}
+	<-entered // it is the last one's turn
+	for range maxRenderers {
+		leave <- struct{}{}
+	}
+	for range maxRenderers + 1 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // manyNodes is a busy site's nodes.
 func manyNodes(n int) []*zkmodel.Node {
 	nodes := make([]*zkmodel.Node, n)

@@ -92,12 +92,13 @@ func (h *handler) serveStatus(w http.ResponseWriter, r *http.Request) {
 	if err := h.synced(r.Context()); err != nil {
 		v.Stale = err.Error()
 	}
-	h.look().fill(&v)
 	v.Links = h.links
-	body, err := h.page.render(v)
+	body, err := h.render(r.Context(), func() ([]byte, error) {
+		h.look().fill(&v)
+		return h.page.render(v)
+	})
 	if err != nil {
-		h.Logger.Error("Cannot write status page", "error", err)
-		http.Error(w, "the page could not be written; the daemon's log says why", http.StatusInternalServerError)
+		h.renderFailed(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

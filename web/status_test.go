@@ -1,0 +1,262 @@
+package web
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// ago is the JSON of a state and of its time.
+func ago(state string, d time.Duration) string {
+	return fmt.Sprintf(`"state": %q, "state_time": %d`, state, captured.Add(-d).Unix())
+}
+
+func testBuild(id, record string, uploads ...*zkmodel.Upload) *zkmodel.BuildTree {
+	return &zkmodel.BuildTree{
+		Build: zkmodel.DecodeBuild("image", id, []byte("{"+record+"}"), recipe.Stat{}), Uploads: uploads,
+	}
+}
+
+func testUpload(provider, id, record string) *zkmodel.Upload {
+	key := zkmodel.UploadKey{Image: "image", Build: "0000000001", Provider: provider, ID: id}
+	return zkmodel.DecodeUpload(key, []byte("{"+record+"}"), recipe.Stat{})
+}
+
+func testNode(id, record string) *zkmodel.Node {
+	return zkmodel.DecodeNode(id, []byte("{"+record+"}"), recipe.Stat{})
+}
+
+func testRequest(id, record string) *zkmodel.Request {
+	return zkmodel.DecodeRequest(id, []byte("{"+record+"}"), recipe.Stat{})
+}
+
+func component(kind, record string) *zkmodel.Component {
+	c := zkmodel.DecodeComponent(kind+"0000000000", []byte("{"+record+"}"))
+	c.Kind = kind
+	return c
+}
+
+// everybody is there.
+var everybody = []*zkmodel.Component{
+	{Kind: zkmodel.KindBuilder, Hostname: "b1", State: "running"},
+	{Kind: zkmodel.KindLauncher, Hostname: "l1", State: "running"},
+}
+
+// troublesOf tells of what needs attention, without the time.
+func troublesOf(images []*zkmodel.Image, nodes []*zkmodel.Node, requests []*zkmodel.Request, components []*zkmodel.Component) []string {
+	h := newHandler(Options{Tree: still(images, nodes, requests, components...), Now: clock(captured)})
+	list := []string{}
+	for _, t := range h.look().troubles() {
+		list = append(list, words(": ", t.What, t.Why))
+	}
+	return list
+}
+
+func TestImageTroubles(t *testing.T) {
+	const minute = time.Minute
+	ready, failed := testBuild("0000000001", ago("ready", time.Hour)), testBuild("0000000002", ago("failed", minute)+`, "reason": "exit code 1", "failures": 3`)
+	left := testBuild("0000000003", ago("building", 2*minute))
+	for name, test := range map[string]struct {
+		image zkmodel.Image
+		want  []string
+	}{
+		"ready":         {zkmodel.Image{Builds: []*zkmodel.BuildTree{ready}}, nil},
+		"failed":        {zkmodel.Image{Builds: []*zkmodel.BuildTree{ready, failed}}, []string{"Build image-0000000002 failed, 3 in a row: exit code 1"}},
+		"failed before": {zkmodel.Image{Builds: []*zkmodel.BuildTree{failed, ready}}, nil},
+		"none":          {zkmodel.Image{}, []string{"Image image has no ready build: and none is under way"}},
+		"none, paused":  {zkmodel.Image{Paused: true}, nil},
+		"only deleted": {
+			zkmodel.Image{Builds: []*zkmodel.BuildTree{testBuild("0000000001", ago("deleting", minute))}},
+			[]string{"Image image has no ready build: and none is under way"},
+		},
+		"under way":            {zkmodel.Image{BuildsLocked: true, Builds: []*zkmodel.BuildTree{left}}, nil},
+		"failed and under way": {zkmodel.Image{BuildsLocked: true, Builds: []*zkmodel.BuildTree{failed, left}}, []string{"Build image-0000000002 failed, 3 in a row: exit code 1"}},
+		"left behind": {
+			zkmodel.Image{Builds: []*zkmodel.BuildTree{ready, left}},
+			[]string{"Build image-0000000003 was left behind: nobody holds its lock, and nobody has cleaned it"},
+		},
+		"ended just now": {zkmodel.Image{Builds: []*zkmodel.BuildTree{ready, testBuild("0000000003", ago("building", time.Second))}}, nil},
+		"broken": {
+			zkmodel.Image{Builds: []*zkmodel.BuildTree{ready, testBuild("0000000003", `"state"`)}},
+			[]string{"Build image-0000000003 cannot be read: decode record: invalid character '}' after object key"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.image.Name = "image"
+			got := troublesOf([]*zkmodel.Image{&test.image}, nil, nil, everybody)
+			if diff := cmp.Diff(append([]string{}, test.want...), got); diff != "" {
+				t.Errorf("troubles (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUploadTroubles(t *testing.T) {
+	image := &zkmodel.Image{Name: "image", Builds: []*zkmodel.BuildTree{
+		testBuild("0000000001", ago("ready", time.Hour),
+			testUpload("cloud-a", "0000000001", ago("failed", time.Minute)+`, "reason": "quota exceeded", "failures": 2`),
+			testUpload("cloud-b", "0000000001", ago("failed", time.Minute)),
+			testUpload("cloud-b", "0000000002", ago("ready", time.Second)),
+			testUpload("cloud-c", "0000000001", ago("failed", time.Minute)+`, "reason": "503"`),
+			testUpload("cloud-c", "0000000002", ago("deleting", time.Second)),
+			testUpload("cloud-d", "0000000001", ago("failed", time.Minute))),
+		testBuild("0000000002", ago("ready", time.Minute), testUpload("cloud-d", "0000000001", ago("uploading", time.Second))),
+	}}
+	want := []string{
+		"Upload of image-0000000001 to cloud-a failed, 2 in a row: quota exceeded",
+		"Upload of image-0000000001 to cloud-c failed: 503",
+	}
+	if diff := cmp.Diff(want, troublesOf([]*zkmodel.Image{image}, nil, nil, everybody)); diff != "" {
+		t.Errorf("troubles (-want +got):\n%s", diff)
+	}
+}
+
+func TestNodeAndRequestTroubles(t *testing.T) {
+	nodes := []*zkmodel.Node{
+		testNode("0000000001", ago("ready", 24*time.Hour)),
+		testNode("0000000002", ago("failed", time.Second)+`, "provider": "cloud-a", "reason": "no host key"`),
+		testNode("0000000003", ago("deleting", time.Minute)),
+		testNode("0000000004", ago("deleting", 11*time.Minute)+`, "reason": "503"`),
+		testNode("0000000005", ago("used", 11*time.Minute)),
+		testNode("0000000006", ago("in-use", 11*time.Minute)),
+		testNode("0000000007", `"state"`),
+	}
+	requests := []*zkmodel.Request{
+		testRequest("100-0000000001", ago("fulfilled", time.Hour)),
+		testRequest("100-0000000002", ago("failed", time.Second)+`, "requestor": "zuul-1", "reason": "no image is ready"`),
+		testRequest("100-0000000003", ago("requested", time.Minute)),
+		testRequest("100-0000000004", ago("pending", time.Hour)),
+		testRequest("100-0000000005", `"state"`),
+	}
+	want := []string{
+		"Node 0000000002 in cloud-a failed: no host key",
+		"Node 0000000004 is not deleted: 503",
+		"Node 0000000005 is not deleted",
+		"Node 0000000007 cannot be read: decode record: invalid character '}' after object key",
+		"Request 100-0000000002 of zuul-1 failed: no image is ready",
+		"Request 100-0000000004 waits",
+		"Request 100-0000000005 cannot be read: decode record: invalid character '}' after object key",
+	}
+	if diff := cmp.Diff(want, troublesOf(nil, nodes, requests, everybody)); diff != "" {
+		t.Errorf("troubles (-want +got):\n%s", diff)
+	}
+	nodes[4].Locked = true // Zuul holds it still
+	if got := troublesOf(nil, nodes[4:5], nil, everybody); len(got) > 0 {
+		t.Errorf("a used node that is held: %v, want none", got)
+	}
+}
+
+func TestDaemonTroubles(t *testing.T) {
+	image := &zkmodel.Image{Name: "image", Paused: true}
+	request := testRequest("100-0000000001", ago("fulfilled", time.Second))
+	want := []string{
+		"No builder is running: images are neither built nor uploaded",
+		"No launcher is running: nodes are neither launched nor deleted",
+	}
+	if diff := cmp.Diff(want, troublesOf([]*zkmodel.Image{image}, nil, []*zkmodel.Request{request}, nil)); diff != "" {
+		t.Errorf("troubles (-want +got):\n%s", diff)
+	}
+	if got := troublesOf(nil, nil, nil, nil); len(got) > 0 {
+		t.Errorf("an empty tree: %v, want none", got)
+	}
+}
+
+// site is a page with something of everything.
+func site() Options {
+	uploading := testUpload("cloud-b", "0000000001", ago("uploading", time.Minute)+
+		`, "external_name": "image-1", "progress": {"sent": 1073741824, "total": 4294967296, "rate": 10485760.5, "eta": 300}`)
+	image := &zkmodel.Image{Name: "image", Builds: []*zkmodel.BuildTree{
+		testBuild("0000000001", ago("ready", 26*time.Hour)+`, "builder": "b1", "formats": "qcow2,raw", "phases": {"dib": 600, "sum": 15},
+			"files": {"qcow2": {"size": 1073741824}, "raw": {"size": 2147483648}}, "log": "http://b1:8005/log/image-0000000001"`,
+			testUpload("cloud-a", "0000000001", ago("ready", 25*time.Hour)+`, "external_id": {"id": 7}`), uploading),
+		testBuild("0000000002", ago("failed", 5*time.Minute)+
+			`, "reason": "disk-image-create: exit code 1", "tail": "E: <b>no</b> space", "failures": 2, "log": "javascript:alert(1)"`),
+	}, BuildRequested: &recipe.Stat{Ctime: captured.Add(-4 * time.Second)}}
+	nodes := []*zkmodel.Node{
+		testNode("0000000001", ago("ready", 3*time.Second)+`, "provider": "cloud-a", "pool": "main", "type": ["small"], "hostname": "<script>x</script>",
+			"interface_ip": "127.0.0.1", "connection_port": 2222, "image_id": "/nodepool/images/image/builds/0000000001/providers/cloud-a/images/0000000001"`),
+		testNode("0000000002", ago("hold", time.Hour)+`, "provider": "cloud-a", "type": "small", "comment": "for Ann", "connection_port": {"token": "secret"}`),
+		testNode("0000000003", ago("ready", time.Hour)+`, "provider": "cloud-a", "type": "small"`),
+	}
+	requests := []*zkmodel.Request{testRequest("100-0000000001", ago("pending", time.Second)+`, "node_types": ["small", "big"], "requestor": "zuul", "declined_by": ["pool-b"]`)}
+	components := append(append([]*zkmodel.Component{}, everybody...),
+		component(zkmodel.KindPool, `"hostname": "l1", "provider_name": "cloud-a", "name": "main", "supported_labels": ["small"], "paused": true, "state": "running"`))
+	return Options{
+		Daemon: "launcher", Host: "l1", Version: "1.2", Now: clock(captured), Logs: NewLogDir(nil),
+		Tree: still([]*zkmodel.Image{image, {Name: "other", Paused: true}}, nodes, requests, components...),
+	}
+}
+
+func TestPageShows(t *testing.T) {
+	o := site()
+	o.Ready = func() error { return errors.New("cloud-b is not started") }
+	response := get(t, o, "/")
+	response.expect(t, http.StatusOK)
+	page := strings.Join(strings.Fields(response.body), " ")
+	for _, want := range []string{
+		"<title>Not ready: Poolkeeper launcher on l1</title>", "Not ready: cloud-b is not started",
+		`build requested 4s ago`, `<small>3.0 GiB</small>`, `<small>in 10m</small>`, `>1d 2h</time>`,
+		`<a href="http://b1:8005/log/image-0000000001">log</a>`, `<a href="/log/image-0000000002">log</a>`,
+		`25% of 4.0 GiB, 10 MiB/s, 5m 0s left`, `<progress max="100" value="25">`,
+		`2 in a row`, `disk-image-create: exit code 1`, `<pre>E: &lt;b&gt;no&lt;/b&gt; space</pre>`,
+		`<span class="st good">2 ready</span>`, `<span class="st off">1 hold</span>`,
+		`127.0.0.1 port 2222`, `<td class="id">image-0000000001</td>`, `for Ann`,
+		`small, big`, `pool-b`, `<td>cloud-a-main</td>`, `<span class="st off">paused</span>`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	for _, not := range []string{"<script", "javascript:", "secret", "ZgotmplZ"} {
+		if strings.Contains(page, not) {
+			t.Errorf("the page has %q", not)
+		}
+	}
+	if t.Failed() {
+		t.Log(page)
+	}
+}
+
+// Every element that is opened is closed, in order.
+func TestPageIsWellFormed(t *testing.T) {
+	for name, o := range map[string]Options{"site": site(), "empty": {Tree: still(nil, nil, nil)}, "nothing": {}} {
+		dec := xml.NewDecoder(strings.NewReader(get(t, o, "/").body))
+		dec.Strict, dec.AutoClose, dec.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
+		elements := 0
+		for {
+			token, err := dec.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if _, ok := token.(xml.StartElement); ok {
+				elements++
+			}
+		}
+		if elements < 20 {
+			t.Errorf("%s: %d elements are no page", name, elements)
+		}
+	}
+}
+
+func TestPageHasAnEnd(t *testing.T) {
+	page := get(t, Options{Tree: still(nil, manyNodes(maxRows+7), nil), Now: clock(captured)}, "/").body
+	if got := strings.Count(page, `<td class="id">00`); got != maxRows {
+		t.Errorf("%d nodes are shown, want %d", got, maxRows)
+	}
+	if !strings.Contains(page, "… and 7 more in <a href=\"/node-list\">") {
+		t.Error("the page does not say that there are more")
+	}
+}
