@@ -40,6 +40,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("NODEPOOL_PORT", port)
 			env.Setenv("NODEPOOL_NOBODY", unusedPort(t))
 			env.Setenv("NODEPOOL_ROOT", zktest.Root(t))
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // each command would wait a second
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
