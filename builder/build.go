@@ -14,6 +14,11 @@ import (
 
 // build builds an image under its build lock, from the record to the record.
 func (l *loop) build(ctx context.Context, a plan.Action) error {
+	ctx, giveBack, err := l.claim(ctx, zkmodel.BuildLimitPath, l.config.Load().MaxConcurrentBuilds)
+	if err != nil {
+		return err
+	}
+	defer giveBack()
 	lock, err := l.store.LockBuilds(ctx, a.Image)
 	if err != nil {
 		return err
@@ -39,17 +44,28 @@ func (l *loop) build(ctx context.Context, a plan.Action) error {
 	}
 	l.doing.build(a.Image, record.ID)
 	l.deps.Step(StepBuildRecorded)
-	log := l.log.With("image", a.Image, "build", record.ID)
+	return l.finishBuild(ctx, lock, a, in, image, record)
+}
+
+// finishBuild makes the build of a record, and tells the tree how that ended.
+func (l *loop) finishBuild(ctx context.Context, lock *recipe.Held, a plan.Action, in plan.Input, image *configs.DiskImage, record *zkmodel.Build) error {
+	log := l.log.With("image", record.Image, "build", record.ID)
 	log.Info("Build begins", "why", a.Why, "formats", record.Formats)
 	l.metrics.buildBegins()
 	defer l.metrics.buildEnds()
 
-	made, err := l.make(ctx, in.Config, image, record)
-	name := disk.Name{Image: a.Image, ID: record.ID}
+	if record.Log = l.deps.LogURL(record.Image, record.ID); record.Log != "" {
+		if err := l.store.SaveBuild(ctx, lock, record); err != nil {
+			return err
+		}
+	}
+	making, unbind := l.cancels.bind(ctx, record)
+	made, err := l.make(making, in.Config, image, record)
+	unbind()
+	name := disk.Name{Image: record.Image, ID: record.ID}
 	switch {
 	case err == nil:
-		err = l.saveReady(ctx, lock, record, image, made)
-		if err == nil {
+		if err = l.saveReady(ctx, lock, record, image, made); err == nil {
 			log.Info("Build is ready", "sizes", sizes(record.Files))
 			l.serveRequest(ctx, lock, in, record)
 			return nil
@@ -59,10 +75,15 @@ func (l *loop) build(ctx context.Context, a plan.Action) error {
 		return errors.Join(l.images.Remove(ctx, name), l.dropBuild(ctx, lock, record))
 	case ctx.Err() == nil:
 		log.Error("Build failed", "reason", reason(err), "exit code", made.exit)
+		cancelled := errors.Is(err, errCancelled)
 		err = l.saveFailed(ctx, lock, record, made, err, a.Failures+1)
+		if cancelled {
+			l.serveRequest(ctx, lock, in, record) // nobody waits for it any more
+			err = errors.Join(err, l.store.ClearCancel(ctx, record.Image))
+		}
 	}
 	// Failed, or nobody knows of the build: the files are of no use.
-	return errors.Join(err, l.removeFiles(ctx, plan.Action{Image: a.Image, Build: record.ID}))
+	return errors.Join(err, l.removeFiles(ctx, plan.Action{Image: record.Image, Build: record.ID, Why: "the build failed"}))
 }
 
 // saveReady tells everybody that the build is there.

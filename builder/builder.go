@@ -26,10 +26,14 @@ type Builder struct {
 	self    *self
 	doing   doing
 	roster  *roster
+	cancels *cancels
+	leaks   leaks
+	woken   chan struct{}
 
 	// Of the run that is under way.
 	images *disk.Images
 	id     string // builder_id.txt
+	site   string // what our images in clouds carry
 }
 
 // New checks what it is given and makes a Builder. Nothing happens before Run.
@@ -48,11 +52,12 @@ func New(cfg *configs.Config, deps Deps) (*Builder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make builder: %w", err)
 	}
-	b := &Builder{deps: deps, log: deps.Logger.Named("builder"), metrics: m}
+	b := &Builder{deps: deps, log: deps.Logger.Named("builder"), metrics: m, woken: make(chan struct{}, 1)}
 	b.config.Store(cfg)
 	b.mirror = zkmodel.NewMirror(deps.Client, zkmodel.PartImages|zkmodel.PartComponents, b.log.Named("mirror"))
 	b.clouds = newClouds(deps.Open)
 	b.roster = newRoster(deps.Now())
+	b.cancels = newCancels(deps.Client)
 	b.self = newSelf(deps)
 	return b, nil
 }
@@ -84,6 +89,7 @@ func (b *Builder) Run(ctx context.Context) error {
 	defer gone()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return b.mirror.Run(ctx) })
+	group.Go(func() error { return b.cancels.run(ctx) })
 	group.Go(func() error {
 		defer gone()
 		return b.deps.Client.Serve(ctx, b.serve)
@@ -103,6 +109,11 @@ func (b *Builder) serve(ctx context.Context, s *recipe.Session) error {
 	if err := b.mirror.Barrier(ctx); err != nil {
 		return err
 	}
+	store := zkmodel.NewStore(s, b.deps.Now)
+	var err error
+	if b.site, err = store.SiteID(ctx); err != nil {
+		return err
+	}
 	b.self.set(zkmodel.ComponentRunning)
-	return newLoop(b, zkmodel.NewStore(s, b.deps.Now)).run(ctx)
+	return newLoop(b, store).run(ctx)
 }

@@ -9,66 +9,108 @@ import (
 	"poolkeeper/providers"
 )
 
-// clouds opens providers when they are needed first.
+// clouds opens providers when they are needed first, and closes those that are
+// needed no more: their section of the configuration has changed or is gone,
+// and nobody uses them.
 type clouds struct {
 	open func(configs.Provider) (providers.Provider, error)
 
 	mu     sync.Mutex
-	opened map[string]*cloud
+	opened map[string]*cloud // the current one of each name
 }
 
+// cloud is one opened provider.
 type cloud struct {
-	mu       sync.Mutex // held while it is opened
 	cfg      configs.Provider
+	once     sync.Once // opens it; one that is slow holds up nobody else
 	provider providers.Provider
+	err      error
+
+	users   int  // under the mutex of clouds
+	retired bool // close it when the last user is gone
 }
 
 func newClouds(open func(configs.Provider) (providers.Provider, error)) *clouds {
 	return &clouds{open: open, opened: map[string]*cloud{}}
 }
 
-// get opens a provider, or returns the one that is open. One that is slow to
-// open holds up nobody else.
-func (c *clouds) get(cfg *configs.Config, name string) (providers.Provider, error) {
+// use opens a provider, or returns the one that is open. The caller calls done
+// when it has no more calls to make.
+func (c *clouds) use(cfg *configs.Config, name string) (p providers.Provider, done func(), err error) {
 	section, ok := cfg.Provider(name)
 	if !ok {
-		return nil, fmt.Errorf("open provider %s: %w", name, errRemoved)
+		return nil, nil, fmt.Errorf("open provider %s: %w", name, errRemoved)
 	}
-	c.mu.Lock()
-	known := c.opened[name]
-	if known == nil {
-		known = &cloud{}
-		c.opened[name] = known
+	one := c.enter(section)
+	one.once.Do(func() { one.provider, one.err = c.open(*section) })
+	if one.err != nil {
+		c.mu.Lock()
+		if c.opened[name] == one {
+			delete(c.opened, name) // the next try opens it again
+		}
+		c.mu.Unlock()
+		return nil, nil, fmt.Errorf("open provider %s: %w", name, errors.Join(one.err, c.leave(one)))
 	}
-	c.mu.Unlock()
-
-	known.mu.Lock()
-	defer known.mu.Unlock()
-	if known.provider != nil && known.cfg.Equal(section) {
-		return known.provider, nil
-	}
-	provider, err := c.open(*section)
-	if err != nil {
-		return nil, fmt.Errorf("open provider %s: %w", name, err)
-	}
-	if known.provider != nil {
-		// Calls under way on the old one fail, and are made again on the new.
-		err = known.provider.Close()
-	}
-	known.cfg, known.provider = *section, provider
-	return provider, err
+	return one.provider, func() { _ = c.leave(one) }, nil // what cannot be closed is of no use either
 }
 
-// close closes all.
-func (c *clouds) close() error {
+// enter finds or makes the cloud of a section and counts a user.
+func (c *clouds) enter(section *configs.Provider) *cloud {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	one := c.opened[section.Name]
+	if one == nil || !one.cfg.Equal(section) {
+		if one != nil {
+			_ = one.retire()
+		}
+		one = &cloud{cfg: *section}
+		c.opened[section.Name] = one
+	}
+	one.users++
+	return one
+}
+
+// leave counts a user out.
+func (c *clouds) leave(one *cloud) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	one.users--
+	if one.retired && one.users == 0 {
+		return one.close()
+	}
+	return nil
+}
+
+// keep retires the providers that a configuration no longer has, or has
+// otherwise.
+func (c *clouds) keep(cfg *configs.Config) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var err error
-	for _, known := range c.opened {
-		if known.provider != nil {
-			err = errors.Join(err, known.provider.Close())
+	for name, one := range c.opened {
+		if section, ok := cfg.Provider(name); !ok || !one.cfg.Equal(section) {
+			err = errors.Join(err, one.retire())
+			delete(c.opened, name)
 		}
 	}
-	c.opened = map[string]*cloud{}
 	return err
+}
+
+// close retires all.
+func (c *clouds) close() error { return c.keep(&configs.Config{}) }
+
+// retire closes a cloud, as soon as nobody uses it.
+func (c *cloud) retire() error {
+	c.retired = true
+	if c.users > 0 {
+		return nil
+	}
+	return c.close()
+}
+
+func (c *cloud) close() error {
+	if c.provider == nil {
+		return nil
+	}
+	return c.provider.Close()
 }

@@ -13,10 +13,11 @@ import (
 // deleteUpload removes an upload from its cloud, and then its record, under the
 // record's lock.
 func (l *loop) deleteUpload(ctx context.Context, a plan.Action) error {
-	cloud, err := l.clouds.get(l.config.Load(), a.Provider)
+	cloud, done, err := l.clouds.use(l.config.Load(), a.Provider)
 	if err != nil {
 		return err
 	}
+	defer done()
 	lock, upload, err := l.store.LockUpload(ctx, uploadOf(a))
 	if errors.Is(err, zkmodel.ErrNotFound) {
 		return nil
@@ -54,10 +55,11 @@ func (l *loop) deleteUpload(ctx context.Context, a plan.Action) error {
 // the cloud has of it is found by its metadata. The lock of the build's uploads
 // proves that nobody is at it.
 func (l *loop) reclaimUpload(ctx context.Context, a plan.Action) error {
-	cloud, err := l.clouds.get(l.config.Load(), a.Provider)
+	cloud, done, err := l.clouds.use(l.config.Load(), a.Provider)
 	if err != nil {
 		return err
 	}
+	defer done()
 	lock, err := l.store.LockUploads(ctx, a.Image, a.Build, a.Provider)
 	if errors.Is(err, zkmodel.ErrNotFound) {
 		return nil
@@ -105,7 +107,7 @@ func (l *loop) emptyCloud(ctx context.Context, cloud providers.Provider, upload 
 		return err
 	}
 	for _, image := range images {
-		if isImageOf(image.Metadata, upload.UploadKey) {
+		if isImageOf(image.Metadata, upload.UploadKey, l.site) {
 			err = errors.Join(err, cloud.DeleteImage(ctx, image.ExternalID))
 		}
 	}
@@ -114,7 +116,7 @@ func (l *loop) emptyCloud(ctx context.Context, cloud providers.Provider, upload 
 
 // isImageOf tells whether metadata is that of an upload of ours. Nodepool's
 // lacks the image's name, without which numbers name nothing.
-func isImageOf(meta map[string]string, key zkmodel.UploadKey) bool {
-	return meta[providers.MetaImage] == key.Image && meta[providers.MetaBuild] == key.Build &&
+func isImageOf(meta map[string]string, key zkmodel.UploadKey, site string) bool {
+	return meta[providers.MetaSite] == site && meta[providers.MetaImage] == key.Image && meta[providers.MetaBuild] == key.Build &&
 		meta[providers.MetaUpload] == key.ID && meta[providers.MetaProvider] == key.Provider
 }

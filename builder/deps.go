@@ -50,10 +50,31 @@ type Deps struct {
 	// Resync is how often everything is looked at although nothing has
 	// changed; 0 is ten minutes.
 	Resync time.Duration
+	// LeakEvery is how often clouds are searched for images without a record; 0
+	// is ten minutes.
+	LeakEvery time.Duration
+	// Logs, when set, is told of build logs that are being written.
+	Logs Logs
+	// LogURL, when set, says where a build's log can be read; it goes into the
+	// build's record.
+	LogURL func(image, build string) string
 	// Step, when set, is called at each step that changes the tree, the disk or
 	// a cloud, before and after. It is for tests that crash us there.
 	Step func(Step)
 }
+
+// Logs is told of the logs of builds, so that others can follow them.
+type Logs interface {
+	// Writing tells that a build's log is written from now on. Grew is called
+	// whenever there is more to read, and done, once, after the last of it.
+	Writing(image, build string) (grew, done func())
+}
+
+// noLogs tells nobody.
+type noLogs struct{}
+
+// Writing implements Logs.
+func (noLogs) Writing(string, string) (grew, done func()) { return func() {}, func() {} }
 
 // withDefaults checks what is required and fills in the rest.
 func (d Deps) withDefaults() (Deps, error) {
@@ -89,6 +110,15 @@ func (d Deps) withDefaults() (Deps, error) {
 	}
 	if d.Resync == 0 {
 		d.Resync = 10 * time.Minute
+	}
+	if d.LeakEvery == 0 {
+		d.LeakEvery = 10 * time.Minute
+	}
+	if d.Logs == nil {
+		d.Logs = noLogs{}
+	}
+	if d.LogURL == nil {
+		d.LogURL = func(string, string) string { return "" }
 	}
 	if d.Step == nil {
 		d.Step = func(Step) {}

@@ -52,6 +52,7 @@ func (l *loop) run(ctx context.Context) error {
 	defer alarm.Stop()
 	defer l.drain()
 
+	l.work.Go(func() { l.patrol(ctx) })
 	l.mark(l.everything()...)
 	for {
 		l.decide()
@@ -69,6 +70,9 @@ func (l *loop) run(ctx context.Context) error {
 			l.finish(e)
 		case <-alarm.C:
 			l.ring()
+		case <-l.woken:
+			clear(l.retries)
+			l.mark(l.everything()...)
 		case <-resync.C:
 			l.mark(l.everything()...)
 		case <-ctx.Done():

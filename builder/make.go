@@ -89,6 +89,10 @@ func (l *loop) command(ctx context.Context, cfg *configs.Config, image *configs.
 		ctx, cancel = context.WithTimeoutCause(ctx, image.BuildTimeout, fmt.Errorf("%w: %s", errTimeout, image.BuildTimeout))
 		defer cancel()
 	}
+	ctx, cancel := l.watchSpace(ctx, cfg.BuildDiskReserve)
+	defer cancel()
+	grew, done := l.deps.Logs.Writing(record.Image, record.ID)
+	defer done()
 	result, err := dib.Run{
 		Guard: l.deps.Guard,
 		Argv:  argv,
@@ -98,7 +102,7 @@ func (l *loop) command(ctx context.Context, cfg *configs.Config, image *configs.
 		}.Environ(),
 		Dir: l.images.Dir(), TmpDir: work.TmpDir(), Log: logFile, Secrets: secrets(image),
 		Lease:   leaseOf(l.store.Session()),
-		Started: work.Started,
+		Started: work.Started, Grew: grew,
 	}.Do(ctx)
 	m.exit = result.ExitCode
 	if result.Left != "" {

@@ -21,6 +21,7 @@ type metrics struct {
 	uploadIn  *prometheus.HistogramVec // by provider: seconds
 	uploading prometheus.Gauge         // under way here
 	errors    *prometheus.CounterVec   // by kind of action
+	leaks     *prometheus.CounterVec   // by provider
 }
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
@@ -47,13 +48,14 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Buckets: prometheus.ExponentialBuckets(0.1, 4, 10),
 		}, []string{"provider"}),
 		uploading: prometheus.NewGauge(prometheus.GaugeOpts(opts("current_uploads", "Uploads under way."))),
+		leaks:     counters("leaked_images_total", "Images without a record that were deleted from clouds.", "provider"),
 		errors:    counters("errors_total", "Actions that could not be done and are tried again.", "action"),
 	}
 	if r == nil {
 		return m, nil
 	}
 	for _, c := range []prometheus.Collector{
-		m.builds, m.buildTime, m.size, m.lastBuild, m.requested, m.building, m.uploads, m.uploadIn, m.uploading, m.errors,
+		m.builds, m.buildTime, m.size, m.lastBuild, m.requested, m.building, m.uploads, m.uploadIn, m.uploading, m.errors, m.leaks,
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, err
@@ -104,5 +106,7 @@ func (m *metrics) uploaded(u *zkmodel.Upload, took time.Duration) {
 func (m *metrics) failedUpload(u *zkmodel.Upload) {
 	m.uploads.WithLabelValues(u.Image, u.Provider, "failed").Inc()
 }
+
+func (m *metrics) leaked(provider string) { m.leaks.WithLabelValues(provider).Inc() }
 
 func (m *metrics) failed(kind plan.Kind) { m.errors.WithLabelValues(string(kind)).Inc() }

@@ -35,6 +35,9 @@ var errFull = errors.New("the disk is full")
 
 // withSpace says so when a build failed because its disk was full.
 func withSpace(err error, tail string, images *disk.Images) error {
+	if errors.Is(err, errFull) {
+		return err
+	}
 	if !strings.Contains(tail, syscall.ENOSPC.Error()) && !strings.Contains(tail, "No space left on device") && !errors.Is(err, syscall.ENOSPC) {
 		return err
 	}

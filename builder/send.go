@@ -77,6 +77,7 @@ func (s *sending) metadata() map[string]string {
 	meta[providers.MetaBuild] = s.record.Build
 	meta[providers.MetaUpload] = s.record.ID
 	meta[providers.MetaImage] = s.record.Image
+	meta[providers.MetaSite] = s.site
 	return meta
 }
 

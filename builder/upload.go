@@ -16,10 +16,16 @@ import (
 // there, from the record to the record.
 func (l *loop) upload(ctx context.Context, a plan.Action) error {
 	cfg := l.config.Load()
-	cloud, err := l.clouds.get(cfg, a.Provider) // before anybody is told that we try
+	cloud, done, err := l.clouds.use(cfg, a.Provider) // before anybody is told that we try
 	if err != nil {
 		return err
 	}
+	defer done()
+	ctx, giveBack, err := l.claim(ctx, zkmodel.UploadLimitPath, cfg.MaxConcurrentUploads)
+	if err != nil {
+		return err
+	}
+	defer giveBack()
 	lock, err := l.store.LockUploads(ctx, a.Image, a.Build, a.Provider)
 	if err != nil {
 		return err

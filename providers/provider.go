@@ -102,10 +102,16 @@ const (
 	MetaPool     = "nodepool_pool_name"
 )
 
-// MetaImage is our own key of every uploaded image: the name of what was built.
-// Build ids are numbers that are unique for one image only, so that MetaBuild
-// and MetaUpload alone would not tell two images apart.
-const MetaImage = "poolkeeper_image_name"
+// Metadata keys of our own.
+const (
+	// MetaImage is the name of what was built. Build ids are numbers that are
+	// unique for one image only, so that MetaBuild and MetaUpload alone would
+	// not tell two images apart.
+	MetaImage = "poolkeeper_image_name"
+	// MetaSite is the installation that made it: two may share a cloud, and
+	// call their providers alike.
+	MetaSite = "poolkeeper_site"
+)
 
 // Names of resources in Resources, those that Zuul and Nodepool use.
 const (

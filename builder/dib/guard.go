@@ -12,6 +12,13 @@ import (
 	"time"
 )
 
+// tellEvery is how often the daemon is told that the log has grown.
+const tellEvery = 100 * time.Millisecond
+
+// mostUnheard is how much is told without a word from the daemon: less than
+// what a pipe holds.
+const mostUnheard = 500
+
 // GuardCommand is the hidden sub-command that must call Guard.
 const GuardCommand = "build-guard"
 
@@ -119,6 +126,10 @@ func (g *guard) run(ctx context.Context) guardNews {
 
 // watch waits for the leader to end, and ends it when it must.
 func (g *guard) watch(ctx context.Context, build *family) (stopped string, code int) {
+	tell := time.NewTicker(tellEvery)
+	defer tell.Stop()
+	var told int64
+	unheard := 0 // a daemon that is paused must not make us wait for it
 	lease := newLease(g.spec.Lease)
 	defer lease.stop()
 	var grace <-chan time.Time
@@ -134,6 +145,7 @@ func (g *guard) watch(ctx context.Context, build *family) (stopped string, code 
 		case status := <-build.exited:
 			return stopped, exitCode(status)
 		case order := <-g.orders:
+			unheard = 0
 			lease.renew(order.Lease)
 			if order.Stop != "" {
 				stop(order.Stop)
@@ -143,6 +155,12 @@ func (g *guard) watch(ctx context.Context, build *family) (stopped string, code 
 		case <-lease.C():
 			if lease.expired() {
 				stop("the builder did not renew its lease: it is paused or cut off from ZooKeeper")
+			}
+		case <-tell.C:
+			if info, err := g.log.Stat(); err == nil && info.Size() != told && unheard < mostUnheard {
+				told = info.Size()
+				unheard++
+				_ = g.news.Encode(guardNews{Grown: told})
 			}
 		case <-grace:
 			grace = nil

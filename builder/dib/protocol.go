@@ -24,9 +24,11 @@ type guardOrder struct {
 	Stop  string        `json:"stop,omitempty"`
 }
 
-// guardNews comes twice: when the command has started, and when all is over.
+// guardNews comes when the command has started, when the log has grown, and
+// when all is over.
 type guardNews struct {
 	Leader  int    `json:"leader,omitempty"`  // process id of the command
+	Grown   int64  `json:"grown,omitempty"`   // the log, to so many bytes
 	Done    bool   `json:"done,omitempty"`    // the rest is valid
 	Exit    int    `json:"exit,omitempty"`    // 128 + n for signal n, as shells count
 	Stopped string `json:"stopped,omitempty"` // why the guard ended it; "" when it ended by itself

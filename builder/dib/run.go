@@ -33,6 +33,8 @@ type Run struct {
 	// Lease is for how long from now the build may go on without another word
 	// from us. It is asked again several times within that time. Nil is for ever.
 	Lease func() time.Duration
+	// Grew, when set, is called when there is more in the log, a few times a second.
+	Grew func()
 	// Started, when set, is told of the processes before anything is built, so
 	// that they can be found after a crash of ours.
 	Started func(Processes) error
@@ -157,6 +159,9 @@ func (r Run) follow(ctx context.Context, g *guardProcess) (guardNews, error) {
 			}
 			if news.Done {
 				return news, nil
+			}
+			if r.Grew != nil {
+				r.Grew()
 			}
 		case <-renew.C:
 			lease := r.lease()

@@ -79,8 +79,10 @@ func TestWhatGoes(t *testing.T) {
 	}
 	play(t, map[string]row{
 		"the newest two stay": {func(s *scene) { s.uploaded(3 * hour); s.uploaded(2 * hour) }, ""},
-		"the third goes": {func(s *scene) { s.uploaded(3 * hour); s.uploaded(2 * hour); s.uploaded(hour) },
-			"delete-upload 1 north 1; delete-upload 1 south 2; mark-build 1"},
+		"the third goes": {
+			func(s *scene) { s.uploaded(3 * hour); s.uploaded(2 * hour); s.uploaded(hour) },
+			"delete-upload 1 north 1; delete-upload 1 south 2; mark-build 1",
+		},
 		"one of the third stays where a newer one is missing": {func(s *scene) {
 			s.uploaded(3 * hour)
 			s.upload(s.build(zkmodel.BuildReady, 2*hour), "north", zkmodel.UploadReady)
@@ -91,10 +93,14 @@ func TestWhatGoes(t *testing.T) {
 			s.uploaded(2 * hour)
 			s.upload(s.build(zkmodel.BuildReady, hour), "north", zkmodel.UploadReady)
 		}, "delete-upload 1 north 1; upload 2 south raw"},
-		"deleting": {func(s *scene) { s.uploaded(hour).State = zkmodel.BuildDeleting; s.Image.Paused = true },
-			"delete-upload 1 north 1; delete-upload 1 south 2; remove-files 1"},
-		"deleting, nothing left": {func(s *scene) { s.build(zkmodel.BuildDeleting, hour); s.Image.Paused = true },
-			"delete-build 1; remove-files 1"},
+		"deleting": {
+			func(s *scene) { s.uploaded(hour).State = zkmodel.BuildDeleting; s.Image.Paused = true },
+			"delete-upload 1 north 1; delete-upload 1 south 2; remove-files 1",
+		},
+		"deleting, nothing left": {
+			func(s *scene) { s.build(zkmodel.BuildDeleting, hour); s.Image.Paused = true },
+			"delete-build 1; remove-files 1",
+		},
 		"stale beside a running one": {func(s *scene) {
 			s.build(zkmodel.BuildBuilding, hour, func(b *zkmodel.Build) { b.Builder = "gone" })
 			s.build(zkmodel.BuildBuilding, 0, func(b *zkmodel.Build) { b.Builder = "other" })

@@ -1,0 +1,311 @@
+package builder
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"poolkeeper/builder/disk"
+	"poolkeeper/configs"
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// copyOf is a configuration that a test may change while a builder has the other.
+func copyOf(c *configs.Config) *configs.Config {
+	next := *c
+	next.DiskImages = slices.Clone(c.DiskImages)
+	next.Providers = slices.Clone(c.Providers)
+	return &next
+}
+
+// run runs a builder that the test keeps a hand on.
+func (s *site) run(change ...func(*Deps)) *Builder {
+	s.t.Helper()
+	deps := s.deps()
+	for _, c := range change {
+		c(&deps)
+	}
+	b, err := New(copyOf(s.config), deps)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	s.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			s.t.Error(err)
+		}
+		if s.t.Failed() {
+			s.t.Logf("log of the builder:\n%s", s.log)
+		}
+	})
+	return b
+}
+
+func TestReload(t *testing.T) {
+	s := newSite(t)
+	closed := make(chan string, 10)
+	b := s.run(func(d *Deps) {
+		open := d.Open
+		d.Open = func(c configs.Provider) (providers.Provider, error) {
+			p, err := open(c)
+			return closing{p, func() { closed <- c.Name }}, err
+		}
+	})
+	s.ready("img", 1, "north")
+
+	s.config = copyOf(s.config)
+	s.addProvider("south", "raw", "img")
+	s.addImage("other").Formats = []string{"raw"}
+	if err := b.Reload(copyOf(s.config)); err != nil {
+		t.Fatal(err)
+	}
+	s.ready("other", 1)
+	s.eventually("south has a build", func() bool { return len(s.uploads("img", "south", zkmodel.UploadReady)) == 1 })
+
+	// Gone from the configuration, gone from everywhere but the cloud that we
+	// have no access to any more.
+	next := copyOf(s.config)
+	next.DiskImages = next.DiskImages[1:]
+	next.Providers = next.Providers[:1]
+	next.Providers[0].DiskImages = nil
+	if err := b.Reload(next); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for range 2 {
+		select {
+		case name := <-closed:
+			names = append(names, name)
+		case <-time.After(20 * time.Second):
+			t.Fatalf("closed are only %v", names)
+		}
+	}
+	if slices.Sort(names); !slices.Equal(names, []string{"north", "south"}) {
+		t.Errorf("closed are %v", names)
+	}
+	s.eventually("north is empty", func() bool { return len(s.inCloud("north")) == 0 })
+	s.ready("other", 1)
+
+	// And back again.
+	if err := b.Reload(copyOf(s.config)); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("north has the image again", func() bool { return len(s.uploads("img", "north", zkmodel.UploadReady)) > 0 })
+
+	moved := copyOf(s.config)
+	moved.ImagesDir += "2"
+	if err := b.Reload(moved); err == nil || !strings.Contains(err.Error(), "images-dir has changed") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// closing tells when a provider is closed.
+type closing struct {
+	providers.Provider
+	closed func()
+}
+
+func (c closing) Close() error { c.closed(); return nil }
+
+func TestCancel(t *testing.T) {
+	s, _ := waitingSite(t)
+	s.request()
+	s.start(func(d *Deps) { d.Policy.BuildRetry.First, d.Policy.BuildRetry.Max = time.Hour, time.Hour })
+	b := s.underWay()
+	if id, err := s.store.CancelBuild(t.Context(), "img"); err != nil || id != b.ID {
+		t.Fatalf("cancelled %s, %v", id, err)
+	}
+	s.eventually("the build is cancelled and nobody waits", func() bool {
+		failed := s.builds("img", zkmodel.BuildFailed)
+		return len(failed) == 1 && strings.Contains(failed[0].Reason, "cancelled by an operator") &&
+			s.tree("img").BuildRequested == nil && len(s.files()) == 0
+	})
+	if _, ok, err := s.store.Session().Exists(t.Context(), zkmodel.CancelPath("img")); ok || err != nil {
+		t.Errorf("the request to cancel is left: %t, %v", ok, err)
+	}
+}
+
+// One place for all builders: two of them build one image after the other.
+func TestFleetLimit(t *testing.T) {
+	s := newSite(t)
+	s.addImage("other").Formats = []string{"raw"}
+	s.config.MaxConcurrentBuilds, s.config.MaxConcurrentUploads = 1, 1
+	flag := filepath.Join(s.dir, "go")
+	for i := range s.config.DiskImages {
+		s.config.DiskImages[i].EnvVars["FAKE_WAIT"] = flag
+	}
+	s.start(func(d *Deps) { d.BuildWorkers = 2 })
+	s.config.ImagesDir += "2"
+	s.start(func(d *Deps) { d.Client, d.Hostname, d.FQDN = s.dial(s.root), "second", "second" })
+	s.eventually("three stand in line", func() bool {
+		claims, err := recipe.Members(t.Context(), s.store.Session(), zkmodel.BuildLimitPath)
+		return err == nil && len(claims) >= 3
+	})
+	if n := len(s.builds("img", zkmodel.BuildBuilding)) + len(s.builds("other", zkmodel.BuildBuilding)); n > 1 {
+		t.Errorf("%d builds at once", n)
+	}
+	if err := os.WriteFile(flag, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.ready("img", 1, "north")
+	s.ready("other", 1)
+}
+
+func TestLeakedImagesGoAfterTwoLooks(t *testing.T) {
+	s := newSite(t)
+	b := s.run(func(d *Deps) { d.LeakEvery = 100 * time.Millisecond })
+	s.ready("img", 1, "north")
+	mine := s.uploads("img", "north", zkmodel.UploadReady)[0]
+	images, err := s.cloud("north").ListImages(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta := images[0].Metadata
+	leak := func(change map[string]string) string {
+		m := maps.Clone(meta)
+		maps.Copy(m, change)
+		file := b.images.File(disk.Name{Image: "img", ID: mine.Build}, "qcow2")
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := s.cloud("north").UploadImage(t.Context(), providers.ImageUpload{
+			Name: "leak", Path: file, Format: "qcow2", Size: info.Size(), Metadata: m, Verified: true,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	leaks := []string{
+		leak(map[string]string{providers.MetaUpload: "0000000099"}),
+		leak(map[string]string{providers.MetaImage: "never-heard-of"}),
+	}
+	others := []string{
+		mine.ExternalID.Text(),
+		leak(map[string]string{providers.MetaSite: "another installation"}),
+		leak(map[string]string{providers.MetaImage: "", providers.MetaSite: "", providers.MetaUpload: "0000000098"}), // Nodepool's
+	}
+	s.eventually("the leaks are gone", func() bool {
+		left := s.inCloud("north")
+		return !slices.Contains(left, leaks[0]) && !slices.Contains(left, leaks[1])
+	})
+	for _, id := range others {
+		if !slices.Contains(s.inCloud("north"), id) {
+			t.Errorf("%s is gone", id)
+		}
+	}
+}
+
+func TestLogsAreToldAndFound(t *testing.T) {
+	s, goOn := waitingSite(t)
+	logs := &heard{}
+	s.start(func(d *Deps) {
+		d.Logs = logs
+		d.LogURL = func(image, build string) string { return "http://host:8005/log/" + image + "-" + build }
+	})
+	b := s.underWay()
+	s.eventually("the record says where the log is", func() bool {
+		return s.builds("img", zkmodel.BuildBuilding)[0].Log == "http://host:8005/log/"+b.Name()
+	})
+	s.eventually("it grows", func() bool { grew, over := logs.get(); return grew > 0 && !over })
+	goOn()
+	s.ready("img", 1, "north")
+	if _, over := logs.get(); !over {
+		t.Error("nobody was told of the end")
+	}
+}
+
+// heard notes what it is told of logs.
+type heard struct {
+	mu   sync.Mutex
+	grew int
+	over bool
+}
+
+func (h *heard) Writing(string, string) (grew, done func()) {
+	return func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.grew++
+		}, func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.over = true
+		}
+}
+
+func (h *heard) get() (grew int, over bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.grew, h.over
+}
+
+// A build that fills its disk says so, and leaves the space free.
+func TestDiskFull(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting a small disk needs root")
+	}
+	s := newSite(t)
+	s.config.ImagesDir = filepath.Join(s.dir, "small")
+	if err := os.Mkdir(s.config.ImagesDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("none", s.config.ImagesDir, "tmpfs", 0, "size=4m"); err != nil {
+		t.Fatal(err)
+	}
+	stop := func() {}
+	t.Cleanup(func() {
+		stop()
+		if err := syscall.Unmount(s.config.ImagesDir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	s.image().DIBCmd = script(t, `while [ $# -gt 0 ]; do [ "$1" = -o ] && out=$2; shift; done
+dd if=/dev/zero of="$out.qcow2" bs=64k`)
+	stop = s.start()
+	s.eventually("the build failed for lack of space", func() bool {
+		failed := s.builds("img", zkmodel.BuildFailed)
+		return len(failed) > 0 && strings.Contains(failed[0].Reason, "the disk is full ("+s.config.ImagesDir)
+	})
+	s.eventually("its files are gone", func() bool { return len(s.files()) == 0 })
+}
+
+// The reserve ends a build before the disk is full.
+func TestDiskReserve(t *testing.T) {
+	s, _ := waitingSite(t)
+	b := s.run()
+	s.underWay()
+	ctx, cancel := (&loop{Builder: b}).watchSpace(t.Context(), 1<<62)
+	defer cancel()
+	select {
+	case <-ctx.Done():
+	case <-time.After(20 * time.Second):
+		t.Fatal("nobody looks")
+	}
+	if why := context.Cause(ctx).Error(); !strings.Contains(why, "the disk is full") || !strings.Contains(why, "build-disk-reserve is 4.0 EiB") {
+		t.Errorf("cause %q", why)
+	}
+}
+
+// script makes an executable shell script.
+func script(t *testing.T, body string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+body), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}

@@ -1,0 +1,84 @@
+package zkmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"poolkeeper/zkmodel/recipe"
+)
+
+// What only Poolkeeper knows, below OwnRoot.
+const (
+	// SitePath holds the name of the installation; see SiteID.
+	SitePath = OwnRoot + "/site"
+	// CancelRoot is the parent of requests to cancel builds, by image.
+	CancelRoot = OwnRoot + "/cancel-build"
+	// BuildLimitPath and UploadLimitPath are semaphores of all builders.
+	BuildLimitPath  = OwnRoot + "/limits/builds"
+	UploadLimitPath = OwnRoot + "/limits/uploads"
+	// LeaksPath holds a lock for each provider in which somebody looks for leaks.
+	LeaksPath = OwnRoot + "/leaks"
+)
+
+// CancelPath is the request to cancel an image's build; its data is the
+// build's id.
+func CancelPath(image string) string { return CancelRoot + "/" + image }
+
+// LeakLockPath is held by who looks for leaked images in a provider.
+func LeakLockPath(provider string) string { return LeaksPath + "/" + provider }
+
+// SiteID is the name of this installation, which what we make in clouds carries:
+// two installations may share a cloud, and must not take each other's things
+// for their own. It is made when it is missing, and never changes.
+func (st *Store) SiteID(ctx context.Context) (string, error) {
+	for {
+		data, _, err := st.session.Get(ctx, SitePath)
+		if err == nil && len(data) > 0 {
+			return string(data), nil
+		}
+		if err != nil && !errors.Is(err, recipe.ErrNoNode) {
+			return "", fmt.Errorf("read site id: %w", err)
+		}
+		if err := st.session.EnsurePath(ctx, OwnRoot); err != nil {
+			return "", fmt.Errorf("make site id: %w", err)
+		}
+		_, err = st.session.Create(ctx, SitePath, []byte(newToken()), recipe.Persistent)
+		if err != nil && !isExists(err) && !errors.Is(err, recipe.ErrConnectionLost) {
+			return "", fmt.Errorf("make site id: %w", err)
+		}
+	}
+}
+
+// CancelBuild asks the builder that builds an image to give it up, and returns
+// the build's id. An image that is not being built fails with ErrNotFound.
+func (st *Store) CancelBuild(ctx context.Context, image string) (string, error) {
+	i, err := st.Image(ctx, image)
+	if err != nil {
+		return "", err
+	}
+	if n := len(i.Builds); n == 0 || i.Builds[n-1].State != BuildBuilding || !i.BuildsLocked {
+		return "", fmt.Errorf("cancel build of %s: %w: it is not being built", image, ErrNotFound)
+	}
+	id := i.Builds[len(i.Builds)-1].ID
+	if err := st.session.EnsurePath(ctx, CancelRoot); err != nil {
+		return "", fmt.Errorf("cancel build of %s: %w", image, err)
+	}
+	_, err = st.session.Create(ctx, CancelPath(image), []byte(id), recipe.Persistent)
+	if isExists(err) {
+		_, err = st.session.Set(ctx, CancelPath(image), []byte(id), recipe.AnyVersion)
+	}
+	if err != nil {
+		return "", fmt.Errorf("cancel build of %s: %w", image, err)
+	}
+	return id, nil
+}
+
+// ClearCancel removes a request to cancel, once the build has ended.
+func (st *Store) ClearCancel(ctx context.Context, image string) error {
+	err := st.session.Delete(ctx, CancelPath(image), recipe.AnyVersion)
+	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
+		return fmt.Errorf("clear cancelling of %s: %w", image, err)
+	}
+	return nil
+}
