@@ -15,7 +15,7 @@ const subjectBuild = "build"
 
 // decideBuild says whether the image is to be built now, and when to ask again.
 func (d *decision) decideBuild() {
-	requested := d.requested()
+	requested, fresh := d.requested()
 	if !d.mayBuild() {
 		return
 	}
@@ -24,8 +24,8 @@ func (d *decision) decideBuild() {
 		d.at(due)
 		return
 	}
-	if !requested {
-		if again := d.hold(); !again.IsZero() {
+	if !fresh {
+		if again := d.hold(requested); !again.IsZero() {
 			d.at(again)
 			return
 		}
@@ -37,26 +37,26 @@ func (d *decision) decideBuild() {
 	d.act(Action{Kind: Build, Requested: requested, Why: why, Failures: d.buildFailures()})
 }
 
-// requested tells whether somebody waits for a build. A build that began after
-// the request serves it, whatever it was made for.
-func (d *decision) requested() bool {
+// requested tells whether somebody waits for a build, and whether no build was
+// tried since. A build that began after the request serves it, whatever it was
+// made for; one that failed leaves it to wait like any other reason.
+func (d *decision) requested() (is, fresh bool) {
 	flag := d.Image.BuildRequested
 	if flag == nil {
 		d.say(subjectBuild, "requested", "", "no request-build")
-		return false
+		return false, false
 	}
 	if len(d.ready) > 0 && d.ready[0].Stat.Czxid > flag.Czxid {
 		d.say(subjectBuild, "requested", Against, "build %s began after the request of %s", d.ready[0].ID, flag.Ctime.Format(time.DateTime))
 		if d.Doing.Builds == "" { // else the builder of it does so
 			d.act(Action{Kind: ClearRequest, Build: d.ready[0].ID, Why: "build " + d.ready[0].ID + " served it"})
 		}
-		return false
+		return false, false
 	}
 	if d.failed != nil && d.failed.Stat.Czxid > flag.Czxid {
-		d.say(subjectBuild, "requested", "", "the request is older than build %s, which failed: it waits like any other", d.failed.ID)
-		return false
+		return true, false
 	}
-	return true
+	return true, true
 }
 
 // mayBuild asks the rules that forbid a build whatever speaks for it.
@@ -148,9 +148,9 @@ func (d *decision) newestCovering() (*zkmodel.BuildTree, bool) {
 	return nil, false
 }
 
-// hold says until when a build that nobody asked for has to wait; zero when it
-// has not.
-func (d *decision) hold() time.Time {
+// hold says until when a build has to wait that nobody has just asked for; zero
+// when it has not.
+func (d *decision) hold(requested bool) time.Time {
 	var until time.Time
 	if d.failed != nil {
 		until = d.failed.StateTime.Time().Add(d.Policy.BuildRetry.After(max(1, d.failed.Failures), d.failed.Name()))
@@ -160,7 +160,7 @@ func (d *decision) hold() time.Time {
 			return until
 		}
 	}
-	if window := d.config.NextWindow(d.Now); window.After(d.Now) {
+	if window := d.config.NextWindow(d.Now); !requested && window.After(d.Now) {
 		d.say(subjectBuild, "build-windows", Against, "next window begins at %s", window.Format(time.DateTime))
 		return window
 	}

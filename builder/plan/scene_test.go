@@ -80,7 +80,7 @@ func (s *scene) build(state zkmodel.BuildState, ago time.Duration, change ...fun
 }
 
 // upload adds an upload of a build.
-func (s *scene) upload(b *zkmodel.BuildTree, provider string, state zkmodel.UploadState, change ...func(*zkmodel.Upload)) *zkmodel.Upload {
+func (s *scene) upload(b *zkmodel.BuildTree, provider string, state zkmodel.UploadState, change ...func(*zkmodel.Upload)) {
 	u := &zkmodel.Upload{
 		UploadKey: zkmodel.UploadKey{Image: "img", Build: b.ID, Provider: provider, ID: fmt.Sprintf("%010d", len(b.Uploads)+1)},
 		State:     state, StateTime: zkmodel.EpochOf(s.Now), Builder: s.Host.Name,
@@ -90,7 +90,6 @@ func (s *scene) upload(b *zkmodel.BuildTree, provider string, state zkmodel.Uplo
 		c(u)
 	}
 	b.Uploads = append(b.Uploads, u)
-	return u
 }
 
 // everywhere adds ready uploads of a build to both providers.

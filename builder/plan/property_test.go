@@ -1,0 +1,181 @@
+package plan
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"poolkeeper/zkmodel"
+)
+
+// From any tree, doing what the plan says, in any order and whatever fails,
+// comes to rest soon, harms nothing on the way, and is as it should be then.
+func TestEveryTreeComesToRest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := anyWorld(t)
+		for range 200 {
+			next, todo := w.todo(t)
+			if len(todo) == 0 {
+				// Only what time brings within the hour is still to come.
+				if next.IsZero() || next.Sub(w.Now) > time.Hour {
+					checkRest(t, w)
+					return
+				}
+				w.Now = next
+				continue
+			}
+			chosen := rapid.SampledFrom(todo).Draw(t, "action")
+			w.do(chosen.host, chosen.Action)
+			w.Now = w.Now.Add(time.Second)
+		}
+		t.Fatalf("no rest; still to do: %s", brief(Decide(w.Input)))
+	})
+}
+
+// planned is an action of one builder.
+type planned struct {
+	host Host
+	Action
+}
+
+// todo is what all builders want to do, and when time has more for them.
+func (w *world) todo(t *rapid.T) (next time.Time, todo []planned) {
+	for _, h := range hosts() {
+		p := Decide(w.as(h))
+		checkHarm(t, w, p)
+		for _, a := range p.Actions {
+			todo = append(todo, planned{h, a})
+		}
+		if !p.Next.IsZero() && (next.IsZero() || p.Next.Before(next)) {
+			next = p.Next
+		}
+	}
+	return next, todo
+}
+
+// checkHarm looks for actions that must not be.
+func checkHarm(t *rapid.T, w *world, p Plan) {
+	keys := map[string]bool{}
+	for _, a := range p.Actions {
+		if keys[a.Key()] {
+			t.Fatalf("%s twice: %s", a.Key(), brief(p))
+		}
+		keys[a.Key()] = true
+		if a.Why == "" {
+			t.Errorf("%s without a reason", a.Key())
+		}
+	}
+	if len(w.Config.DiskImages) == 0 {
+		return
+	}
+	ready := readyBuilds(w)
+	if len(ready) == 0 {
+		return
+	}
+	newest := ready[len(ready)-1]
+	for _, a := range p.Actions {
+		if a.Build == newest.ID && slices.Contains([]Kind{MarkBuild, DeleteBuild, RemoveFiles}, a.Kind) {
+			t.Errorf("%s of the last ready build: %s", a.Kind, a.Why)
+		}
+	}
+	for _, provider := range w.Config.Providers {
+		if _, listed := provider.Image("img"); !listed {
+			continue
+		}
+		last := lastUpload(ready, provider.Name)
+		for _, a := range p.Actions {
+			if last != nil && a.Kind == DeleteUpload && a.Build == last.Build && a.Provider == last.Provider && a.Upload == last.ID {
+				t.Errorf("the last ready upload at %s is to go: %s", provider.Name, a.Why)
+			}
+		}
+	}
+}
+
+// checkRest looks at what is left when nothing is to be done.
+func checkRest(t *rapid.T, w *world) {
+	recorded := map[string]bool{}
+	for _, b := range w.Image.Builds {
+		if b.Broken != nil || b.State == zkmodel.BuildBuilding || b.State == zkmodel.BuildDeleting {
+			t.Errorf("build %s stays %q", b.ID, b.State)
+		}
+		for _, u := range b.Uploads {
+			recorded[u.Path()] = true
+			if u.Broken != nil || u.State == zkmodel.UploadUploading || u.State == zkmodel.UploadDeleting {
+				t.Errorf("upload %s stays %q", u.Path(), u.State)
+			}
+		}
+	}
+	for path := range w.cloud {
+		if !recorded[path] {
+			t.Errorf("%s is in the cloud without a record", path)
+		}
+	}
+	for _, h := range hosts() {
+		for _, l := range w.disks[h.Name] {
+			if l.Ours && w.record(l.ID) == nil {
+				t.Errorf("files of %s stay without a record", l.ID)
+			}
+		}
+	}
+	if len(w.Config.DiskImages) == 0 {
+		if len(w.Image.Builds) > 0 {
+			t.Error("builds of an image that is not configured stay")
+		}
+		return
+	}
+	if w.Image.Paused {
+		return
+	}
+	if len(readyBuilds(w)) == 0 {
+		t.Error("there is no ready build")
+	}
+	if w.Image.BuildRequested != nil {
+		t.Error("the request is not served")
+	}
+	for _, provider := range w.Config.Providers {
+		_, listed := provider.Image("img")
+		if there := lastUpload(readyBuilds(w), provider.Name); listed && there == nil {
+			t.Errorf("%s has no image", provider.Name)
+		}
+	}
+}
+
+func readyBuilds(w *world) []*zkmodel.BuildTree {
+	return slices.DeleteFunc(slices.Clone(w.Image.Builds), func(b *zkmodel.BuildTree) bool {
+		return b.Broken != nil || b.State != zkmodel.BuildReady
+	})
+}
+
+// lastUpload is the ready upload of the newest build at a provider.
+func lastUpload(ready []*zkmodel.BuildTree, provider string) *zkmodel.Upload {
+	for _, b := range slices.Backward(ready) {
+		for _, u := range slices.Backward(b.Uploads) {
+			if u.Provider == provider && u.Broken == nil && u.State == zkmodel.UploadReady {
+				return u
+			}
+		}
+	}
+	return nil
+}
+
+// Explaining a plan does not change it, and tells of every action.
+func TestExplainAgrees(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := anyWorld(t)
+		in := w.as(hosts()[0])
+		p, verdicts := Explain(in)
+		if brief(p) != brief(Decide(in)) {
+			t.Fatalf("explained %s, decided %s", brief(p), brief(Decide(in)))
+		}
+		if len(verdicts) == 0 {
+			t.Error("no verdicts")
+		}
+		for _, v := range verdicts {
+			if v.Subject == "" || v.Rule == "" || v.Detail == "" {
+				t.Errorf("verdict %+v", v)
+			}
+		}
+	})
+}
