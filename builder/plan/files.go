@@ -67,10 +67,7 @@ func (d *decision) decideFormats(b *zkmodel.BuildTree, local disk.Build) {
 // waiting names a provider that still needs a build's file of a format.
 func (d *decision) waiting(b *zkmodel.BuildTree, format string) string {
 	for _, p := range d.Config.ProvidersOf(d.name) {
-		there := slices.ContainsFunc(b.Uploads, func(u *zkmodel.Upload) bool {
-			return u.Provider == p.Name && u.Broken == nil && u.State == zkmodel.UploadReady
-		})
-		if p.ImageFormat == format && !there {
+		if p.ImageFormat == format && readyUpload(b, p.Name) == nil {
 			return p.Name
 		}
 	}

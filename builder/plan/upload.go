@@ -14,28 +14,54 @@ func (d *decision) decideUploads() {
 		return
 	}
 	for _, p := range d.Config.ProvidersOf(d.name) {
-		d.decideUpload(p)
+		subject := "upload to " + p.Name
+		if image, _ := p.Image(d.name); image.Pause {
+			d.say(subject, "pause", Against, "the provider's diskimage is paused")
+			continue
+		}
+		if b := d.candidate(subject, p); b != nil {
+			d.decideUpload(subject, p, b)
+		}
 	}
 }
 
-func (d *decision) decideUpload(p *configs.Provider) {
-	subject := "upload to " + p.Name
-	if image, _ := p.Image(d.name); image.Pause {
-		d.say(subject, "pause", Against, "the provider's diskimage is paused")
-		return
+// candidate is the newest ready build that a provider can get from this
+// builder. One that is only on another builder is waited for as long as that
+// builder may come back.
+func (d *decision) candidate(subject string, p *configs.Provider) *zkmodel.BuildTree {
+	for _, b := range d.ready {
+		if u := readyUpload(b, p.Name); u != nil {
+			d.say(subject, "done", Against, "build %s is there as upload %s", b.ID, u.ID)
+			return nil
+		}
+		if !slices.Contains(b.Formats, p.ImageFormat) {
+			continue
+		}
+		if here, ok := d.local(b.ID); ok && slices.Contains(here.Formats, p.ImageFormat) {
+			return b
+		}
+		if d.Others.alive(b.Builder) {
+			d.say(subject, "files", Against, "the %s file of build %s is not on this builder but on %s", p.ImageFormat, b.ID, b.Builder)
+			return nil
+		}
+		if given := d.Others.lastSeen(b.Builder).Add(d.Policy.AwayFor); d.Now.Before(given) {
+			d.say(subject, "files", Against, "the %s file of build %s is on %s, which has until %s to come back",
+				p.ImageFormat, b.ID, b.Builder, given.Format(time.DateTime))
+			d.at(given)
+			return nil
+		}
+		d.say(subject, "files", "", "the %s file of build %s is lost with %s", p.ImageFormat, b.ID, b.Builder)
 	}
-	b := d.candidate(p.ImageFormat)
-	if b == nil {
-		d.say(subject, "build", Against, "no ready build has format %s", p.ImageFormat)
-		return
-	}
+	d.say(subject, "build", Against, "no ready build has a file in format %s", p.ImageFormat)
+	return nil
+}
+
+// decideUpload says whether a build whose file is here is to be sent now.
+func (d *decision) decideUpload(subject string, p *configs.Provider, b *zkmodel.BuildTree) {
 	var failed *zkmodel.Upload
 	for _, u := range b.Uploads { // the oldest first
 		switch {
 		case u.Provider != p.Name || u.Broken != nil:
-		case u.State == zkmodel.UploadReady:
-			d.say(subject, "done", Against, "build %s is there as upload %s", b.ID, u.ID)
-			return
 		case u.State == zkmodel.UploadUploading:
 			d.say(subject, "under way", Against, "build %s is on its way as upload %s", b.ID, u.ID)
 			return
@@ -46,10 +72,6 @@ func (d *decision) decideUpload(p *configs.Provider) {
 	key := UploadKey(d.name, b.ID, p.Name)
 	if d.Doing.Uploads[key] && d.Doing.Sending != key {
 		d.say(subject, "under way", Against, "this builder is at it")
-		return
-	}
-	if here, ok := d.local(b.ID); !ok || !slices.Contains(here.Formats, p.ImageFormat) {
-		d.say(subject, "files", Against, "the %s file of build %s is not on this builder but on %s", p.ImageFormat, b.ID, b.Builder)
 		return
 	}
 	failures := 0
@@ -69,16 +91,6 @@ func (d *decision) decideUpload(p *configs.Provider) {
 	})
 }
 
-// candidate is the newest ready build that has a format.
-func (d *decision) candidate(format string) *zkmodel.BuildTree {
-	for _, b := range d.ready {
-		if slices.Contains(b.Formats, format) {
-			return b
-		}
-	}
-	return nil
-}
-
 // stranded tells whether a provider waits for a build whose files are only on a
 // builder that is gone, and when that builder is given up.
 func (d *decision) stranded(b *zkmodel.BuildTree) (given time.Time, is bool) {
@@ -86,13 +98,19 @@ func (d *decision) stranded(b *zkmodel.BuildTree) (given time.Time, is bool) {
 		return time.Time{}, false
 	}
 	for _, p := range d.Config.ProvidersOf(d.name) {
-		image, _ := p.Image(d.name)
-		there := slices.ContainsFunc(b.Uploads, func(u *zkmodel.Upload) bool {
-			return u.Provider == p.Name && u.Broken == nil && u.State == zkmodel.UploadReady
-		})
-		if !image.Pause && !there {
+		if image, _ := p.Image(d.name); !image.Pause && readyUpload(b, p.Name) == nil {
 			return d.Others.lastSeen(b.Builder).Add(d.Policy.AwayFor), true
 		}
 	}
 	return time.Time{}, false
+}
+
+// readyUpload finds the ready upload of a build to a provider.
+func readyUpload(b *zkmodel.BuildTree, provider string) *zkmodel.Upload {
+	for _, u := range b.Uploads {
+		if u.Provider == provider && u.Broken == nil && u.State == zkmodel.UploadReady {
+			return u
+		}
+	}
+	return nil
 }

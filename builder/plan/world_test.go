@@ -59,7 +59,7 @@ func anyWorld(t *rapid.T) *world {
 	}
 	for _, h := range hosts() {
 		for range rapid.IntRange(0, 1).Draw(t, "lone files") {
-			id := fmt.Sprintf("%010d", rapid.IntRange(50, 60).Draw(t, "id"))
+			id := fmt.Sprintf("%010d", rapid.IntRange(9000, 9009).Draw(t, "id"))
 			w.disks[h.Name] = append(w.disks[h.Name], disk.Build{
 				Name: disk.Name{Image: "img", ID: id}, Formats: []string{"qcow2"}, Ours: rapid.Bool().Draw(t, "ours"),
 			})
