@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/keypairs"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 
 	"poolkeeper/providers"
@@ -65,7 +66,8 @@ func (p *Provider) findOrCreate(ctx context.Context, o offer, node providers.Nod
 	if err != nil {
 		return "", err
 	}
-	made, err := servers.Create(ctx, s.compute, opts, nil).Extract()
+	withKey := keypairs.CreateOptsExt{CreateOptsBuilder: opts, KeyName: o.label.KeyName}
+	made, err := servers.Create(ctx, s.compute, withKey, nil).Extract()
 	if err != nil {
 		return "", p.refused(o, failure(ctx, "create server", err))
 	}

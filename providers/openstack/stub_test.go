@@ -3,6 +3,7 @@ package openstack
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,7 +22,8 @@ import (
 // are not there.
 type stub struct {
 	*httptest.Server
-	mux *http.ServeMux
+	mux   *http.ServeMux
+	ended chan struct{} // closed when the test is over
 
 	mu       sync.Mutex
 	password string
@@ -51,7 +53,7 @@ type mishap struct {
 func newStub(t *testing.T) *stub {
 	t.Helper()
 	s := &stub{
-		mux: http.NewServeMux(), password: "word", tokens: map[string]bool{}, images: map[string]*stubImage{},
+		mux: http.NewServeMux(), ended: make(chan struct{}), password: "word", tokens: map[string]bool{}, images: map[string]*stubImage{},
 		servers: map[string]*stubServer{}, ips: map[string]*stubIP{}, ports: map[string]map[string]any{},
 		quota: 5, boot: 10 * time.Millisecond, page: 1000,
 		networks: []map[string]any{{"id": netPublic, "name": "public", "router:external": false}},
@@ -61,7 +63,10 @@ func newStub(t *testing.T) *stub {
 	s.nova()
 	s.neutron()
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
-	t.Cleanup(s.Close)
+	t.Cleanup(func() {
+		close(s.ended)
+		s.Close()
+	})
 	return s
 }
 
@@ -70,6 +75,13 @@ func (s *stub) fail(match string, times int, do func(http.ResponseWriter, *http.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = append(s.faults, &mishap{match, times, do})
+}
+
+// calm ends all faults.
+func (s *stub) calm() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = nil
 }
 
 // answer is a fault that answers with a status.
@@ -85,6 +97,16 @@ func answer(status int, header ...string) func(http.ResponseWriter, *http.Reques
 
 // hangUp is a fault that ends the connection without an answer.
 func hangUp(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }
+
+// silence is a fault that never answers.
+func (s *stub) silence(_ http.ResponseWriter, r *http.Request) bool {
+	_, _ = io.CopyN(io.Discard, r.Body, 1000) // of an upload, a little
+	select {
+	case <-r.Context().Done():
+	case <-s.ended:
+	}
+	panic(http.ErrAbortHandler)
+}
 
 func (s *stub) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Openstack-Request-Id", "req-stub")
@@ -191,7 +213,7 @@ func reply(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	if body != nil {
-		_ = json.NewEncoder(w).Encode(body) //nolint:errcheck // the client may have left
+		_ = json.NewEncoder(w).Encode(body) // the client may have left
 	}
 }
 
