@@ -29,6 +29,8 @@ type Builder struct {
 	cancels *cancels
 	leaks   leaks
 	woken   chan struct{}
+	pulse   chan struct{} // the loop takes what is sent
+	working atomic.Bool   // the loop runs
 
 	// Of the run that is under way.
 	images *disk.Images
@@ -52,7 +54,7 @@ func New(cfg *configs.Config, deps Deps) (*Builder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make builder: %w", err)
 	}
-	b := &Builder{deps: deps, log: deps.Logger.Named("builder"), metrics: m, woken: make(chan struct{}, 1)}
+	b := &Builder{deps: deps, log: deps.Logger.Named("builder"), metrics: m, woken: make(chan struct{}, 1), pulse: make(chan struct{})}
 	b.config.Store(cfg)
 	b.mirror = zkmodel.NewMirror(deps.Client, zkmodel.PartImages|zkmodel.PartComponents, b.log.Named("mirror"))
 	b.clouds = newClouds(deps.Open)

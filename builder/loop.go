@@ -50,7 +50,9 @@ func (l *loop) run(ctx context.Context) error {
 	defer resync.Stop()
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
+	l.working.Store(true)
 	defer l.drain()
+	defer l.working.Store(false)
 
 	l.work.Go(func() { l.patrol(ctx) })
 	l.mark(l.everything()...)
@@ -70,6 +72,7 @@ func (l *loop) run(ctx context.Context) error {
 			l.finish(e)
 		case <-alarm.C:
 			l.ring()
+		case <-l.pulse:
 		case <-l.woken:
 			clear(l.retries)
 			l.mark(l.everything()...)
