@@ -68,15 +68,17 @@ func (h *Held) Release(ctx context.Context) error {
 // Multi applies ops as one transaction behind the fence; the results are those
 // of ops. After ErrConnectionLost it may have been applied.
 func (h *Held) Multi(ctx context.Context, ops ...Op) ([]OpResult, error) {
+	if len(ops) == 0 {
+		ops = []Op{h.Fence()}
+	}
+	if err := h.cause(); err != nil {
+		return nil, ended(ops[0].verb, ops[0].path, err)
+	}
 	results, failed, err := h.session.multi(ctx, slices.Concat([]Op{h.Fence()}, ops))
 	switch {
 	case failed == 0 && errors.Is(err, ErrNoNode):
-		what := "write"
-		if len(ops) > 0 {
-			what = ops[0].verb + " " + ops[0].path
-		}
-		return nil, fmt.Errorf("%s: contender %s is gone: %w", what, h.path, ErrFenceLost)
-	case err != nil || len(results) == 0:
+		return nil, fmt.Errorf("%s %s: contender %s is gone: %w", ops[0].verb, ops[0].path, h.path, ErrFenceLost)
+	case err != nil:
 		return nil, err
 	}
 	return results[1:], nil

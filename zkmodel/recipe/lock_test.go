@@ -109,6 +109,41 @@ func TestFencedWrites(t *testing.T) {
 		t.Errorf("record after lost fence: %q, %v", data, err)
 	}
 	must(t, held.Release(ctx))
+
+	again, err := recipe.NewLock(s, "/r/lock", "").Try(ctx)
+	must(t, err)
+	_, err = again.Multi(ctx) // the fence alone
+	must(t, err)
+	must(t, again.Release(ctx))
+	_, err = again.Set(ctx, "/r", nil, recipe.AnyVersion)
+	want(t, err, recipe.ErrReleased)
+}
+
+// TestFenceHolds writes right after the contender was removed, when the holder
+// has not yet heard of its loss, so that only the fence can stop it.
+func TestFenceHolds(t *testing.T) {
+	t.Parallel()
+	root := zktest.Root(t)
+	s, other, ctx := session(t, dial(t, root)), session(t, dial(t, root)), t.Context()
+	must(t, s.EnsurePath(ctx, "/r"))
+	unaware := 0
+	for range 50 {
+		held, err := recipe.NewLock(s, "/r/lock", "").Try(ctx)
+		must(t, err)
+		must(t, other.Delete(ctx, held.Path(), recipe.AnyVersion))
+		if held.Context().Err() == nil {
+			unaware++
+		}
+		_, err = held.Set(ctx, "/r", []byte("too late"), recipe.AnyVersion)
+		want(t, err, recipe.ErrFenceLost)
+		must(t, held.Release(ctx))
+	}
+	if _, stat, err := s.Get(ctx, "/r"); err != nil || stat.Version != 0 {
+		t.Errorf("version %d, %v", stat.Version, err)
+	}
+	if unaware == 0 {
+		t.Error("the fence was never needed")
+	}
 }
 
 func TestDeleteTreeUnderOwnLock(t *testing.T) {
