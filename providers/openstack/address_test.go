@@ -1,0 +1,164 @@
+package openstack
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"poolkeeper/providers"
+	"poolkeeper/providers/openstack/clouds"
+)
+
+func TestReach(t *testing.T) {
+	yes, no := true, false
+	known := []network{
+		{ID: netPublic, Name: "provider", Physical: "physnet"},
+		{ID: netOutside, Name: "outside", External: true},
+		{ID: netPrivate, Name: "inside"},
+	}
+	const four, ten, six, local6 = "8.8.4.4", "10.0.0.4", "2001:4860::4", "fd00::4"
+	for name, c := range map[string]struct {
+		addresses map[string][]address
+		cloud     clouds.Cloud
+		ipv6      bool
+		want      reach
+		reachable string
+	}{
+		"fixed and public":          {addresses: map[string][]address{"any": {{IP: four}}}, want: reach{public4: four}, reachable: four},
+		"fixed and private":         {addresses: map[string][]address{"any": {{IP: ten}}}, want: reach{private4: ten}, reachable: ten},
+		"carrier's":                 {addresses: map[string][]address{"any": {{IP: "100.64.1.1"}}}, want: reach{private4: "100.64.1.1"}, reachable: "100.64.1.1"},
+		"on a provider network":     {addresses: map[string][]address{"provider": {{IP: ten}}}, want: reach{public4: ten}, reachable: ten},
+		"on an external network":    {addresses: map[string][]address{"outside": {{IP: ten}}}, want: reach{public4: ten}, reachable: ten},
+		"floating beside fixed":     {addresses: map[string][]address{"inside": {{IP: ten}, {IP: four, Type: "floating"}}}, want: reach{public4: four, private4: ten}, reachable: four},
+		"floating before fixed":     {addresses: map[string][]address{"a": {{IP: "9.9.9.9"}}, "b": {{IP: four, Type: "floating"}}}, want: reach{public4: four}, reachable: four},
+		"both versions, no IPv6":    {addresses: map[string][]address{"any": {{IP: six}, {IP: four}}}, want: reach{public4: four, public6: six}, reachable: four},
+		"both versions":             {addresses: map[string][]address{"any": {{IP: six}, {IP: four}}}, ipv6: true, want: reach{public4: four, public6: six}, reachable: six},
+		"force_ipv4":                {addresses: map[string][]address{"any": {{IP: six}, {IP: four}}}, ipv6: true, cloud: clouds.Cloud{ForceIPv4: true}, want: reach{public4: four, public6: six}, reachable: four},
+		"private":                   {addresses: map[string][]address{"any": {{IP: four}, {IP: ten}}}, cloud: clouds.Cloud{Private: true}, want: reach{public4: four, private4: ten}, reachable: ten},
+		"IPv6 alone":                {addresses: map[string][]address{"any": {{IP: six}}}, want: reach{public6: six}, reachable: six},
+		"unique local IPv6":         {addresses: map[string][]address{"any": {{IP: local6}}}},
+		"said to be internal":       {addresses: map[string][]address{"provider": {{IP: four}}}, cloud: clouds.Cloud{Networks: []clouds.Network{{Name: "provider", RoutesExternally: &no}}}, want: reach{private4: four}, reachable: four},
+		"said to be external, id":   {addresses: map[string][]address{"inside": {{IP: ten}}}, cloud: clouds.Cloud{Networks: []clouds.Network{{Name: netPrivate, RoutesExternally: &yes}}}, want: reach{public4: ten}, reachable: ten},
+		"said to be external, IPv4": {addresses: map[string][]address{"inside": {{IP: ten}, {IP: local6}}}, cloud: clouds.Cloud{Networks: []clouds.Network{{Name: "inside", RoutesExternally: &no, RoutesIPv4: &yes}}}, want: reach{public4: ten}, reachable: ten},
+		"nonsense":                  {addresses: map[string][]address{"any": {{IP: "fake"}}}},
+	} {
+		got := reachOf(&server{Addresses: c.addresses}, known, c.cloud.Networks)
+		got.fixed = address{}
+		if got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+		if ip := got.interfaceIP(c.cloud, c.ipv6); ip != c.reachable {
+			t.Errorf("%s: reached at %q, want %q", name, ip, c.reachable)
+		}
+	}
+}
+
+// inside gives the stub's servers a private address, a port, and a network for
+// floating IPs.
+func (s *stub) inside(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.servers[id].fields["addresses"] = map[string]any{"inside": []map[string]any{
+		{"addr": "10.0.0.7", "version": 4, "OS-EXT-IPS:type": "fixed"},
+	}}
+	s.ports["port-1"] = map[string]any{
+		"id": "port-1", "device_id": id, "status": "ACTIVE", "device_owner": "compute:az1",
+		"fixed_ips": []map[string]any{{"ip_address": "10.0.0.7", "subnet_id": "subnet"}},
+	}
+	s.networks = append(s.networks, map[string]any{"id": netOutside, "name": "outside", "router:external": true})
+}
+
+func TestFloatingIP(t *testing.T) {
+	s := newStub(t)
+	p := s.open(t, section())
+	id, err := p.CreateNode(t.Context(), nodeSpec(upload(t, p)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.inside(id)
+	p.networks.forget()
+	for range 2 { // a launcher that restarts finds the first one
+		i, err := p.WaitNode(t.Context(), id)
+		if err != nil || i.InterfaceIP != "203.0.113.9" || i.PublicIPv4 != "203.0.113.9" || i.PrivateIPv4 != "10.0.0.7" {
+			t.Fatalf("WaitNode gave %+v, %v", i, err)
+		}
+	}
+	if len(s.ips) != 1 {
+		t.Fatalf("%d floating IPs, want 1", len(s.ips))
+	}
+	for _, ip := range s.ips {
+		if ip.Port != "port-1" || ip.Network != netOutside || ip.Description != "poolkeeper provider north, node 0000000007" {
+			t.Errorf("made %+v", ip)
+		}
+	}
+	if err := p.DeleteNode(t.Context(), id); err != nil || len(s.ips) != 0 {
+		t.Errorf("DeleteNode: %v, %d floating IPs are left", err, len(s.ips))
+	}
+}
+
+// Nobody gets a floating IP that the pool, the cloud or the address say is not
+// needed.
+func TestNoFloatingIP(t *testing.T) {
+	for name, c := range map[string]struct {
+		pool  bool
+		cloud string
+	}{
+		"the pool":  {pool: false},
+		"the cloud": {pool: true, cloud: "    floating_ip_source: None"},
+		"private":   {pool: true, cloud: "    private: true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStub(t)
+			cfg := section()
+			cfg.Pools[0].AutoFloatingIP = c.pool
+			p := s.openWith(t, cfg, s.clouds(t, c.cloud))
+			id, err := p.CreateNode(t.Context(), nodeSpec(upload(t, p)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.inside(id)
+			i, err := p.WaitNode(t.Context(), id)
+			if err != nil || i.InterfaceIP != "10.0.0.7" || len(s.ips) != 0 {
+				t.Errorf("WaitNode gave %+v, %v, with %d floating IPs", i, err, len(s.ips))
+			}
+		})
+	}
+}
+
+// A node whose floating IP cannot be had says why.
+func TestFloatingIPQuota(t *testing.T) {
+	s := newStub(t)
+	p := s.open(t, section())
+	id, err := p.CreateNode(t.Context(), nodeSpec(upload(t, p)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.inside(id)
+	p.networks.forget()
+	s.fail("POST /network/v2.0/floatingips", 1, answerHTML(409, "Quota exceeded for resources: ['floatingip']."))
+	if _, err := p.WaitNode(t.Context(), id); !errors.Is(err, providers.ErrQuota) || !strings.Contains(err.Error(), "floating IP") {
+		t.Errorf("WaitNode gave %v", err)
+	}
+}
+
+// A server that failed says why, and whether it was for lack of room.
+func TestFailedServer(t *testing.T) {
+	for message, want := range map[string]error{
+		"No valid host was found.":                        providers.ErrNodeFailed,
+		"Build of instance aborted: exceeds ports quota.": providers.ErrQuota,
+		"": providers.ErrNodeFailed,
+	} {
+		s := newStub(t)
+		p := s.open(t, section())
+		v := s.addServer(map[string]any{"name": "np", "metadata": map[string]any{}})
+		v.fields["status"] = statusError
+		if message != "" {
+			v.fields["fault"] = map[string]any{"code": 500, "message": message}
+		}
+		_, err := p.WaitNode(t.Context(), v.fields["id"].(string))
+		if !errors.Is(err, want) || !strings.Contains(err.Error(), message) || errors.Is(err, context.Canceled) {
+			t.Errorf("WaitNode gave %v, want %v with %q", err, want, message)
+		}
+	}
+}
