@@ -71,10 +71,24 @@ func (st *Store) SaveNode(ctx context.Context, lock *recipe.Held, n *Node) error
 	return save(ctx, lock, n)
 }
 
-// DeleteNode removes a node's record under its lock, and the lock with it. The
-// state deleted is written first, so that whoever locks the record half-way
-// sees what it is. The lock is gone afterwards; releasing it is no error.
+// DeleteNode removes a node's record under its lock, and the lock with it, in
+// one transaction. The lock is gone afterwards; releasing it is no error. ctx
+// must not be bound to the lock.
+//
+// Where others stand in line for the lock, or something else is below the
+// record, it takes several: the state deleted is written first, so that whoever
+// locks the record half-way sees what it is.
 func (st *Store) DeleteNode(ctx context.Context, lock *recipe.Held, n *Node) error {
+	err := recipe.ReleaseAll(ctx, []*recipe.Held{lock}, nil, []recipe.Op{
+		recipe.OpDelete(LockPath(n.Path()), recipe.AnyVersion),
+		recipe.OpDelete(n.Path(), recipe.AnyVersion),
+	})
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, recipe.ErrNotEmpty) {
+		return fmt.Errorf("delete node %s: %w", n.ID, err)
+	}
 	n.SetState(NodeDeleted, EpochOf(st.now()))
 	if err := save(ctx, lock, n); err != nil {
 		return err
