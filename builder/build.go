@@ -110,6 +110,7 @@ func (l *loop) saveFailed(ctx context.Context, lock *recipe.Held, record *zkmode
 	record.Reason, record.Tail, record.ExitCode = reason(cause), m.tail, m.exit
 	record.Phases, record.Failures = m.phases, failures
 	record.SetState(zkmodel.BuildFailed, zkmodel.EpochOf(l.deps.Now()))
+	record.RetryAt = zkmodel.EpochOf(l.deps.Policy.BuildAgain(record))
 	if err := l.store.SaveBuild(ctx, lock, record); err != nil {
 		return err
 	}

@@ -49,7 +49,8 @@ func TestOneBadProviderHoldsUpNobody(t *testing.T) {
 	s.ready("img", 1, "north")
 	s.eventually("the failures are told", func() bool {
 		failed := s.uploads("img", "broken", zkmodel.UploadFailed)
-		return len(failed) == 1 && failed[0].Failures >= 2 && strings.Contains(failed[0].Reason, "out of order")
+		return len(failed) == 1 && failed[0].Failures >= 2 && strings.Contains(failed[0].Reason, "out of order") &&
+			failed[0].RetryAt > failed[0].StateTime
 	})
 	close(down)
 	s.ready("img", 1, "broken")

@@ -117,6 +117,9 @@ func TestFailedBuildTellsWhy(t *testing.T) {
 	if b.ExitCode != 7 || !strings.Contains(b.Reason, "exit code 7") || !strings.HasSuffix(b.Tail, "E: something broke") {
 		t.Errorf("record %+v", b.Build)
 	}
+	if again := b.RetryAt.Time(); !again.After(b.StateTime.Time()) {
+		t.Errorf("it failed at %s and is tried again at %s", b.StateTime.Time(), again)
+	}
 	s.eventually("no file is left", func() bool { return len(s.files()) == 0 })
 }
 

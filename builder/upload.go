@@ -97,6 +97,7 @@ func (s *sending) run(ctx context.Context, failures int) error {
 	log.Error("Upload failed", "reason", reason(err))
 	s.record.Reason, s.record.Failures, s.record.Progress = reason(err), failures+1, nil
 	s.record.SetState(zkmodel.UploadFailed, zkmodel.EpochOf(s.deps.Now()))
+	s.record.RetryAt = zkmodel.EpochOf(s.deps.Policy.UploadAgain(s.record))
 	if err := s.store.SaveUpload(ctx, s.lock, s.record); err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (s *snapshot) viewBuild(b *zkmodel.BuildTree) buildView {
 	v := buildView{
 		ID: b.ID, State: stateBadge(b.State, b.Broken), Since: moment(changed(b.StateTime, b.Stat.Mtime), s.now),
 		Formats: strings.Join(b.Formats, ", "), Builder: b.Builder,
-		Failures: inARow(b.Failures), Reason: why(b.Reason, b.Broken), Log: s.logLink(b.Build),
+		Failures: s.failures(b.Failures, b.RetryAt), Reason: why(b.Reason, b.Broken), Log: s.logLink(b.Build),
 	}
 	var total int64
 	for _, file := range b.Files {
@@ -74,7 +74,7 @@ func (s *snapshot) viewBuild(b *zkmodel.BuildTree) buildView {
 	for _, phase := range b.Phases {
 		took += phase
 	}
-	if took > 0 {
+	if took >= 1 {
 		v.Took = span(seconds(took))
 	}
 	for _, u := range b.Uploads {
@@ -89,7 +89,7 @@ func (s *snapshot) viewUpload(u *zkmodel.Upload) uploadView {
 		Provider: u.Provider, State: stateBadge(u.State, u.Broken),
 		Since: moment(changed(u.StateTime, u.Stat.Mtime), s.now),
 		Name:  u.ExternalName, ID: u.ExternalID.Text(),
-		Failures: inARow(u.Failures), Reason: why(u.Reason, u.Broken),
+		Failures: s.failures(u.Failures, u.RetryAt), Reason: why(u.Reason, u.Broken),
 	}
 	if p := u.Progress; p != nil && p.Total > 0 && u.State == zkmodel.UploadUploading {
 		v.Percent = int64(100 * float64(p.Sent) / float64(p.Total))
@@ -99,6 +99,11 @@ func (s *snapshot) viewUpload(u *zkmodel.Upload) uploadView {
 		}
 	}
 	return v
+}
+
+// failures tells of failures in a row, and how long they are waited out.
+func (s *snapshot) failures(n int, again zkmodel.Epoch) string {
+	return words(", ", inARow(n), nextTry(again, s.now))
 }
 
 // logLink is where the log of a build is: where its record says, or else here,

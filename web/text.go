@@ -103,6 +103,15 @@ func inARow(failures int) string {
 	return fmt.Sprintf("%d in a row", failures)
 }
 
+// nextTry says when something that failed is tried again; "" when nobody said, or
+// it only waits for somebody to do it.
+func nextTry(at zkmodel.Epoch, now time.Time) string {
+	if wait := at.Time().Sub(now); at != 0 && wait > 0 {
+		return "next try in " + span(wait)
+	}
+	return ""
+}
+
 // words joins what is not empty.
 func words(between string, parts ...string) string {
 	var some []string

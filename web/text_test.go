@@ -55,3 +55,16 @@ func TestStatesHaveKinds(t *testing.T) {
 		t.Errorf("a state that we do not know: %+v, want %+v", got, want)
 	}
 }
+
+// What failed is tried again some time; what is due waits for a worker, and
+// has no time.
+func TestNextTry(t *testing.T) {
+	now := time.Unix(1795161300, 0)
+	for at, want := range map[zkmodel.Epoch]string{
+		0: "", 1795161299: "", 1795161300: "", 1795161390.5: "next try in 1m 30s",
+	} {
+		if got := nextTry(at, now); got != want {
+			t.Errorf("next try at %f: %q, want %q", at, got, want)
+		}
+	}
+}

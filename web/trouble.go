@@ -87,7 +87,7 @@ func (s *snapshot) imageTroubles(image *zkmodel.Image) []trouble {
 	switch {
 	case last != nil && last.State == zkmodel.BuildFailed:
 		list = append(list, trouble{
-			What: words(", ", "Build "+last.Name()+" failed", inARow(last.Failures)), Why: last.Reason,
+			What: words(", ", "Build "+last.Name()+" failed", s.failures(last.Failures, last.RetryAt)), Why: last.Reason,
 			Since: moment(changed(last.StateTime, last.Stat.Mtime), s.now),
 			Log:   s.logLink(last.Build), Tail: last.Tail,
 		})
@@ -120,7 +120,7 @@ func (s *snapshot) uploadTroubles(image *zkmodel.Image) []trouble {
 			continue
 		}
 		list = append(list, trouble{
-			What: words(", ", fmt.Sprintf("Upload of %s-%s to %s failed", u.Image, u.Build, provider), inARow(u.Failures)),
+			What: words(", ", fmt.Sprintf("Upload of %s-%s to %s failed", u.Image, u.Build, provider), s.failures(u.Failures, u.RetryAt)),
 			Why:  why(u.Reason, u.Broken), Since: moment(changed(u.StateTime, u.Stat.Mtime), s.now),
 		})
 	}

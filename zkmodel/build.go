@@ -33,6 +33,7 @@ type Build struct {
 	Phases   map[string]float64   `wire:"phases,omitempty"`    // seconds each phase took
 	Log      string               `wire:"log,omitempty"`       // where the log is served
 	Failures int                  `wire:"failures,omitempty"`  // failures in a row, this one included
+	RetryAt  Epoch                `wire:"retry_at,omitempty"`  // when it is tried again if nobody asks sooner
 
 	rest extra
 }

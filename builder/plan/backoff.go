@@ -4,6 +4,8 @@ import (
 	"hash/fnv"
 	"math"
 	"time"
+
+	"poolkeeper/zkmodel"
 )
 
 // Backoff is how long to wait after failures in a row: First after one, twice
@@ -23,6 +25,16 @@ func (b Backoff) After(n int, seed string) time.Duration {
 	}
 	wait := math.Min(float64(b.First)*math.Pow(2, float64(min(n, 60)-1)), float64(b.Max))
 	return time.Duration(wait * (1 - spread/2 + spread*share(seed)))
+}
+
+// BuildAgain is when a failed build is made again if nobody asks for it sooner.
+func (p Policy) BuildAgain(b *zkmodel.Build) time.Time {
+	return b.StateTime.Time().Add(p.BuildRetry.After(max(1, b.Failures), b.Name()))
+}
+
+// UploadAgain is when a failed upload is tried again.
+func (p Policy) UploadAgain(u *zkmodel.Upload) time.Time {
+	return u.StateTime.Time().Add(p.UploadRetry.After(max(1, u.Failures), u.Path()))
 }
 
 // share is a number in [0, 1) that depends on the seed alone.

@@ -153,7 +153,7 @@ func (d *decision) newestCovering() (*zkmodel.BuildTree, bool) {
 func (d *decision) hold(requested bool) time.Time {
 	var until time.Time
 	if d.failed != nil {
-		until = d.failed.StateTime.Time().Add(d.Policy.BuildRetry.After(max(1, d.failed.Failures), d.failed.Name()))
+		until = d.Policy.BuildAgain(d.failed.Build)
 		if d.Now.Before(until) {
 			d.say(subjectBuild, "back-off", Against, "build %s failed (%d in a row): next try at %s, or with image-build at once",
 				d.failed.ID, max(1, d.failed.Failures), until.Format(time.DateTime))

@@ -77,7 +77,7 @@ func (d *decision) decideUpload(subject string, p *configs.Provider, b *zkmodel.
 	failures := 0
 	if failed != nil {
 		failures = max(1, failed.Failures)
-		again := failed.StateTime.Time().Add(d.Policy.UploadRetry.After(failures, failed.Path()))
+		again := d.Policy.UploadAgain(failed)
 		if d.Now.Before(again) {
 			d.say(subject, "back-off", Against, "upload %s failed (%d in a row): next try at %s", failed.ID, failures, again.Format(time.DateTime))
 			d.at(again)

@@ -63,6 +63,15 @@ func since(t, now time.Time) cell {
 	return cell{text: age(now.Sub(t)), value: t.Unix()}
 }
 
+// retry is when something that failed is tried again: how long until then, the
+// time itself in JSON. None is left when it waits for nothing but a worker.
+func retry(at zkmodel.Epoch, failed bool, now time.Time) cell {
+	if at == 0 || !failed {
+		return cell{}
+	}
+	return cell{text: age(at.Time().Sub(now)), value: at.Time().Unix()}
+}
+
 // age formats a time span as DD:HH:MM:SS.
 func age(d time.Duration) string {
 	s := int64(max(d, 0) / time.Second)

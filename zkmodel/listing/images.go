@@ -23,10 +23,14 @@ func Builds(images []*zkmodel.Image, now time.Time) *Table {
 		{title: "Age", key: "age"},
 		{title: "Size", key: "size", detail: true},
 		{title: "Failures", key: "failures", detail: true},
+		{title: "Retry In", key: "retry_at", detail: true},
 		{title: "Reason", key: "reason", detail: true},
 		{key: "paused"},
 		{key: "files"},
 		{key: "exit_code"},
+		{key: "phases"},
+		{key: "tail"},
+		{key: "log"},
 	}}
 	for _, image := range images {
 		for _, b := range image.Builds {
@@ -37,8 +41,10 @@ func Builds(images []*zkmodel.Image, now time.Time) *Table {
 			t.rows = append(t.rows, []cell{
 				text(b.Name()), text(b.Image), text(b.Builder), list(b.Formats), state,
 				since(changed(b.StateTime, b.Stat.Mtime), now),
-				size(sum(b.Files)), failures(b.Failures), reason(b.Reason, b.Broken),
+				size(sum(b.Files)), failures(b.Failures), retry(b.RetryAt, b.State == zkmodel.BuildFailed, now),
+				reason(b.Reason, b.Broken),
 				hidden(image.Paused), hidden(b.Files), hidden(b.ExitCode),
+				hidden(b.Phases), text(b.Tail), text(b.Log),
 			})
 		}
 	}
@@ -59,6 +65,7 @@ func Uploads(images []*zkmodel.Image, now time.Time) *Table {
 		{title: "Format", key: "format", detail: true},
 		{title: "Progress", key: "progress", detail: true},
 		{title: "Failures", key: "failures", detail: true},
+		{title: "Retry In", key: "retry_at", detail: true},
 		{title: "Reason", key: "reason", detail: true},
 	}}
 	for _, image := range images {
@@ -68,7 +75,8 @@ func Uploads(images []*zkmodel.Image, now time.Time) *Table {
 					text(u.Build), text(u.ID), text(u.Provider), text(u.Image),
 					text(u.ExternalName), foreign(u.ExternalID), state(u.State, u.Broken),
 					since(changed(u.StateTime, u.Stat.Mtime), now),
-					text(u.Format), progress(u.Progress), failures(u.Failures), reason(u.Reason, u.Broken),
+					text(u.Format), progress(u.Progress), failures(u.Failures),
+					retry(u.RetryAt, u.State == zkmodel.UploadFailed, now), reason(u.Reason, u.Broken),
 				})
 			}
 		}

@@ -23,7 +23,7 @@ func images() []*zkmodel.Image {
 	const (
 		build    = `{"state": "ready", "state_time": 1795161248.97, "builder": "localhost", "builder_id": "47d8", "formats": "qcow2,raw", "username": "zuul", "python_path": "auto", "shell_type": null}`
 		upload   = `{"state": "ready", "state_time": 1795161252.52, "external_id": "39fd43df", "external_name": "image-000-1795161252", "format": "qcow2", "username": "zuul", "python_path": "auto", "shell_type": null}`
-		failed   = `{"state": "failed", "state_time": 1795061252.0, "builder": "b2", "reason": "disk-image-create: exit code 1", "exit_code": 1, "failures": 3}`
+		failed   = `{"state": "failed", "state_time": 1795061252.0, "builder": "b2", "reason": "disk-image-create: exit code 1", "exit_code": 1, "failures": 3, "retry_at": 1795161540.25, "tail": "E: no such package", "phases": {"command": 12.5}, "log": "http://b2:8006/log/image-000-0000000002"}`
 		running  = `{"state": "building", "state_time": 1795161290.0, "builder": "b2", "formats": "qcow2"}`
 		uploaded = `{"state": "uploading", "state_time": 1795161299.0, "external_id": null, "external_name": "image-001-1", "format": "raw", "progress": {"sent": 512, "total": 2048, "rate": 1, "eta": 2}}`
 	)
