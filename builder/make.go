@@ -100,7 +100,7 @@ func (l *loop) command(ctx context.Context, cfg *configs.Config, image *configs.
 			Daemon: l.deps.Environ, Allow: cfg.BuildEnvAllow, Name: image.Name, Release: image.Release,
 			Base: l.images.Base(name), ElementsDir: cfg.ElementsDir, Vars: image.EnvVars, TmpDir: work.TmpDir(),
 		}.Environ(),
-		Dir: l.images.Dir(), TmpDir: work.TmpDir(), Log: logFile, Secrets: secrets(image),
+		TmpDir: work.TmpDir(), Log: logFile, Secrets: secrets(image),
 		Lease:   leaseOf(l.store.Session()),
 		Started: work.Started, Grew: grew,
 	}.Do(ctx)

@@ -24,7 +24,7 @@ type Run struct {
 	Guard   []string // the command that calls Guard; nil is our own binary with GuardCommand
 	Argv    []string // of the build
 	Env     []string // of the build, and nothing else
-	Dir     string   // working directory
+	Dir     string   // working directory; "" is ours, as relative paths in a configuration want it
 	TmpDir  string   // private: made here, swept at the end
 	Log     string   // file that the output is appended to
 	Secrets []string // masked in the log
