@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Bid is a contender for a lock that nobody has locked before, to be made by
@@ -32,73 +33,61 @@ func (b *Bid) ops() []Op {
 // ErrNodeExists says that a lock's directory is there already: Try it instead.
 // After ErrConnectionLost the ops may have been applied, but no lock is held.
 func TakeAll(ctx context.Context, s *Session, bids []*Bid, ops ...Op) ([]*Held, []OpResult, error) {
-	all := append([]Op{}, ops...)
+	all := slices.Clone(ops)
 	for _, b := range bids {
 		all = append(all, b.ops()...)
 	}
-	// An abandoned transaction would leave contenders that nobody knows of, so
-	// it is awaited for as long as the session lives.
-	results, err := await(ctx, s, func(ctx context.Context) ([]OpResult, error) {
-		results, _, err := s.multi(ctx, all)
-		if err != nil {
+	if len(all) == 0 {
+		return nil, nil, nil
+	}
+	// An abandoned transaction would leave contenders that nobody knows of.
+	results, err := seeThrough(ctx, s, "take locks with", all[0].path,
+		func() ([]OpResult, error) {
+			results, _, err := s.multi(s.ctx, all)
 			if errors.Is(err, ErrConnectionLost) {
 				discardAll(s, bids)
 			}
-			return nil, err
-		}
-		return results, nil
-	}, func(results []OpResult) {
-		for i := range bids {
-			s.discard(results[len(ops)+2*i+1].Path)
-		}
-	})
+			return results, err
+		},
+		func(results []OpResult) {
+			for _, r := range contenders(results, len(bids)) {
+				s.discard(r)
+			}
+		})
 	if err != nil {
 		return nil, nil, err
 	}
-	held := make([]*Held, len(bids))
-	for i, b := range bids {
-		_, name := splitPath(results[len(ops)+2*i+1].Path)
-		if held[i], err = b.lock.hold(ctx, name); err != nil {
-			for _, h := range held[:i] {
-				h.cancel(ErrReleased)
-			}
-			for j := range bids[i:] {
-				s.discard(results[len(ops)+2*(i+j)+1].Path)
-			}
-			for _, h := range held[:i] {
-				s.discard(h.path)
-			}
-			return nil, nil, err
-		}
-	}
-	return held, results[:len(ops)], nil
+	held, err := holdAll(ctx, bids, contenders(results, len(bids)))
+	return held, results[:len(ops)], err
 }
 
-// await runs work in the session's context, and returns when it does or ctx
-// ends; what it brings after that goes to late.
-func await[T any](ctx context.Context, s *Session, work func(context.Context) (T, error), late func(T)) (T, error) {
-	type outcome struct {
-		value T
-		err   error
+// contenders returns the paths of those that the last steps of a transaction made for n bids.
+func contenders(results []OpResult, n int) []string {
+	paths := make([]string, n)
+	for i := range paths {
+		paths[i] = results[len(results)-2*(n-i)+1].Path
 	}
-	done := make(chan outcome)
-	s.background(func() {
-		value, err := work(s.ctx)
-		select {
-		case done <- outcome{value, err}:
-		case <-ctx.Done():
-			if err == nil {
-				late(value)
+	return paths
+}
+
+// holdAll begins to watch the contenders at paths; if one is gone already, all are given up.
+func holdAll(ctx context.Context, bids []*Bid, paths []string) ([]*Held, error) {
+	held := make([]*Held, 0, len(bids))
+	for i, b := range bids {
+		_, name := splitPath(paths[i])
+		h, err := b.lock.hold(ctx, name)
+		if err != nil {
+			for _, h := range held {
+				h.cancel(ErrReleased)
 			}
+			for _, path := range paths {
+				b.lock.session.discard(path)
+			}
+			return nil, err
 		}
-	})
-	select {
-	case o := <-done:
-		return o.value, o.err
-	case <-ctx.Done():
-		var none T
-		return none, ended("multi", "of several locks", context.Cause(ctx))
+		held = append(held, h)
 	}
+	return held, nil
 }
 
 // discardAll removes the contenders of a transaction whose answer was lost.
@@ -117,13 +106,14 @@ func discardAll(s *Session, bids []*Bid) {
 // ReleaseAll gives locks up in one transaction with other changes, all or
 // nothing: first before, then the locks, then after, which may remove their
 // directories. ErrFenceLost says that a lock was lost and nothing was changed.
+// If the connection breaks, locks that are gone afterwards are taken to be given up.
 //
 // ctx must not be bound to the locks, which end within the transaction.
 func ReleaseAll(ctx context.Context, held []*Held, before, after []Op) error {
 	if len(held) == 0 {
 		return fmt.Errorf("release locks: %w: none", ErrBadPath)
 	}
-	ops := append([]Op{}, before...)
+	ops := slices.Clone(before)
 	for _, h := range held {
 		if err := h.cause(); err != nil {
 			return ended("release", h.path, err)

@@ -9,86 +9,132 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
-// A transaction takes locks and makes changes, all or nothing.
-func TestTakeAll(t *testing.T) {
-	root := zktest.Root(t)
-	one, two, ctx := session(t, dial(t, root)), session(t, dial(t, root)), t.Context()
-	must(t, one.EnsurePath(ctx, "/r"))
-	must(t, one.EnsurePath(ctx, "/s"))
-	locks := []*recipe.Lock{recipe.NewLock(one, "/r/lock", "me"), recipe.NewLock(one, "/s/lock", "me")}
-	claims := func() []*recipe.Bid { return []*recipe.Bid{locks[0].Bid(), locks[1].Bid()} }
-
-	held, results, err := recipe.TakeAll(ctx, one, claims(),
-		recipe.OpSet("/r", []byte("taken"), 0), recipe.OpCreate("/s/child-", []byte("x"), recipe.Sequential))
-	must(t, err)
-	if len(held) != 2 || results[0].Stat.Version != 1 || results[1].Path != "/s/child-0000000000" {
-		t.Fatalf("%d locks, results %+v", len(held), results)
+// bids prepares to take the locks of records.
+func bids(s *recipe.Session, records ...string) []*recipe.Bid {
+	var all []*recipe.Bid
+	for _, record := range records {
+		all = append(all, recipe.NewLock(s, record+"/lock", "bundle").Bid())
 	}
-	_, err = recipe.NewLock(two, "/r/lock", "").Try(ctx)
-	want(t, err, recipe.ErrLocked)
+	return all
+}
 
-	// A change that fails takes no lock, and a directory that exists is told.
-	_, _, err = recipe.TakeAll(ctx, one, claims())
+func TestTakeAndReleaseAll(t *testing.T) {
+	t.Parallel()
+	s, ctx := session(t, dial(t, zktest.Root(t))), t.Context()
+	must(t, s.EnsurePath(ctx, "/a"))
+	must(t, s.EnsurePath(ctx, "/b"))
+	held, results, err := recipe.TakeAll(ctx, s, bids(s, "/a", "/b"),
+		recipe.OpSet("/a", []byte("taken"), 0), recipe.OpCreate("/c", nil, recipe.Sequential))
+	must(t, err)
+	if results[0].Stat.Version != 1 || results[1].Path != "/c0000000002" {
+		t.Errorf("results %+v", results)
+	}
+	for _, record := range []string{"/a", "/b"} {
+		_, err := recipe.NewLock(s, record+"/lock", "").Try(ctx)
+		want(t, err, recipe.ErrLocked)
+	}
+	_, _, err = recipe.TakeAll(ctx, s, bids(s, "/b", "/c0000000002"))
 	want(t, err, recipe.ErrNodeExists)
-
-	// A rival is told of, and gets the lock that is given up in a transaction.
-	waiting := make(chan error, 1)
-	go func() { waiting <- held[0].Rival(ctx) }()
-	next := make(chan *recipe.Held, 1)
-	go func() {
-		h, err := recipe.NewLock(two, "/r/lock", "rival").Acquire(ctx)
-		if err != nil {
-			t.Error(err)
-		}
-		next <- h
-	}()
-	must(t, <-waiting)
-	err = recipe.ReleaseAll(ctx, held, []recipe.Op{recipe.OpSet("/r", nil, 0)}, nil)
-	want(t, err, recipe.ErrVersion)
-	if held[0].Context().Err() != nil {
-		t.Fatal("a release that failed ended the lock")
+	if locked, err := recipe.Locked(ctx, s, "/c0000000002/lock"); err != nil || locked {
+		t.Errorf("half of a bundle was taken: %v, %v", locked, err)
 	}
-	must(t, recipe.ReleaseAll(ctx, held, []recipe.Op{recipe.OpSet("/r", []byte("free"), 1)},
-		[]recipe.Op{recipe.OpDelete("/s/lock", recipe.AnyVersion)}))
-	if _, exists, err := one.Exists(ctx, "/s/lock"); err != nil || exists {
-		t.Errorf("the lock's directory is there: %v (%v)", exists, err)
-	}
-	must(t, (<-next).Release(ctx))
-	lost(t, held[1].Context(), context.Cause(held[0].Context()))
-}
-
-// A lock that was taken away keeps the transaction from happening.
-func TestReleaseAllOfALostLock(t *testing.T) {
-	root := zktest.Root(t)
-	one, two, ctx := session(t, dial(t, root)), session(t, dial(t, root)), t.Context()
-	must(t, one.EnsurePath(ctx, "/r"))
-	held, _, err := recipe.TakeAll(ctx, one, []*recipe.Bid{recipe.NewLock(one, "/r/lock", "").Bid()})
+	_, err = held[1].Set(ctx, "/b", []byte("written"), 0)
 	must(t, err)
-	must(t, two.Delete(ctx, held[0].Path(), recipe.AnyVersion))
-	want(t, recipe.ReleaseAll(ctx, held, []recipe.Op{recipe.OpSet("/r", []byte("x"), recipe.AnyVersion)}, nil), recipe.ErrFenceLost)
-	if data, _, err := two.Get(ctx, "/r"); err != nil || string(data) == "x" {
-		t.Errorf("changed to %q (%v) without the lock", data, err)
+
+	stale := []recipe.Op{recipe.OpSet("/a", []byte("released"), 0)}
+	want(t, recipe.ReleaseAll(ctx, held, stale, nil), recipe.ErrVersion)
+	must(t, held[0].Context().Err())
+	must(t, recipe.ReleaseAll(ctx, held, []recipe.Op{recipe.OpSet("/a", []byte("released"), 1)}, []recipe.Op{recipe.OpDelete("/a/lock", recipe.AnyVersion)}))
+	lost(t, held[0].Context(), recipe.ErrReleased)
+	lost(t, held[1].Context(), recipe.ErrReleased)
+	if data, _, err := s.Get(ctx, "/a"); err != nil || string(data) != "released" {
+		t.Errorf("record is %q, %v", data, err)
+	}
+	if names, err := s.Children(ctx, "/a"); err != nil || len(names) != 0 {
+		t.Errorf("left below the record: %v, %v", names, err)
+	}
+	want(t, recipe.ReleaseAll(ctx, held, nil, nil), recipe.ErrReleased)
+	want(t, recipe.ReleaseAll(ctx, nil, nil, nil), recipe.ErrBadPath)
+}
+
+// TestReleaseAllFence releases two locks one of which somebody removed.
+func TestReleaseAllFence(t *testing.T) {
+	t.Parallel()
+	root := zktest.Root(t)
+	s, other, ctx := session(t, dial(t, root)), session(t, dial(t, root)), t.Context()
+	must(t, s.EnsurePath(ctx, "/a"))
+	must(t, s.EnsurePath(ctx, "/b"))
+	held, _, err := recipe.TakeAll(ctx, s, bids(s, "/a", "/b"))
+	must(t, err)
+	must(t, other.Delete(ctx, held[1].Path(), recipe.AnyVersion))
+	want(t, recipe.ReleaseAll(ctx, held, []recipe.Op{recipe.OpSet("/a", []byte("x"), 0)}, nil), recipe.ErrFenceLost)
+	if _, stat, err := s.Get(ctx, "/a"); err != nil || stat.Version != 0 {
+		t.Errorf("written without the fence: version %d, %v", stat.Version, err)
+	}
+	must(t, held[0].Release(ctx))
+}
+
+// TestBundleLostAnswers breaks the connection under both transactions.
+func TestBundleLostAnswers(t *testing.T) {
+	t.Parallel()
+	for cut := range lossy {
+		t.Run(cut, func(t *testing.T) {
+			t.Parallel()
+			root, ctx := zktest.Root(t), patiently(t)
+			client, p := proxied(t, root, timeout(20*time.Second))
+			s, other := session(t, client), session(t, dial(t, root))
+			must(t, other.EnsurePath(ctx, "/a"))
+			held, _, err := recipe.TakeAll(ctx, s, bids(s, "/a"))
+			must(t, err)
+			free := func() bool {
+				locked, err := recipe.Locked(ctx, other, "/a/lock")
+				return err == nil && !locked
+			}
+			breaking(t, p, cut, free, func() error { return recipe.ReleaseAll(ctx, held, nil, nil) })
+
+			must(t, other.EnsurePath(ctx, "/b"))
+			made := func() bool { // once the dust has settled nobody holds the lock
+				return free() && quiet(ctx, other, "/b/lock")
+			}
+			if cut == "answer lost" {
+				made = func() bool { _, exists, err := other.Exists(ctx, "/b/lock"); return err == nil && exists }
+			}
+			breaking(t, p, cut, made, func() error {
+				_, _, err := recipe.TakeAll(ctx, s, bids(s, "/b"))
+				want(t, err, recipe.ErrConnectionLost)
+				return nil
+			})
+			zktest.Eventually(t, func() bool { return quiet(ctx, other, "/b/lock") }, "no contender of a lost bundle is left")
+		})
 	}
 }
 
-// An answer that is lost leaves no lock behind that nobody knows of.
-func TestTakeAllWhoseAnswerIsLost(t *testing.T) {
+// quiet reports whether nobody stands in line for the lock of dir.
+func quiet(ctx context.Context, s *recipe.Session, dir string) bool {
+	locked, err := recipe.Locked(ctx, s, dir)
+	return err == nil && !locked
+}
+
+func TestRival(t *testing.T) {
+	t.Parallel()
 	root := zktest.Root(t)
-	proxy := zktest.StartProxy(t, zktest.Shared(t).Addr())
-	one, two, ctx := session(t, dial(t, root, through(proxy.Addr()))), session(t, dial(t, root)), t.Context()
-	must(t, one.EnsurePath(ctx, "/r"))
-	done := make(chan error, 1)
-	proxy.Cut()
+	s, other, ctx := session(t, dial(t, root)), session(t, dial(t, root)), t.Context()
+	must(t, s.EnsurePath(ctx, "/lock"))
+	held, err := recipe.NewLock(s, "/lock", "").Try(ctx)
+	must(t, err)
+	rival := make(chan error, 1)
+	go func() { rival <- held.Rival(ctx) }()
+	giveUp, cancel := context.WithCancel(ctx)
+	waiting := make(chan error, 1)
 	go func() {
-		_, _, err := recipe.TakeAll(ctx, one, []*recipe.Bid{recipe.NewLock(one, "/r/lock", "").Bid()})
-		done <- err
+		_, err := recipe.NewLock(other, "/lock", "").Acquire(giveUp)
+		waiting <- err
 	}()
-	time.AfterFunc(100*time.Millisecond, proxy.Heal)
-	if err := <-done; err == nil {
-		return // it was sent after the connection was back
-	}
-	zktest.Eventually(t, func() bool {
-		locked, err := recipe.Locked(ctx, two, "/r/lock")
-		return err == nil && !locked
-	}, "no lock left")
+	must(t, <-rival)
+	cancel()
+	want(t, <-waiting, context.Canceled)
+	inLine(t, s, "/lock", 1)
+	go func() { rival <- held.Rival(ctx) }()
+	must(t, held.Release(ctx))
+	want(t, <-rival, recipe.ErrReleased)
 }

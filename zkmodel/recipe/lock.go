@@ -135,27 +135,9 @@ func (l *Lock) predecessor(ctx context.Context, name string) (string, error) {
 // enter creates a contender, with mark in its name, and returns its name. If ctx ends while that is
 // under way, the contender is removed as soon as it is known to exist.
 func (l *Lock) enter(ctx context.Context, mark string) (string, error) {
-	type entered struct {
-		name string
-		err  error
-	}
-	done := make(chan entered)
-	l.session.background(func() {
-		name, err := l.create(mark)
-		select {
-		case done <- entered{name, err}:
-		case <-ctx.Done():
-			if err == nil {
-				l.session.discard(l.path(name))
-			}
-		}
-	})
-	select {
-	case e := <-done:
-		return e.name, e.err
-	case <-ctx.Done():
-		return "", ended("lock", l.dir, context.Cause(ctx))
-	}
+	return seeThrough(ctx, l.session, "lock", l.dir,
+		func() (string, error) { return l.create(mark) },
+		func(name string) { l.session.discard(l.path(name)) })
 }
 
 // create creates a contender. After a lost connection it looks for its own name

@@ -50,48 +50,6 @@ func (s *Session) rel(path string) (string, bool) {
 	}
 }
 
-// call runs f, which may not be interrupted, and returns when it does, or ctx or
-// the session ends. A request that is abandoned this way may still be applied.
-func call[T any](ctx context.Context, s *Session, verb, path string, f func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	var none T
-	if ctx.Err() != nil {
-		return none, ended(verb, path, context.Cause(ctx))
-	}
-	if s.ctx.Err() != nil {
-		return none, ended(verb, path, s.cause())
-	}
-	done := make(chan result, 1)
-	go func() {
-		value, err := f()
-		done <- result{value, err}
-	}()
-	select {
-	case r := <-done:
-		if r.err != nil && s.ctx.Err() != nil {
-			return none, ended(verb, path, s.cause())
-		}
-		return r.value, translate(verb, path, r.err)
-	case <-ctx.Done():
-		return none, ended(verb, path, context.Cause(ctx))
-	case <-s.ctx.Done():
-		return none, ended(verb, path, s.cause())
-	}
-}
-
-// read is call for what can be repeated after a lost connection.
-func read[T any](ctx context.Context, s *Session, verb, path string, f func() (T, error)) (T, error) {
-	for {
-		value, err := call(ctx, s, verb, path, f)
-		if !errors.Is(err, ErrConnectionLost) {
-			return value, err
-		}
-	}
-}
-
 // node is what a read returns; watch is nil unless it was asked for.
 type node struct {
 	data     []byte

@@ -1,0 +1,76 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+)
+
+// call runs f, which may not be interrupted, and returns when it does, or ctx or
+// the session ends. A request that is abandoned this way may still be applied.
+func call[T any](ctx context.Context, s *Session, verb, path string, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	var none T
+	if ctx.Err() != nil {
+		return none, ended(verb, path, context.Cause(ctx))
+	}
+	if s.ctx.Err() != nil {
+		return none, ended(verb, path, s.cause())
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := f()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil && s.ctx.Err() != nil {
+			return none, ended(verb, path, s.cause())
+		}
+		return r.value, translate(verb, path, r.err)
+	case <-ctx.Done():
+		return none, ended(verb, path, context.Cause(ctx))
+	case <-s.ctx.Done():
+		return none, ended(verb, path, s.cause())
+	}
+}
+
+// read is call for what can be repeated after a lost connection.
+func read[T any](ctx context.Context, s *Session, verb, path string, f func() (T, error)) (T, error) {
+	for {
+		value, err := call(ctx, s, verb, path, f)
+		if !errors.Is(err, ErrConnectionLost) {
+			return value, err
+		}
+	}
+}
+
+// seeThrough runs work in the background to its end, which the end of the session
+// must bring, and returns what it does. If ctx ends first, late is called with
+// what it brings after all.
+func seeThrough[T any](ctx context.Context, s *Session, verb, path string, work func() (T, error), late func(T)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result)
+	s.background(func() {
+		value, err := work()
+		select {
+		case done <- result{value, err}:
+		case <-ctx.Done():
+			if err == nil {
+				late(value)
+			}
+		}
+	})
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ended(verb, path, context.Cause(ctx))
+	}
+}
