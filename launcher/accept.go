@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -27,6 +28,10 @@ type handled struct {
 	node  *zkmodel.Node
 	lock  *recipe.Held
 	err   error // of the launch
+
+	spec    providers.NodeSpec // of the next attempt, when it is chosen already
+	resumed bool               // another launcher asked for its machine
+	unsaved bool               // ready, and to be written with the request
 }
 
 // accept takes a request as decided: it is pending and locked by us, and has a
@@ -34,35 +39,75 @@ type handled struct {
 // launches run on their own. ErrTaken says that the world has changed since the
 // decision; nothing is left behind then.
 func (s *shift) accept(ctx context.Context, d Decision) error {
-	lock, r, err := s.lockRequest(ctx, d, zkmodel.RequestRequested)
-	if err != nil {
-		return err
-	}
 	h := &handling{
-		request: r, lock: lock, pool: s.pool(d.Pool.ID), cloud: s.clouds[d.Pool.Provider],
+		request: new(*d.Request), pool: s.pool(d.Pool.ID), cloud: s.clouds[d.Pool.Provider],
 		nodes: make([]*handled, len(d.Places)),
 	}
-	if err := s.moveRequest(ctx, h, zkmodel.RequestPending); err != nil {
-		return errors.Join(err, lock.Release(ctx))
+	if err := s.table.moveRequest(h.request, zkmodel.RequestPending, s.epoch()); err != nil {
+		return err
 	}
-	var group errgroup.Group
+	var fresh []*zkmodel.Node
 	for i, place := range d.Places {
+		if place.Node == "" {
+			h.nodes[i] = &handled{place: place, node: newNode(h, place, d.Zone)}
+			fresh = append(fresh, h.nodes[i].node)
+		}
+	}
+	var also []recipe.Op
+	if len(fresh) > 0 {
+		fence, ours := s.tenures[d.Pool.Provider].fence()
+		if !ours {
+			return fmt.Errorf("the quota of %s is counted by another: %w", d.Pool.Provider, ErrTaken)
+		}
+		also = append(also, fence)
+	}
+	var err error
+	if h.lock, err = s.store.AcceptRequest(ctx, h.request, fresh, also...); err != nil {
+		if errors.Is(err, recipe.ErrConnectionLost) {
+			s.markLost(h.request.ID) // it may be pending, and nobody's
+		}
+		return taken(err)
+	}
+	for _, n := range fresh {
+		s.own.note(n)
+	}
+	s.step(StepAccepted)
+	if err := s.takeReady(ctx, h, d.Places); err != nil {
+		s.putBack(ctx, h, "could not be accepted: "+err.Error())
+		s.letGo(ctx, h)
+		return err
+	}
+	s.log.Info("Request accepted", "request", h.request.ID, "requestor", h.request.Requestor,
+		"labels", h.request.NodeTypes, "provider", d.Pool.Provider, "pool", d.Pool.Name)
+	s.jobs.spawn(func() { s.handle(ctx, h) })
+	return nil
+}
+
+// takeReady takes the ready nodes of a decision.
+func (s *shift) takeReady(ctx context.Context, h *handling, places []Place) error {
+	var group errgroup.Group
+	for i, place := range places {
+		if place.Node == "" {
+			continue
+		}
 		group.Go(func() (err error) {
-			if h.nodes[i], err = s.takeNode(ctx, h, place); err != nil {
+			if h.nodes[i], err = s.reuse(ctx, h, place); err != nil {
 				return fmt.Errorf("label %s: %w", place.Label, err)
 			}
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		s.putBack(ctx, h, "could not be accepted: "+err.Error())
-		s.letGo(ctx, h)
-		return err
+	return group.Wait()
+}
+
+// newNode is the record of a node that is to be launched.
+func newNode(h *handling, place Place, zone string) *zkmodel.Node {
+	return &zkmodel.Node{
+		Provider: h.pool.provider.Name, Pool: h.pool.config.Name, Launcher: h.pool.id,
+		Type: zkmodel.Strings{place.Label}, Resources: place.Needs, AZ: zone,
+		AllocatedTo: h.request.ID, TenantName: h.request.TenantName, Requestor: h.request.Requestor,
+		ConnectionPort: zkmodel.IntValue(sshPort), Attributes: attributes(h.pool.config.NodeAttributes),
 	}
-	s.log.Info("Request accepted", "request", r.ID, "requestor", r.Requestor, "labels", r.NodeTypes,
-		"provider", d.Pool.Provider, "pool", d.Pool.Name)
-	s.jobs.spawn(func() { s.handle(ctx, h) })
-	return nil
 }
 
 // lockRequest locks the request of a decision and reads it again: what was
@@ -88,25 +133,6 @@ func (s *shift) moveRequest(ctx context.Context, h *handling, to zkmodel.Request
 	return taken(s.store.SaveRequest(ctx, h.lock, h.request))
 }
 
-// takeNode makes or takes the node for one label.
-func (s *shift) takeNode(ctx context.Context, h *handling, place Place) (*handled, error) {
-	if place.Node != "" {
-		return s.reuse(ctx, h, place)
-	}
-	n := &zkmodel.Node{
-		Provider: h.pool.provider.Name, Pool: h.pool.config.Name, Launcher: h.pool.id,
-		Type: zkmodel.Strings{place.Label}, Resources: place.Needs,
-		AllocatedTo: h.request.ID, TenantName: h.request.TenantName, Requestor: h.request.Requestor,
-		ConnectionPort: zkmodel.IntValue(sshPort), Attributes: attributes(h.pool.config.NodeAttributes),
-	}
-	lock, err := s.store.CreateNode(ctx, n)
-	if err != nil {
-		return nil, err
-	}
-	s.own.note(n)
-	return &handled{place: place, node: n, lock: lock}, nil
-}
-
 // reuse takes a ready node that belongs to nobody.
 func (s *shift) reuse(ctx context.Context, h *handling, place Place) (*handled, error) {
 	lock, n, err := s.store.LockNode(ctx, place.Node, "")
@@ -122,6 +148,7 @@ func (s *shift) reuse(ctx context.Context, h *handling, place Place) (*handled, 
 		return nil, errors.Join(taken(err), lock.Release(ctx))
 	}
 	s.own.note(n)
+	s.step(StepReused)
 	return &handled{place: place, node: n, lock: lock}, nil
 }
 

@@ -2,11 +2,12 @@ package launcher
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
+	"time"
 
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
 )
 
 // Verdict is what is decided over a request.
@@ -31,10 +32,19 @@ type Decision struct {
 	Request *zkmodel.Request
 	Verdict Verdict
 	Reason  string
-	Pool    *Pool   // of Accept
+	Pool    *Pool   // of Accept, and of Wait the pool that it waits for
 	Places  []Place // of Accept: one for each of the request's labels, in order
+	Zone    string  // of Accept: the availability zone of all new nodes; "" is any
 	// Declining are the ids of our pools that decline.
 	Declining []string
+	// Evict are idle nodes that stand in the way of a request that waits for room.
+	Evict []string
+	// Uncounted: the quota of the pool's provider must be locked first.
+	Uncounted bool
+	// Deferred: another launcher takes it first; it is ours from Again on.
+	Deferred bool
+	// Again is when the decision may be another although nothing happens.
+	Again time.Time
 }
 
 // Place is one node that a request gets.
@@ -69,36 +79,28 @@ func Assign(s *Snapshot) []Decision {
 	return decisions
 }
 
-// assignment is the state of one run of Assign.
+// assignment is what is left while Assign goes through the requests.
 type assignment struct {
 	*Snapshot
-	table table
-	used  *usage
-	ready *shelf
-	room  map[string]int    // launches left by max-concurrency, per provider; negative is unlimited
-	waits map[string]string // the first request that waits for room, per pool
+	table   table
+	used    *usage
+	leaving *usage // of used, what is on its way out
+	tenants map[string]providers.Resources
+	ready   *shelf
+	room    map[string]int              // provider to launches that may still begin; -1 is any number
+	waits   map[string]*zkmodel.Request // the first request that waits for room, by pool id
 }
 
 func newAssignment(s *Snapshot) *assignment {
 	a := &assignment{
-		Snapshot: s, table: newTable(),
-		used: newUsage(s.Nodes, s.Pools), ready: newShelf(s.Nodes),
-		room: map[string]int{}, waits: map[string]string{},
+		Snapshot: s, table: newTable(), tenants: tenantUsage(s),
+		used: newUsage(s.Nodes, s.Pools), leaving: newUsage(leavers(s.Nodes), s.Pools), ready: newShelf(s.Nodes),
+		room: map[string]int{}, waits: map[string]*zkmodel.Request{},
 	}
 	for _, p := range s.Pools {
 		a.room[p.Provider] = p.Room
 	}
 	return a
-}
-
-// judgement is what one pool says to one request.
-type judgement struct {
-	pool    *Pool
-	verdict Verdict
-	reason  string
-	places  []Place
-	needs   providers.Resources
-	queued  bool // of Wait: for room, so that those who come later queue behind it
 }
 
 // decide asks each of our pools and takes the best answer.
@@ -111,14 +113,10 @@ func (a *assignment) decide(r *zkmodel.Request) Decision {
 		}
 	}
 	if best := a.best(answers, Accept); best != nil {
-		a.take(best)
-		return Decision{Request: r, Verdict: Accept, Reason: best.reason, Pool: best.pool, Places: best.places}
+		return a.accept(r, best, able)
 	}
 	if first := a.best(answers, Wait); first != nil {
-		if first.queued {
-			a.waits[first.pool.ID] = cmp.Or(a.waits[first.pool.ID], r.ID)
-		}
-		return Decision{Request: r, Verdict: Wait, Reason: first.reason, Pool: first.pool}
+		return a.wait(r, first)
 	}
 	if other := a.best(answers, Leave); other != nil || len(answers) == 0 {
 		d := Decision{Request: r, Verdict: Leave, Reason: "every pool of this launcher has declined it"}
@@ -132,6 +130,70 @@ func (a *assignment) decide(r *zkmodel.Request) Decision {
 		d.Declining = append(d.Declining, no.pool.ID)
 	}
 	return d
+}
+
+// accept is the decision over a request that can be served now. What it takes is
+// booked, also when another launcher takes it, or when we must lock the quota
+// first: those that come after it must not take its room.
+func (a *assignment) accept(r *zkmodel.Request, j *judgement, able []candidate) Decision {
+	a.take(r, j)
+	d := Decision{Request: r, Verdict: Accept, Reason: j.reason, Pool: j.pool, Places: j.places, Zone: j.zone}
+	if other := firstTaker(able, r); other != "" {
+		since, known := a.Since[r.ID]
+		if !known {
+			since = a.Now
+		}
+		if due := since.Add(a.Grace); due.After(a.Now) {
+			d.Verdict, d.Deferred, d.Again = Leave, true, due
+			d.Reason = "pool " + other + " takes it first"
+			return d
+		}
+	}
+	if len(j.needs) > 0 && !j.pool.Counted {
+		d.Verdict, d.Uncounted = Wait, true
+		d.Reason = "the quota of provider " + j.pool.Provider + " is another launcher's at the moment"
+	}
+	return d
+}
+
+// wait is the decision over a request that may be served later.
+func (a *assignment) wait(r *zkmodel.Request, j *judgement) Decision {
+	d := Decision{Request: r, Verdict: Wait, Reason: j.reason, Pool: j.pool}
+	if !j.queued {
+		return d
+	}
+	if a.waits[j.pool.ID] == nil {
+		a.waits[j.pool.ID] = r
+		_, d.Again = drains(r, a.Now)
+	}
+	if len(j.evict) > 0 {
+		if d.Uncounted = !j.pool.Counted; !d.Uncounted {
+			d.Evict = j.evict
+			for _, id := range j.evict {
+				a.leaving.addNode(a.ready.remove(id), a.Pools)
+			}
+		}
+	}
+	return d
+}
+
+// firstTaker is the pool of another launcher that is to take a request first, or
+// "" when it is one of ours: rendezvous hashing spreads the requests over all
+// pools that can serve them, and gives those of a launcher that has died to the
+// others.
+func firstTaker(able []candidate, r *zkmodel.Request) string {
+	var ids []string
+	ours := map[string]bool{}
+	for _, c := range able {
+		if !c.paused {
+			ids = append(ids, c.id)
+			ours[c.id] = c.ours
+		}
+	}
+	if owner := recipe.Owner(ids, r.ID); !ours[owner] {
+		return owner
+	}
+	return ""
 }
 
 // best is the answer with this verdict of the pool with the smallest priority
@@ -153,90 +215,17 @@ func (a *assignment) best(answers []judgement, v Verdict) *judgement {
 	return best
 }
 
-// take books what an accepted request uses, for those that come after it.
-func (a *assignment) take(j *judgement) {
-	key := poolKey{j.pool.Provider, j.pool.Name}
-	a.used.add(key, j.needs)
+// take books what a request uses, for those that come after it.
+func (a *assignment) take(r *zkmodel.Request, j *judgement) {
+	a.used.add(poolKey{j.pool.Provider, j.pool.Name}, j.needs)
+	if r.TenantName != "" {
+		a.tenants[r.TenantName] = plus(a.tenants[r.TenantName], j.all)
+	}
 	for _, place := range j.places {
 		if place.Node != "" {
-			a.ready.remove(key, place.Node)
+			a.ready.remove(place.Node)
 		} else if a.room[j.pool.Provider] > 0 { // a request of many nodes may go beyond
 			a.room[j.pool.Provider]--
 		}
 	}
-}
-
-// judge is what pool p says to request r. The order of the questions is that of
-// Nodepool: whose is it, can it ever be served, can it be served now.
-func (a *assignment) judge(p *Pool, r *zkmodel.Request, able []candidate) judgement {
-	say := func(v Verdict, format string, args ...any) judgement {
-		return judgement{pool: p, verdict: v, reason: fmt.Sprintf(format, args...)}
-	}
-	if len(r.NodeTypes) == 0 {
-		return say(Decline, "it names no label")
-	}
-	if p.Idle {
-		return say(Leave, "provider %s takes no requests (max-concurrency 0)", p.Provider)
-	}
-	if reason := others(p, r, able); reason != "" {
-		return say(Leave, "%s", reason)
-	}
-	if reason := impossible(p, r); reason != "" {
-		return say(Decline, "%s", reason)
-	}
-	if reason := unknown(p, r); reason != "" {
-		return say(Wait, "%s", reason)
-	}
-	places, needs := a.arrange(p, r)
-	if reason := neverFits(p, needs); reason != "" {
-		return say(Decline, "%s", reason)
-	}
-	j := judgement{pool: p, verdict: Accept, places: places, needs: needs}
-	if len(needs) > 0 {
-		if reason := a.notNow(p, j); reason != "" {
-			no := say(Wait, "%s", reason)
-			no.queued = true
-			return no
-		}
-	}
-	j.reason = fmt.Sprintf("pool %s of %s has room", p.Name, p.Provider)
-	return j
-}
-
-// arrange finds a place for every label: a ready node where the request allows
-// one, else a new one.
-func (a *assignment) arrange(p *Pool, r *zkmodel.Request) ([]Place, providers.Resources) {
-	key := poolKey{p.Provider, p.Name}
-	places := make([]Place, len(r.NodeTypes))
-	taken := map[string]bool{}
-	var needs providers.Resources
-	for i, label := range r.NodeTypes {
-		places[i] = Place{Label: label}
-		if r.Reuse {
-			places[i].Node = a.ready.find(key, label, taken)
-			taken[places[i].Node] = true
-		}
-		if places[i].Node == "" {
-			places[i].Needs = p.Offers[label].Needs
-			needs = plus(needs, places[i].Needs)
-		}
-	}
-	return places, needs
-}
-
-// notNow says why pool p cannot launch right now, or "".
-func (a *assignment) notNow(p *Pool, j judgement) string {
-	if p.Hold != "" {
-		return p.Hold
-	}
-	if first := a.waits[p.ID]; first != "" {
-		return fmt.Sprintf("pool %s is full, and request %s comes first", p.Name, first)
-	}
-	if reason := a.used.shortage(p, j.needs); reason != "" {
-		return reason
-	}
-	if a.room[p.Provider] == 0 {
-		return fmt.Sprintf("provider %s is busy: max-concurrency", p.Provider)
-	}
-	return ""
 }

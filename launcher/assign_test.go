@@ -14,7 +14,7 @@ import (
 func aPool(change ...func(*Pool)) *Pool {
 	one := Offer{Needs: providers.Resources{providers.Instances: 1, providers.RAM: 1024}, Ready: true}
 	p := &Pool{
-		ID: "launcher-cloud-main", Provider: "cloud", Name: "main", Priority: 100, Room: -1,
+		ID: "launcher-cloud-main", Provider: "cloud", Name: "main", Priority: 100, Room: -1, Counted: true,
 		Limits: providers.Resources{providers.Instances: 2}, Cloud: providers.Resources{providers.RAM: 8192},
 		Offers: map[string]Offer{"a": one, "b": one},
 	}

@@ -9,6 +9,7 @@ import (
 
 // candidate is a pool, of any launcher, that could serve a request.
 type candidate struct {
+	id       string
 	provider string
 	priority int
 	ours     bool
@@ -23,7 +24,7 @@ func candidates(registered []*zkmodel.Component, ours []*Pool, r *zkmodel.Reques
 	for _, p := range ours {
 		mine[p.ID] = true
 		if p.offers(r.NodeTypes) && !r.DeclinedByPool(p.ID) {
-			able = append(able, candidate{provider: p.Provider, priority: p.Priority, ours: true})
+			able = append(able, candidate{id: p.ID, provider: p.Provider, priority: p.Priority, ours: true})
 		}
 	}
 	for _, c := range registered {
@@ -31,7 +32,7 @@ func candidates(registered []*zkmodel.Component, ours []*Pool, r *zkmodel.Reques
 			continue
 		}
 		able = append(able, candidate{
-			provider: c.ProviderName, priority: c.Priority, paused: c.Paused != nil && *c.Paused,
+			id: c.ID, provider: c.ProviderName, priority: c.Priority, paused: c.Paused != nil && *c.Paused,
 		})
 	}
 	return able

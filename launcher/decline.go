@@ -3,6 +3,7 @@ package launcher
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -25,6 +26,7 @@ func (s *shift) decline(ctx context.Context, d Decision) error {
 // writeDecline adds pools to those that declined a request. When no registered
 // pool is left, it has failed.
 func (s *shift) writeDecline(ctx context.Context, lock *recipe.Held, r *zkmodel.Request, pools []string, reason string) error {
+	r.DeclinedBy = slices.Clone(r.DeclinedBy) // the mirror's, perhaps
 	for _, id := range pools {
 		if !r.DeclinedByPool(id) {
 			r.DeclinedBy = append(r.DeclinedBy, id)
@@ -41,6 +43,7 @@ func (s *shift) writeDecline(ctx context.Context, lock *recipe.Held, r *zkmodel.
 	if err := s.store.SaveRequest(ctx, lock, r); err != nil {
 		return taken(err)
 	}
+	s.step(StepDeclined)
 	s.metrics.declined(to)
 	s.log.Info("Request declined", "request", r.ID, "labels", r.NodeTypes, "state", to, "reason", reason)
 	return nil

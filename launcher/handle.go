@@ -9,6 +9,7 @@ import (
 
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
 )
 
 // partingTime is how long giving back what we hold may take at the end.
@@ -19,23 +20,67 @@ const partingTime = 5 * time.Second
 func (s *shift) handle(session context.Context, h *handling) {
 	ctx, cancel := h.lock.Bind(session)
 	defer cancel()
-	var group sync.WaitGroup
-	for _, n := range h.nodes {
-		if n.node.State == zkmodel.NodeInit {
-			group.Go(func() { n.err = s.launch(ctx, h, n) })
+	err := s.begin(ctx, h)
+	if err == nil {
+		var group sync.WaitGroup
+		for _, n := range h.nodes {
+			if n.node.State == zkmodel.NodeBuilding {
+				group.Go(func() { n.err = s.launch(ctx, h, n) })
+			}
+		}
+		group.Wait()
+		if err = context.Cause(ctx); err == nil {
+			err = s.settle(session, h)
 		}
 	}
-	group.Wait()
-	err := context.Cause(ctx)
-	if err == nil {
-		err = s.settle(ctx, h)
-	}
-	s.letGo(ctx, h)
+	s.letGo(session, h)
 	if err != nil && session.Err() == nil {
-		s.log.Warn("Request could not be settled; it begins again", "request", h.request.ID, "error", err)
+		s.log.Warn("Request could not be settled; it is taken up again", "request", h.request.ID, "error", err)
 		s.jobs.failed("request "+h.request.ID, shortPause)
 		s.markLost(h.request.ID)
 	}
+}
+
+// begin chooses what the new nodes of a request boot from, and locks and writes
+// them all at once: building, before the cloud is asked, so that from here on a
+// machine may exist whatever becomes of us.
+func (s *shift) begin(ctx context.Context, h *handling) error {
+	var fresh []*handled
+	var records []*zkmodel.Node
+	for _, n := range h.nodes {
+		if n.node.State != zkmodel.NodeInit {
+			continue
+		}
+		n.node.Attempt = 1
+		to := zkmodel.NodeBuilding
+		if n.spec, n.err = s.choose(h, n); n.err != nil {
+			to, n.node.Reason = zkmodel.NodeDeleting, n.err.Error()
+		}
+		if err := s.table.moveNode(n.node, to, s.epoch()); err != nil {
+			return err
+		}
+		if n.lock != nil { // taken over
+			if err := s.save(ctx, n); err != nil {
+				return err
+			}
+			continue
+		}
+		fresh = append(fresh, n)
+		records = append(records, n.node)
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	locks, err := s.store.BeginNodes(ctx, h.lock, records)
+	if err != nil {
+		return err
+	}
+	for i, n := range fresh {
+		n.lock = locks[i]
+		s.own.note(n.node)
+	}
+	s.step(StepBegun)
+	return nil
 }
 
 // settle ends the work on a request: fulfilled, declined, given back because
@@ -49,9 +94,6 @@ func (s *shift) settle(ctx context.Context, h *handling) error {
 		case n.err != nil:
 			failed = errors.Join(failed, fmt.Errorf("node %s (%s): %w", n.node.ID, n.place.Label, n.err))
 		}
-	}
-	if _, err := s.store.Request(ctx, h.request.ID); errors.Is(err, zkmodel.ErrNotFound) {
-		return s.cancelled(ctx, h)
 	}
 	var err error
 	switch {
@@ -69,20 +111,40 @@ func (s *shift) settle(ctx context.Context, h *handling) error {
 	return err
 }
 
-// fulfill hands the nodes over: from here on they are the requestor's.
+// fulfill hands the nodes over, in one transaction: whoever sees the request
+// fulfilled finds its nodes ready and free to be locked. Nodes that we keep in
+// stock are nobody's, and their request is done.
 func (s *shift) fulfill(ctx context.Context, h *handling) error {
+	stock := h.request.Requestor == minReadyRequestor
+	var locks []*recipe.Held
+	var changed []*zkmodel.Node
 	h.request.Nodes = nil
 	for _, n := range h.nodes {
 		h.request.Nodes = append(h.request.Nodes, n.node.ID)
+		locks = append(locks, n.lock)
+		if stock {
+			release(n.node)
+		}
+		if n.unsaved || stock {
+			changed = append(changed, n.node)
+		}
 	}
-	// The nodes are free before the requestor hears of them, so that its first
-	// try to lock them succeeds.
-	if err := s.unlockNodes(ctx, h); err != nil {
+	if err := s.table.moveRequest(h.request, zkmodel.RequestFulfilled, s.epoch()); err != nil {
 		return err
 	}
-	if err := s.moveRequest(ctx, h, zkmodel.RequestFulfilled); err != nil {
+	finish := s.store.FinishRequest
+	if stock {
+		finish = s.store.DropRequest
+	}
+	if err := finish(ctx, append(locks, h.lock), h.request, changed); err != nil {
 		return err
 	}
+	h.lock = nil
+	for _, n := range h.nodes {
+		n.lock = nil
+		s.own.note(n.node)
+	}
+	s.step(StepFulfilled)
 	s.metrics.request(h.pool, "fulfilled", s.now().Sub(h.request.Stat.Ctime))
 	s.log.Info("Request fulfilled", "request", h.request.ID, "nodes", h.request.Nodes)
 	return nil
@@ -122,8 +184,19 @@ func (s *shift) putBack(ctx context.Context, h *handling, reason string) {
 func (s *shift) freeNodes(ctx context.Context, h *handling) error {
 	var failed error
 	for _, n := range h.nodes {
-		if n == nil || n.lock == nil {
-			continue // never made, or handed over already: settled by the sweep
+		if n == nil {
+			continue // never taken
+		}
+		if n.lock == nil && n.node.State == zkmodel.NodeInit {
+			lock, fresh, err := s.store.LockNode(ctx, n.node.ID, "")
+			if err != nil {
+				failed = errors.Join(failed, err)
+				continue
+			}
+			n.lock, n.node = lock, fresh
+		}
+		if n.lock == nil {
+			continue // handed over already: settled by the sweep
 		}
 		switch n.node.State {
 		case zkmodel.NodeReady:
@@ -161,7 +234,10 @@ func (s *shift) letGo(ctx context.Context, h *handling) {
 	ctx, cancel := s.parting(ctx)
 	defer cancel()
 	err := s.unlockNodes(ctx, h)
-	if err = errors.Join(err, h.lock.Release(ctx)); err != nil && s.store.Session().Context().Err() == nil {
+	if h.lock != nil {
+		err = errors.Join(err, h.lock.Release(ctx))
+	}
+	if err != nil && s.store.Session().Context().Err() == nil {
 		s.log.Warn("Locks of a request are given up late", "request", h.request.ID, "error", err)
 	}
 	var ids []string

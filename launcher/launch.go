@@ -15,6 +15,7 @@ import (
 const (
 	sshPort     = 22
 	winrmPort   = 5986
+	noteTime    = 250 * time.Millisecond
 	deleteTime  = 10 * time.Minute // how long the deletion of one machine may take
 	consoleSize = 16 << 10         // bytes of a failed machine's console that are logged
 )
@@ -26,7 +27,7 @@ func (s *shift) launch(ctx context.Context, h *handling, n *handled) error {
 	ctx, cancel := n.lock.Bind(ctx)
 	defer cancel()
 	log := s.log.With("request", h.request.ID, "node", n.node.ID, "label", n.place.Label, "provider", n.node.Provider)
-	for n.node.Attempt = 1; ; n.node.Attempt++ {
+	for n.node.Attempt = max(n.node.Attempt, 1); ; n.node.Attempt++ {
 		start := s.now()
 		err := s.attempt(ctx, h, n)
 		if err == nil {
@@ -65,30 +66,15 @@ func (s *shift) attempt(ctx context.Context, h *handling, n *handled) error {
 	if err != nil {
 		return err
 	}
-	spec, err := s.choose(h, n)
+	id, err := s.machine(ctx, p, h, n)
 	if err != nil {
 		return err
 	}
-	// The record says building before the cloud is asked: from here on a machine
-	// may exist, whatever becomes of us.
-	if err := s.table.moveNode(n.node, zkmodel.NodeBuilding, s.epoch()); err != nil {
-		return err
-	}
-	if err := s.save(ctx, n); err != nil {
-		return err
-	}
-	id, err := p.CreateNode(ctx, spec)
+	instance, err := s.boot(ctx, p, n, id)
 	if err != nil {
 		return err
 	}
-	n.node.ExternalID = zkmodel.TextValue(id)
-	if err := s.save(ctx, n); err != nil {
-		return err
-	}
-	instance, err := p.WaitNode(ctx, id)
-	if err != nil {
-		return err
-	}
+	s.step(StepBooted)
 	describe(n.node, instance)
 	if n.node.HostKeys, err = s.hostKeys(ctx, h.pool, n, instance); err != nil {
 		return err
@@ -96,7 +82,114 @@ func (s *shift) attempt(ctx context.Context, h *handling, n *handled) error {
 	if err := s.table.moveNode(n.node, zkmodel.NodeReady, s.epoch()); err != nil {
 		return err
 	}
-	return s.save(ctx, n)
+	if n.unsaved = len(h.nodes) == 1; n.unsaved {
+		return nil // it is written with the request
+	}
+	if err := s.save(ctx, n); err != nil {
+		return err
+	}
+	s.step(StepReady)
+	return nil
+}
+
+// machine is the id of the machine of this attempt: the one that the launcher
+// before us made, where we have taken over, else a new one.
+func (s *shift) machine(ctx context.Context, p providers.Provider, h *handling, n *handled) (string, error) {
+	spec := n.spec
+	n.spec = providers.NodeSpec{}
+	var err error
+	switch {
+	case n.resumed && !n.node.ExternalID.IsNull():
+		n.resumed = false
+		return n.node.ExternalID.Text(), nil
+	case n.resumed: // it may exist: a provider finds it by the node's id
+		n.resumed = false
+		spec, err = s.chosen(h, n)
+	case spec.NodeID == "":
+		if spec, err = s.choose(h, n); err == nil {
+			err = s.save(ctx, n)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	id, err := p.CreateNode(ctx, spec)
+	if err != nil {
+		return "", err
+	}
+	s.step(StepCreated)
+	n.node.ExternalID = zkmodel.TextValue(id)
+	return id, nil
+}
+
+// boot waits until a machine runs. Its id goes into the record, unless the
+// machine is there so soon that it is written with the rest: until then it is
+// found by the node's id.
+func (s *shift) boot(ctx context.Context, p providers.Provider, n *handled, id string) (providers.Instance, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		instance providers.Instance
+		err      error
+	}
+	booted := make(chan answer, 1)
+	go func() {
+		instance, err := p.WaitNode(ctx, id)
+		booted <- answer{instance, err}
+	}()
+	timer := time.NewTimer(noteTime)
+	defer timer.Stop()
+	var failed error
+	select {
+	case a := <-booted:
+		return a.instance, a.err
+	case <-timer.C:
+		if failed = s.save(ctx, n); failed != nil {
+			cancel()
+		} else {
+			s.step(StepNoted)
+		}
+	}
+	a := <-booted
+	return a.instance, errors.Join(failed, a.err)
+}
+
+// chosen is what a node boots from by its record.
+func (s *shift) chosen(h *handling, n *handled) (providers.NodeSpec, error) {
+	image, err := h.pool.image(s.cfg, n.place.Label)
+	if err != nil {
+		return providers.NodeSpec{}, err
+	}
+	spec := s.spec(h, n, image)
+	if image.diskImage == "" {
+		return spec, nil
+	}
+	key, err := zkmodel.ParseUploadPath(n.node.ImageID)
+	if err != nil {
+		return spec, fmt.Errorf("%w: %w", ErrNoImage, err)
+	}
+	for _, b := range s.mirror.Image(key.Image).Builds {
+		for _, u := range b.Uploads {
+			if u.UploadKey == key && u.Broken == nil {
+				spec.ImageID, spec.Format = u.ExternalID.Text(), u.Format
+				return spec, nil
+			}
+		}
+	}
+	return spec, fmt.Errorf("find image %s again: %w", n.node.ImageID, ErrNoImage)
+}
+
+// spec is what a provider needs to know of a node, but for the image.
+func (s *shift) spec(h *handling, n *handled, image imageConfig) providers.NodeSpec {
+	return providers.NodeSpec{
+		NodeID: n.node.ID, Hostname: "np" + n.node.ID, Pool: h.pool.config.Name, Label: n.place.Label,
+		AZ: n.node.AZ, Username: image.username,
+		Metadata: map[string]string{
+			providers.MetaNode:     n.node.ID,
+			providers.MetaPool:     h.pool.config.Name,
+			providers.MetaProvider: h.pool.provider.Name,
+		},
+	}
 }
 
 // choose picks the image and writes into the node what it boots from and how it
@@ -106,15 +199,7 @@ func (s *shift) choose(h *handling, n *handled) (providers.NodeSpec, error) {
 	if err != nil {
 		return providers.NodeSpec{}, err
 	}
-	spec := providers.NodeSpec{
-		NodeID: n.node.ID, Hostname: "np" + n.node.ID, Pool: h.pool.config.Name, Label: n.place.Label,
-		AZ: n.node.AZ, Username: image.username,
-		Metadata: map[string]string{
-			providers.MetaNode:     n.node.ID,
-			providers.MetaPool:     h.pool.config.Name,
-			providers.MetaProvider: h.pool.provider.Name,
-		},
-	}
+	spec := s.spec(h, n, image)
 	n.node.ImageID = image.cloudImage
 	if image.diskImage != "" {
 		upload := newest([]*zkmodel.Image{s.mirror.Image(image.diskImage)}, image.diskImage, h.pool.provider.Name)
@@ -178,7 +263,11 @@ func (s *shift) giveUp(ctx context.Context, n *handled, state zkmodel.NodeState,
 	if err := s.table.moveNode(n.node, state, s.epoch()); err != nil {
 		return err
 	}
-	return s.save(ctx, n)
+	if err := s.save(ctx, n); err != nil {
+		return err
+	}
+	s.step(StepFailed)
+	return nil
 }
 
 // save writes a node of ours.

@@ -37,6 +37,8 @@ type Deps struct {
 	// Resync is how often everything is looked at although nothing has changed,
 	// and the clouds are searched for leaked machines; 0 is a minute.
 	Resync time.Duration
+	// Step, when set, is called at every step; for tests that crash there.
+	Step func(Step)
 }
 
 // Launcher serves node requests from the pools of one configuration.

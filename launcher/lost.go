@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -16,12 +17,12 @@ import (
 // died. It is asked when a launcher came or went, and now and then.
 func (s *shift) findLost(ctx context.Context) {
 	busy := s.own.busy()
-	found := map[string]bool{}
+	found, theirs := map[string]bool{}, s.launchedElsewhere()
 	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(writers)
 	for _, r := range s.mirror.Requests() {
-		if r.Broken != nil || s.table.request(r.State) != dutyReclaim || busy[r.ID] {
+		if r.Broken != nil || s.table.request(r.State) != dutyReclaim || busy[r.ID] || theirs[r.ID] {
 			continue
 		}
 		group.Go(func() error {
@@ -40,6 +41,22 @@ func (s *shift) findLost(ctx context.Context) {
 	s.lost = found
 }
 
+// launchedElsewhere holds the requests whose nodes are of providers that others
+// serve and we do not: those others take them up.
+func (s *shift) launchedElsewhere() map[string]bool {
+	served := map[string]bool{}
+	for _, c := range s.mirror.Components(zkmodel.KindPool) {
+		served[c.ProviderName] = true
+	}
+	theirs := map[string]bool{}
+	for _, n := range s.mirror.Nodes() {
+		if n.AllocatedTo != "" && s.clouds[n.Provider] == nil && served[n.Provider] {
+			theirs[n.AllocatedTo] = true
+		}
+	}
+	return theirs
+}
+
 // markLost notes a request of our own that could not be brought to an end.
 func (s *shift) markLost(id string) {
 	s.mu.Lock()
@@ -55,8 +72,9 @@ func (s *shift) lostRequests() map[string]bool {
 	return maps.Clone(s.lost)
 }
 
-// reclaim takes over a request whose launcher died. Its nodes are given back or
-// marked for deletion, and the request waits again as if it were new.
+// reclaim takes over a request whose launcher died. Where its nodes are ours to
+// launch, the work goes on; else they are given back or marked for deletion, and
+// the request waits again as if it were new.
 func (s *shift) reclaim(ctx context.Context, d Decision) error {
 	lock, r, err := s.lockRequest(ctx, d, zkmodel.RequestPending)
 	s.mu.Lock()
@@ -65,7 +83,16 @@ func (s *shift) reclaim(ctx context.Context, d Decision) error {
 	if err != nil {
 		return err
 	}
-	err = s.reclaimLocked(ctx, lock, r)
+	err = s.mirror.Barrier(ctx) // shows every node that its launcher made
+	if err == nil {
+		if h := s.resume(ctx, lock, r); h != nil {
+			s.step(StepResumed)
+			s.log.Info("Request of a launcher that is gone goes on", "request", r.ID)
+			s.jobs.spawn(func() { s.handle(ctx, h) })
+			return nil
+		}
+		err = s.restart(ctx, lock, r)
+	}
 	err = errors.Join(err, lock.Release(ctx))
 	if err != nil {
 		s.markLost(r.ID)
@@ -75,15 +102,76 @@ func (s *shift) reclaim(ctx context.Context, d Decision) error {
 	return nil
 }
 
-func (s *shift) reclaimLocked(ctx context.Context, lock *recipe.Held, r *zkmodel.Request) error {
-	if err := s.mirror.Barrier(ctx); err != nil { // shows every node that its launcher made
-		return err
-	}
+// nodesOf lists the nodes that are allocated to a request, by id.
+func (s *shift) nodesOf(request string) []*zkmodel.Node {
+	var list []*zkmodel.Node
 	for _, n := range s.mirror.Nodes() {
-		if n.Broken == nil && n.AllocatedTo == r.ID {
-			if err := s.reclaimNode(ctx, n.ID); err != nil {
-				return err
+		if n.Broken == nil && n.AllocatedTo == request {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// resume locks the nodes of a lost request and puts together the work that its
+// launcher had in hand; nil when that is not possible.
+func (s *shift) resume(ctx context.Context, lock *recipe.Held, r *zkmodel.Request) *handling {
+	left := s.nodesOf(r.ID)
+	if len(left) != len(r.NodeTypes) || len(left) == 0 {
+		return nil
+	}
+	i := slices.IndexFunc(s.pools, func(p *pool) bool {
+		return p.provider.Name == left[0].Provider && p.config.Name == left[0].Pool
+	})
+	if i < 0 {
+		return nil
+	}
+	h := &handling{request: r, lock: lock, pool: s.pools[i], cloud: s.clouds[s.pools[i].provider.Name]}
+	for _, label := range r.NodeTypes {
+		at := slices.IndexFunc(left, func(n *zkmodel.Node) bool { return slices.Contains(n.Type, label) })
+		var n *handled
+		if at >= 0 {
+			n = s.resumeNode(ctx, h, label, left[at])
+			left = slices.Delete(left, at, at+1)
+		}
+		if n == nil {
+			if err := s.unlockNodes(ctx, h); err != nil {
+				s.log.Warn("Locks of a request are given up late", "request", r.ID, "error", err)
 			}
+			return nil
+		}
+		h.nodes = append(h.nodes, n)
+	}
+	for _, n := range h.nodes {
+		s.own.note(n.node)
+	}
+	return h
+}
+
+// resumeNode locks a node of a lost request; nil when it is of no use.
+func (s *shift) resumeNode(ctx context.Context, h *handling, label string, seen *zkmodel.Node) *handled {
+	if seen.Provider != h.pool.provider.Name || seen.Pool != h.pool.config.Name {
+		return nil
+	}
+	lock, n, err := s.store.LockNode(ctx, seen.ID, "")
+	if err != nil {
+		return nil
+	}
+	useful := n.Broken == nil && n.AllocatedTo == h.request.ID &&
+		(n.State == zkmodel.NodeInit || n.State == zkmodel.NodeBuilding || n.State == zkmodel.NodeReady)
+	if !useful {
+		_ = lock.Release(ctx) // until the session ends
+		return nil
+	}
+	n.Launcher = h.pool.id
+	return &handled{place: Place{Label: label}, node: n, lock: lock, resumed: n.State == zkmodel.NodeBuilding}
+}
+
+// restart makes a lost request wait again.
+func (s *shift) restart(ctx context.Context, lock *recipe.Held, r *zkmodel.Request) error {
+	for _, n := range s.nodesOf(r.ID) {
+		if err := s.reclaimNode(ctx, n.ID); err != nil {
+			return err
 		}
 	}
 	if err := s.table.moveRequest(r, zkmodel.RequestRequested, s.epoch()); err != nil {

@@ -16,6 +16,9 @@ func (s *shift) observe() (*Snapshot, time.Time) {
 		Registered: s.mirror.Components(zkmodel.KindPool),
 		Busy:       s.own.busy(),
 		Lost:       s.lostRequests(),
+		Since:      s.since,
+		Grace:      grace,
+		Tenants:    tenantLimits(s.cfg),
 	}
 	again := s.jobs.next()
 	for _, r := range snap.Requests {
@@ -43,9 +46,10 @@ func (s *shift) poolView(p *pool, view cloudView, launching int) *Pool {
 		ID: p.id, Provider: p.provider.Name, Name: p.config.Name, Priority: p.priority(),
 		Disabled: p.config.MaxServers == 0,
 		Limits:   poolLimits(p.config), Cloud: view.limits, Hold: view.hold,
-		Idle: p.provider.MaxConcurrency == 0, Room: -1,
+		Idle: p.provider.MaxConcurrency == 0, Room: -1, Zones: p.config.AvailabilityZones,
 		Offers: make(map[string]Offer, len(p.config.Labels)),
 	}
+	_, v.Counted = s.tenures[p.provider.Name].fence()
 	if p.config.IgnoreProviderQuota {
 		v.Cloud = nil
 	}

@@ -36,6 +36,53 @@ func newUsage(nodes []*zkmodel.Node, pools []*Pool) *usage {
 	return u
 }
 
+// leavers are the nodes that will soon be gone without our doing anything.
+func leavers(nodes []*zkmodel.Node) []*zkmodel.Node {
+	var list []*zkmodel.Node
+	for _, n := range nodes {
+		switch n.State {
+		case zkmodel.NodeUsed, zkmodel.NodeDeleting, zkmodel.NodeDeleted, zkmodel.NodeFailed, zkmodel.NodeAborted:
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// addNode counts a node; nil is none.
+func (u *usage) addNode(n *zkmodel.Node, pools []*Pool) {
+	if n == nil {
+		return
+	}
+	var offers map[string]Offer
+	for _, p := range pools {
+		if p.Provider == n.Provider && p.Name == n.Pool {
+			offers = p.Offers
+		}
+	}
+	u.add(poolKey{n.Provider, n.Pool}, nodeResources(n, offers))
+}
+
+// without is a copy that lacks what another counts.
+func (u *usage) without(gone *usage) *usage {
+	left := &usage{providers: map[string]providers.Resources{}, pools: map[poolKey]providers.Resources{}}
+	for key, amount := range u.pools {
+		left.add(key, amount)
+	}
+	for key, amount := range gone.pools {
+		left.subtract(key, amount)
+	}
+	return left
+}
+
+// subtract takes amount from a pool and its provider.
+func (u *usage) subtract(key poolKey, amount providers.Resources) {
+	minus := make(providers.Resources, len(amount))
+	for name, n := range amount {
+		minus[name] = -n
+	}
+	u.add(key, minus)
+}
+
 // nodeResources is what a node takes: what its record says, else what its label
 // would take today, else one instance.
 func nodeResources(n *zkmodel.Node, offers map[string]Offer) providers.Resources {

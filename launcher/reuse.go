@@ -2,15 +2,17 @@ package launcher
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"poolkeeper/zkmodel"
 )
 
-// shelf holds the ready nodes that belong to nobody, by pool and label, the
-// oldest first.
+// shelf holds the ready nodes that belong to nobody, the oldest first.
 type shelf struct {
-	nodes map[shelfKey][]string
+	pools  map[poolKey][]*zkmodel.Node
+	labels map[shelfKey][]*zkmodel.Node
+	byID   map[string]*zkmodel.Node // those that are still there
 }
 
 // shelfKey is one place on the shelf. A node with several labels lies in several.
@@ -29,34 +31,46 @@ func newShelf(nodes []*zkmodel.Node) *shelf {
 	slices.SortFunc(free, func(a, b *zkmodel.Node) int {
 		return cmp.Or(cmp.Compare(a.StateTime, b.StateTime), cmp.Compare(a.ID, b.ID))
 	})
-	s := &shelf{nodes: map[shelfKey][]string{}}
+	s := &shelf{
+		pools: map[poolKey][]*zkmodel.Node{}, labels: map[shelfKey][]*zkmodel.Node{},
+		byID: make(map[string]*zkmodel.Node, len(free)),
+	}
 	for _, n := range free {
+		pool := poolKey{n.Provider, n.Pool}
+		s.byID[n.ID] = n
+		s.pools[pool] = append(s.pools[pool], n)
 		for _, label := range n.Type {
-			key := shelfKey{poolKey{n.Provider, n.Pool}, label}
-			s.nodes[key] = append(s.nodes[key], n.ID)
+			s.labels[shelfKey{pool, label}] = append(s.labels[shelfKey{pool, label}], n)
 		}
 	}
 	return s
 }
 
-// find returns the id of a node that is not taken, or "". It stays on the shelf.
-func (s *shelf) find(pool poolKey, label string, taken map[string]bool) string {
-	for _, id := range s.nodes[shelfKey{pool, label}] {
-		if !taken[id] {
-			return id
+// find returns a node of a label that is not taken and in a zone, where one is
+// given; else nil. It stays on the shelf.
+func (s *shelf) find(pool poolKey, label, zone string, taken map[string]bool) *zkmodel.Node {
+	for _, n := range s.labels[shelfKey{pool, label}] {
+		if s.byID[n.ID] != nil && !taken[n.ID] && (zone == "" || n.AZ == "" || n.AZ == zone) {
+			return n
 		}
 	}
-	return ""
+	return nil
 }
 
-// remove takes a node from the shelf, under all its labels.
-func (s *shelf) remove(pool poolKey, id string) {
-	for key, ids := range s.nodes {
-		if key.poolKey != pool {
-			continue
-		}
-		if i := slices.Index(ids, id); i >= 0 {
-			s.nodes[key] = slices.Delete(ids, i, i+1)
+// idle goes through what lies on a pool's shelf, the oldest first.
+func (s *shelf) idle(pool poolKey) iter.Seq[*zkmodel.Node] {
+	return func(yield func(*zkmodel.Node) bool) {
+		for _, n := range s.pools[pool] {
+			if s.byID[n.ID] != nil && !yield(n) {
+				return
+			}
 		}
 	}
+}
+
+// remove takes a node from the shelf and returns it; nil when it is not there.
+func (s *shelf) remove(id string) *zkmodel.Node {
+	n := s.byID[id]
+	delete(s.byID, id)
+	return n
 }

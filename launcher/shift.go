@@ -17,6 +17,14 @@ import (
 // writers is how many requests are accepted or declined at once.
 const writers = 64
 
+// grace is how long a request that we could serve is left to the launcher that
+// is to take it first.
+const grace = 500 * time.Millisecond
+
+// allProviders names the one quota lock of sites that limit tenants; no provider
+// can be called so.
+const allProviders = "*"
+
 // shift is the work of a launcher within one session of ZooKeeper. One goroutine
 // looks and decides; what takes time runs as jobs, one a record.
 type shift struct {
@@ -25,18 +33,39 @@ type shift struct {
 	log   hclog.Logger
 	jobs  *jobs
 	own   *ledger // nodes and requests in our hands
+	// tenures are the locks of the providers' quotas, by provider.
+	tenures map[string]*tenure
 
 	images []*zkmodel.Image // as of the last change; the looking goroutine's
+
+	since map[string]time.Time // requests that others take first; the looking goroutine's
 
 	mu   sync.Mutex
 	lost map[string]bool // pending requests that were found unlocked
 }
 
 func newShift(l *Launcher, store *zkmodel.Store) *shift {
-	return &shift{
+	s := &shift{
 		Launcher: l, store: store, log: l.log, jobs: newJobs(l.now, l.notify),
-		own: newLedger(), lost: map[string]bool{},
+		own: newLedger(), lost: map[string]bool{}, tenures: map[string]*tenure{},
 	}
+	for name := range l.clouds {
+		path := zkmodel.QuotaLockPath(name)
+		if len(l.cfg.TenantLimits) > 0 {
+			path = zkmodel.QuotaLockPath(allProviders) // tenants are counted over all
+		}
+		s.tenures[name] = &tenure{
+			lock:    recipe.NewLock(store.Session(), path, l.deps.FQDN, recipe.EnsureParents()),
+			barrier: l.mirror.Barrier, jobs: s.jobs,
+		}
+		if len(l.cfg.TenantLimits) > 0 {
+			for other := range l.clouds {
+				s.tenures[other] = s.tenures[name]
+			}
+			break
+		}
+	}
+	return s
 }
 
 // run works until ctx ends, with the session or with the program.
@@ -89,8 +118,7 @@ func (s *shift) loop(ctx context.Context, f *follower) {
 			}
 		}
 		snap, again := s.observe()
-		s.decide(ctx, snap)
-		again = earlier(again, s.sweep(ctx, snap), resync)
+		again = earlier(again, s.decide(ctx, snap), s.sweep(ctx, snap), resync)
 		if !f.wait(ctx, s.wake, again.Sub(s.now())) {
 			return
 		}
@@ -98,36 +126,59 @@ func (s *shift) loop(ctx context.Context, f *follower) {
 }
 
 // decide assigns the waiting requests and carries the decisions out. It returns
-// when all are written, so that the next look counts what they use.
-func (s *shift) decide(ctx context.Context, snap *Snapshot) {
+// when all are written, so that the next look counts what they use, and with the
+// time from which on it may decide otherwise.
+func (s *shift) decide(ctx context.Context, snap *Snapshot) time.Time {
 	decisions := Assign(snap)
 	s.last.Store(&decisions)
 	var group errgroup.Group
 	group.SetLimit(writers)
+	since, again := map[string]time.Time{}, time.Time{}
+	uncounted := map[string]bool{}
 	for _, d := range decisions {
-		var act func(context.Context, Decision) error
-		switch d.Verdict {
-		case Accept:
-			act = s.accept
-		case Decline:
-			act = s.decline
-		case Reclaim:
-			act = s.reclaim
-		case Wait, Leave:
-			continue
+		again = earlier(again, d.Again)
+		if d.Deferred {
+			since[d.Request.ID] = d.Again.Add(-grace)
 		}
-		if !s.own.hold(d.Request.ID) {
-			continue
+		if d.Uncounted {
+			uncounted[d.Pool.Provider] = true
 		}
-		group.Go(func() error {
-			if err := act(ctx, d); err != nil {
-				s.own.drop(d.Request.ID)
-				s.postpone(ctx, d, err)
-			}
-			return nil
-		})
+		for _, id := range d.Evict {
+			s.jobs.start("node "+id, func() error { return s.evict(ctx, id) })
+		}
+		if act := s.action(d); act != nil && s.own.hold(d.Request.ID) {
+			group.Go(func() error {
+				if err := act(ctx, d); err != nil {
+					s.own.drop(d.Request.ID)
+					s.postpone(ctx, d, err)
+				}
+				return nil
+			})
+		}
 	}
 	_ = group.Wait() // never an error
+	s.since = since
+	for name, t := range s.tenures {
+		t.yield(ctx)
+		if uncounted[name] {
+			t.want(ctx)
+		}
+	}
+	return again
+}
+
+// action is what carries a decision out; nil is nothing.
+func (s *shift) action(d Decision) func(context.Context, Decision) error {
+	switch d.Verdict {
+	case Accept:
+		return s.accept
+	case Decline:
+		return s.decline
+	case Reclaim:
+		return s.reclaim
+	case Wait, Leave:
+	}
+	return nil
 }
 
 // postpone leaves a request alone for a moment after an error.

@@ -21,6 +21,12 @@ type Snapshot struct {
 	Busy map[string]bool
 	// Lost holds the pending requests that nobody has locked.
 	Lost map[string]bool
+	// Since tells from when on a request could be accepted that another launcher
+	// is to take first, and Grace for how long we leave it to that launcher.
+	Since map[string]time.Time
+	Grace time.Duration
+	// Tenants are the limits of tenants, over all providers.
+	Tenants map[string]providers.Resources
 }
 
 // Pool is one pool of a provider, as far as this launcher serves it.
@@ -42,6 +48,14 @@ type Pool struct {
 	// Room is how many more launches the provider's max-concurrency leaves;
 	// negative is unlimited.
 	Room int
+	// Counted tells that we hold the lock of the provider's quota: what is used
+	// is known, and nobody else adds to it.
+	Counted bool
+	// Fixed says that its nodes are there already, and none can be launched.
+	Fixed bool
+	// Zones are the availability zones that new nodes are spread over; none
+	// leaves the choice to the provider.
+	Zones []string
 	// Offers are the labels of the pool.
 	Offers map[string]Offer
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 )
 
@@ -22,12 +23,26 @@ type chore struct {
 	why  string
 }
 
+// ages are how old nodes may become; 0 is any age.
+type ages struct {
+	hold  time.Duration
+	ready map[string]time.Duration // nobody's, by label
+}
+
+func agesOf(cfg *configs.Config) ages {
+	a := ages{hold: cfg.MaxHoldAge, ready: map[string]time.Duration{}}
+	for _, l := range cfg.Labels {
+		a.ready[l.Name] = l.MaxReadyAge
+	}
+	return a
+}
+
 // chores finds the nodes that something is to be done with now, and when to look
 // again. It has no side effects.
-func chores(s *Snapshot, t table, mine func(id string) bool, maxHold time.Duration) ([]chore, time.Time) {
-	requests := make(map[string]bool, len(s.Requests))
+func chores(s *Snapshot, t table, mine func(id string) bool, rules ages) ([]chore, time.Time) {
+	requests := make(map[string]zkmodel.RequestState, len(s.Requests))
 	for _, r := range s.Requests {
-		requests[r.ID] = true
+		requests[r.ID] = r.State
 	}
 	providers, launchers := map[string]bool{}, map[string]bool{}
 	for _, p := range s.Pools {
@@ -42,7 +57,7 @@ func chores(s *Snapshot, t table, mine func(id string) bool, maxHold time.Durati
 		if n.Locked || mine(n.ID) || n.Broken == nil && !providers[n.Provider] {
 			continue
 		}
-		d, why, due := nodeChore(n, t, requests, launchers, maxHold)
+		d, why, due := nodeChore(n, t, requests, launchers, rules)
 		switch {
 		case d == dutyNone:
 		case due.After(s.Now):
@@ -55,10 +70,17 @@ func chores(s *Snapshot, t table, mine func(id string) bool, maxHold time.Durati
 }
 
 // nodeChore is what one unlocked node needs, why, and from when on.
-func nodeChore(n *zkmodel.Node, t table, requests, launchers map[string]bool, maxHold time.Duration) (duty, string, time.Time) {
+func nodeChore(n *zkmodel.Node, t table, requests map[string]zkmodel.RequestState, launchers map[string]bool, rules ages) (duty, string, time.Time) {
 	changed := n.Stat.Mtime
 	if n.Broken != nil { // somebody tried to lock a node that was gone
 		return dutyRemove, "its record cannot be read", changed.Add(orphanTime)
+	}
+	switch d := t.node(n.State); d {
+	case dutyRecover, dutyRemove:
+		if inLaunch(n) && requests[n.AllocatedTo] == zkmodel.RequestPending {
+			return dutyNone, "", time.Time{} // whoever takes the request over goes on with it
+		}
+	default:
 	}
 	switch d := t.node(n.State); d {
 	case dutyRecover:
@@ -67,12 +89,15 @@ func nodeChore(n *zkmodel.Node, t table, requests, launchers map[string]bool, ma
 		}
 		return d, "its launcher is gone", changed.Add(lossTime)
 	case dutySettle:
-		if n.AllocatedTo == "" || requests[n.AllocatedTo] {
+		if n.AllocatedTo == "" {
+			return readyChore(n, rules.ready)
+		}
+		if _, there := requests[n.AllocatedTo]; there {
 			return dutyNone, "", time.Time{}
 		}
 		return d, "request " + n.AllocatedTo + " is gone", changed
 	case dutyExpire:
-		limit := holdLimit(n, maxHold)
+		limit := holdLimit(n, rules.hold)
 		if limit == 0 {
 			return dutyNone, "", time.Time{}
 		}
@@ -84,6 +109,26 @@ func nodeChore(n *zkmodel.Node, t table, requests, launchers map[string]bool, ma
 		return d, "it is " + string(n.State), changed
 	}
 	return dutyNone, "", time.Time{}
+}
+
+// inLaunch tells whether somebody was launching a node.
+func inLaunch(n *zkmodel.Node) bool {
+	return n.State == zkmodel.NodeInit || n.State == zkmodel.NodeBuilding
+}
+
+// readyChore is what a ready node needs that is nobody's: an end, once it is
+// older than its label allows.
+func readyChore(n *zkmodel.Node, maxAge map[string]time.Duration) (duty, string, time.Time) {
+	var limit time.Duration
+	for _, label := range n.Type {
+		if own := maxAge[label]; own > 0 && (limit == 0 || own < limit) {
+			limit = own
+		}
+	}
+	if limit == 0 {
+		return dutyNone, "", time.Time{}
+	}
+	return dutySettle, "it was ready for " + limit.String(), n.StateTime.Time().Add(limit)
 }
 
 // holdLimit is how long a node may be held: the shorter of its own limit and the
@@ -98,7 +143,7 @@ func holdLimit(n *zkmodel.Node, most time.Duration) time.Duration {
 
 // sweep starts a job for every node that needs one.
 func (s *shift) sweep(ctx context.Context, snap *Snapshot) time.Time {
-	list, again := chores(snap, s.table, s.own.mine, s.cfg.MaxHoldAge)
+	list, again := chores(snap, s.table, s.own.mine, agesOf(s.cfg))
 	for _, c := range list {
 		s.jobs.start("node "+c.node.ID, func() error { return s.tidy(ctx, c) })
 	}

@@ -21,6 +21,7 @@ func (s *shift) tidy(ctx context.Context, c chore) error {
 		s.log.Debug("Node is somebody else's", "node", id, "error", err)
 		return err
 	}
+	s.step(StepDeleteLocked)
 	s.own.note(n)
 	defer s.own.finishNode(id)
 	bound, cancel := lock.Bind(ctx)
@@ -47,7 +48,7 @@ func (s *shift) tidyLocked(ctx context.Context, lock *recipe.Held, n *zkmodel.No
 	}
 	switch c.duty {
 	case dutySettle:
-		return s.settleNode(ctx, lock, n)
+		return s.settleNode(ctx, lock, n, c.why)
 	case dutyRecover, dutyExpire, dutyRemove:
 		return s.remove(ctx, lock, n, c.why)
 	case dutyNone, dutyAssign, dutyReclaim:
@@ -55,10 +56,14 @@ func (s *shift) tidyLocked(ctx context.Context, lock *recipe.Held, n *zkmodel.No
 	return nil
 }
 
-// settleNode gives a ready node whose request is gone back for others to use.
-func (s *shift) settleNode(ctx context.Context, lock *recipe.Held, n *zkmodel.Node) error {
+// settleNode gives a ready node whose request is gone back for others to use, or
+// ends one that nobody wanted for too long.
+func (s *shift) settleNode(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, why string) error {
 	if n.AllocatedTo == "" {
-		return nil
+		if _, _, due := readyChore(n, agesOf(s.cfg).ready); due.IsZero() || due.After(s.now()) {
+			return nil
+		}
+		return s.remove(ctx, lock, n, why)
 	}
 	if _, err := s.store.Request(ctx, n.AllocatedTo); !errors.Is(err, zkmodel.ErrNotFound) {
 		return err
@@ -84,15 +89,19 @@ func (s *shift) remove(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, 
 			return err
 		}
 		s.own.note(n)
+		s.step(StepDeleteMarked)
 	}
 	if machine {
 		if err := s.removeMachine(ctx, n); err != nil {
 			return err
 		}
+		s.step(StepDeleteCloud)
 	}
-	if err := s.store.DeleteNode(ctx, lock, n); err != nil {
+	// Our lock ends within this, so it must not end with our lock.
+	if err := s.store.DeleteNode(lock.Session().Context(), lock, n); err != nil {
 		return err
 	}
+	s.step(StepDeleted)
 	s.clouds[n.Provider].roomier()
 	s.metrics.deleted(n.Provider)
 	s.log.Info("Node is deleted", "node", n.ID, "provider", n.Provider)

@@ -82,3 +82,9 @@ func (st *Store) ClearCancel(ctx context.Context, image string) error {
 	}
 	return nil
 }
+
+// QuotaLockPath is held by who launches nodes in a provider.
+func QuotaLockPath(provider string) string { return OwnRoot + "/quota/" + provider }
+
+// LauncherDutiesPath is the partition of what one launcher of all must do.
+const LauncherDutiesPath = OwnRoot + "/launcher-duties"

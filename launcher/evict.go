@@ -1,0 +1,28 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+
+	"poolkeeper/zkmodel"
+)
+
+// evict marks an idle ready node for deletion, as a request needs its room.
+func (s *shift) evict(ctx context.Context, id string) error {
+	lock, n, err := s.store.LockNode(ctx, id, "")
+	if errors.Is(err, zkmodel.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if n.State == zkmodel.NodeReady && n.AllocatedTo == "" {
+		n.Reason = "a request needs its room"
+		s.log.Info("Idle node makes room", "node", id, "provider", n.Provider)
+		if err = s.table.moveNode(n, zkmodel.NodeDeleting, s.epoch()); err == nil {
+			err = s.store.SaveNode(ctx, lock, n)
+		}
+		s.step(StepEvicted)
+	}
+	return errors.Join(err, lock.Release(ctx))
+}

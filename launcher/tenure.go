@@ -1,0 +1,89 @@
+package launcher
+
+import (
+	"context"
+	"sync"
+
+	"poolkeeper/zkmodel/recipe"
+)
+
+// tenure is the lock of a provider's quota. Whoever launches nodes holds it, so
+// that what is used is known and nobody else adds to it. It is kept until
+// somebody else stands in line, so a launcher that is alone pays for it once,
+// and several take turns, one round of decisions each.
+type tenure struct {
+	lock    *recipe.Lock
+	barrier func(context.Context) error // returns when all is seen that was written before
+	jobs    *jobs
+
+	mu     sync.Mutex
+	asked  bool         // somebody stands in line for us, or takes over
+	held   *recipe.Held // nil while we do not have it, or have not seen all yet
+	rival  bool         // somebody else stands in line
+	rounds int          // of decisions since we have it
+}
+
+// fence is the check that what is written is written under the lock, and
+// whether we have it at all.
+func (t *tenure) fence() (recipe.Op, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.held == nil || t.held.Context().Err() != nil {
+		return recipe.Op{}, false
+	}
+	return t.held.Fence(), true
+}
+
+// want stands in line for the lock, unless we have it or do so already.
+func (t *tenure) want(ctx context.Context) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.asked || t.held != nil && t.held.Context().Err() == nil {
+		return
+	}
+	t.asked = true
+	t.jobs.spawn(func() { t.acquire(ctx) })
+}
+
+// acquire waits for the lock and for sight of all that the last holder wrote.
+func (t *tenure) acquire(ctx context.Context) {
+	held, err := t.lock.Acquire(ctx)
+	if err == nil {
+		if err = t.barrier(ctx); err != nil {
+			_ = held.Release(context.WithoutCancel(ctx)) // until the session ends
+		}
+	}
+	t.mu.Lock()
+	t.asked = false
+	if err == nil {
+		t.held, t.rival, t.rounds = held, false, 0
+	}
+	t.mu.Unlock()
+	t.jobs.notify()
+	if err != nil {
+		return // the end of ctx, or the next round asks again
+	}
+	if held.Rival(ctx) == nil {
+		t.mu.Lock()
+		t.rival = true
+		t.mu.Unlock()
+		t.jobs.notify()
+	}
+}
+
+// yield gives the lock to whoever stands in line, at the end of a round in which
+// we have had it. It tells whether it did.
+func (t *tenure) yield(ctx context.Context) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.held == nil {
+		return false
+	}
+	if t.rounds++; !t.rival {
+		return false
+	}
+	held := t.held
+	t.held = nil
+	t.jobs.spawn(func() { _ = held.Release(context.WithoutCancel(ctx)) }) // until the session ends
+	return true
+}
