@@ -54,13 +54,8 @@ func (l *loop) finishBuild(ctx context.Context, lock *recipe.Held, a plan.Action
 	l.metrics.buildBegins()
 	defer l.metrics.buildEnds()
 
-	if record.Log = l.deps.LogURL(record.Image, record.ID); record.Log != "" {
-		if err := l.store.SaveBuild(ctx, lock, record); err != nil {
-			return err
-		}
-	}
 	making, unbind := l.cancels.bind(ctx, record)
-	made, err := l.make(making, in.Config, image, record)
+	made, err := l.makeLogged(making, lock, in.Config, image, record)
 	unbind()
 	name := disk.Name{Image: record.Image, ID: record.ID}
 	switch {

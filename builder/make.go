@@ -31,8 +31,31 @@ type made struct {
 	phases  map[string]float64 // seconds
 }
 
+// makeLogged makes a build with a log that others can follow, of which the
+// record tells them.
+func (l *loop) makeLogged(ctx context.Context, lock *recipe.Held, cfg *configs.Config, image *configs.DiskImage, record *zkmodel.Build) (made, error) {
+	log, err := l.openLog(cfg, record)
+	if err != nil {
+		return made{}, err
+	}
+	grew, done := l.deps.Logs.Writing(record.Image, record.ID)
+	defer done()
+	if record.Log = l.deps.LogURL(record.Image, record.ID); record.Log != "" {
+		if err := l.store.SaveBuild(ctx, lock, record); err != nil {
+			return made{}, err
+		}
+	}
+	return l.make(ctx, cfg, image, record, logFile{log, grew})
+}
+
+// logFile is the log of a build under way.
+type logFile struct {
+	path string
+	grew func()
+}
+
 // make runs the image's command and verifies what it made.
-func (l *loop) make(ctx context.Context, cfg *configs.Config, image *configs.DiskImage, record *zkmodel.Build) (m made, err error) {
+func (l *loop) make(ctx context.Context, cfg *configs.Config, image *configs.DiskImage, record *zkmodel.Build, log logFile) (m made, err error) {
 	name := disk.Name{Image: record.Image, ID: record.ID}
 	// The name becomes part of paths.
 	if err := configs.CheckName("image", record.Image); err != nil {
@@ -45,7 +68,7 @@ func (l *loop) make(ctx context.Context, cfg *configs.Config, image *configs.Dis
 	}
 	l.deps.Step(StepBuildNoted)
 	began := time.Now()
-	err = l.command(ctx, cfg, image, record, work, &m)
+	err = l.command(ctx, cfg, image, record, work, log, &m)
 	m.phases["command"] = time.Since(began).Seconds()
 	if err != nil {
 		return m, err
@@ -68,7 +91,7 @@ func (l *loop) make(ctx context.Context, cfg *configs.Config, image *configs.Dis
 }
 
 // command runs the image's dib-cmd with its log.
-func (l *loop) command(ctx context.Context, cfg *configs.Config, image *configs.DiskImage, record *zkmodel.Build, work *disk.Work, m *made) error {
+func (l *loop) command(ctx context.Context, cfg *configs.Config, image *configs.DiskImage, record *zkmodel.Build, work *disk.Work, log logFile, m *made) error {
 	here, err := os.Executable()
 	if err != nil {
 		return err
@@ -80,10 +103,6 @@ func (l *loop) command(ctx context.Context, cfg *configs.Config, image *configs.
 	if err != nil {
 		return err
 	}
-	logFile, err := l.openLog(cfg, record)
-	if err != nil {
-		return err
-	}
 	if image.BuildTimeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, image.BuildTimeout, fmt.Errorf("%w: %s", errTimeout, image.BuildTimeout))
@@ -91,8 +110,6 @@ func (l *loop) command(ctx context.Context, cfg *configs.Config, image *configs.
 	}
 	ctx, cancel := l.watchSpace(ctx, cfg.BuildDiskReserve)
 	defer cancel()
-	grew, done := l.deps.Logs.Writing(record.Image, record.ID)
-	defer done()
 	result, err := dib.Run{
 		Guard: l.deps.Guard,
 		Argv:  argv,
@@ -100,9 +117,9 @@ func (l *loop) command(ctx context.Context, cfg *configs.Config, image *configs.
 			Daemon: l.deps.Environ, Allow: cfg.BuildEnvAllow, Name: image.Name, Release: image.Release,
 			Base: l.images.Base(name), ElementsDir: cfg.ElementsDir, Vars: image.EnvVars, TmpDir: work.TmpDir(),
 		}.Environ(),
-		TmpDir: work.TmpDir(), Log: logFile, Secrets: secrets(image),
+		TmpDir: work.TmpDir(), Log: log.path, Secrets: secrets(image),
 		Lease:   leaseOf(l.store.Session()),
-		Started: work.Started, Grew: grew,
+		Started: work.Started, Grew: log.grew,
 	}.Do(ctx)
 	m.exit = result.ExitCode
 	if result.Left != "" {
@@ -112,13 +129,13 @@ func (l *loop) command(ctx context.Context, cfg *configs.Config, image *configs.
 		err = &exitError{command: argv[0], code: result.ExitCode}
 	}
 	if err != nil {
-		m.tail, _ = dib.Tail(logFile, tailLines, tailBytes) // a command that never ran has no log
+		m.tail, _ = dib.Tail(log.path, tailLines, tailBytes) // a command that never ran has no log
 		return withSpace(err, m.tail, l.images)
 	}
 	return nil
 }
 
-// openLog makes room for the log of a build and returns its path.
+// openLog makes room for the log of a build, begins it and returns its path.
 func (l *loop) openLog(cfg *configs.Config, record *zkmodel.Build) (string, error) {
 	dir := cmp.Or(cfg.BuildLogDir, dib.DefaultLogDir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -127,7 +144,14 @@ func (l *loop) openLog(cfg *configs.Config, record *zkmodel.Build) (string, erro
 	if err := dib.PruneLogs(dir, record.Image, cfg.BuildLogRetention); err != nil {
 		l.log.Warn("Cannot remove old build logs", "error", err)
 	}
-	return filepath.Abs(dib.LogPath(dir, record.Image, record.ID))
+	path, err := filepath.Abs(dib.LogPath(dir, record.Image, record.ID))
+	if err != nil {
+		return "", fmt.Errorf("open build log: %w", err)
+	}
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		return "", fmt.Errorf("open build log: %w", err)
+	}
+	return path, nil
 }
 
 // leaseOf lets a build go on for as long as our session surely lives, so that

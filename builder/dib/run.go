@@ -95,9 +95,12 @@ type guardProcess struct {
 func (r Run) startGuard() (*guardProcess, error) {
 	argv := r.Guard
 	if len(argv) == 0 {
-		argv = []string{"/proc/self/exe", GuardCommand} // also right when our file was replaced
+		argv = []string{os.Args[0], GuardCommand}
 	}
 	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // it is stopped by orders, to clean up
+	if len(r.Guard) == 0 {
+		cmd.Path, cmd.Err = "/proc/self/exe", nil // right also when our file was moved or replaced
+	}
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	input, err := cmd.StdinPipe()

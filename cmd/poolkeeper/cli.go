@@ -44,6 +44,10 @@ type cli struct {
 	ImagePause     imagePauseCmd     `cmd:"" group:"images" help:"Stop building an image."`
 	ImageUnpause   imageUnpauseCmd   `cmd:"" group:"images" help:"Build an image again."`
 
+	Explain          explainCmd          `cmd:"" group:"images" help:"Tell what the builder of this host does with images, and why."`
+	ImageBuildCancel imageBuildCancelCmd `cmd:"" group:"images" help:"Give up the build of an image that is under way."`
+	BuildLog         buildLogCmd         `cmd:"" group:"images" help:"Print the log of a build, from the builder that has it."`
+
 	List        listCmd        `cmd:"" group:"nodes" help:"List the nodes."`
 	RequestList requestListCmd `cmd:"" group:"nodes" help:"List the node requests."`
 

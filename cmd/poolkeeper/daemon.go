@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -58,11 +59,28 @@ func (f daemonFlags) serve(ctx context.Context, a *app, name string, build func(
 		return err
 	}
 	log.Info("Started", "daemon", name, "version", version, "configuration", cfg.Path)
-	if err := d.Run(ctx); err != nil {
+	if err := a.accompany(ctx, site{cfg, client, log}, d); err != nil {
 		return err
 	}
 	log.Info("Stopped", "daemon", name)
 	return nil
+}
+
+// accompany runs a daemon, reloads its configuration and tells systemd of it, as
+// far as the daemon knows how to.
+func (a *app) accompany(ctx context.Context, s site, d daemon) error {
+	beside, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	if r, ok := d.(reloader); ok {
+		group.Go(func() { a.watchConfig(beside, s, r) })
+	}
+	if c, ok := d.(checker); ok {
+		group.Go(func() { tellSystemd(beside, s, c) })
+	}
+	err := d.Run(ctx)
+	stop()
+	group.Wait()
+	return err
 }
 
 // hostnames are the short and the full name of this host. The resolver is asked

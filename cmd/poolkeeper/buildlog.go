@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"poolkeeper/builder/dib"
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+)
+
+// buildLogCmd prints the log of a build, wherever it was built.
+type buildLogCmd struct {
+	Follow bool   `short:"f" help:"Go on until the build has ended."`
+	ID     string `arg:"" help:"The build, as dib-image-list shows it: IMAGE-BUILDID."`
+}
+
+// Run is the command.
+func (c buildLogCmd) Run(ctx context.Context, a *app) error {
+	image, build, err := zkmodel.ParseBuildName(c.ID)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(configs.CheckName("image", image), configs.CheckName("build", build)); err != nil {
+		return err
+	}
+	var record *zkmodel.Build
+	var local string
+	err = a.withStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
+		local = dib.LogPath(cfg.BuildLogDir, image, build)
+		record, err = begunBuild(ctx, store, image, build)
+		return inNodepoolsWords(err, "Build "+c.ID+" not found", "")
+	})
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(record.Log, "http://") || strings.HasPrefix(record.Log, "https://") {
+		return c.fetch(ctx, a.stdout, record)
+	}
+	log, err := os.Open(local)
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("build %s was made on %s, which does not serve its log; it should be in build-log-dir there", c.ID, record.Builder)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }() // it was only read
+	_, err = io.Copy(a.stdout, log)
+	return err
+}
+
+// begunBuild reads a build's record. That of one which has just begun says a
+// moment later where its log is.
+func begunBuild(ctx context.Context, store *zkmodel.Store, image, build string) (*zkmodel.Build, error) {
+	patience := time.NewTimer(time.Second)
+	defer patience.Stop()
+	for {
+		record, err := store.Build(ctx, image, build)
+		if err != nil || record.Log != "" || record.State != zkmodel.BuildBuilding {
+			return record, err
+		}
+		again := time.NewTimer(20 * time.Millisecond)
+		select {
+		case <-again.C:
+		case <-patience.C:
+			return record, nil // nobody serves it
+		case <-ctx.Done():
+			return record, context.Cause(ctx)
+		}
+	}
+}
+
+// fetch copies the log from the builder that has it.
+func (c buildLogCmd) fetch(ctx context.Context, to io.Writer, record *zkmodel.Build) error {
+	address := record.Log
+	if c.Follow {
+		address += "?follow=1"
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return fmt.Errorf("read log of %s: %w", c.ID, err)
+	}
+	// A log that is followed takes as long as its build; the answer's head does not.
+	client := &http.Client{Transport: &http.Transport{ResponseHeaderTimeout: 10 * time.Second}}
+	answer, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("read log of %s from %s: %w", c.ID, record.Builder, err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
+		return fmt.Errorf("read log of %s from %s: %s: %s", c.ID, record.Builder, answer.Status, strings.TrimSpace(string(text)))
+	}
+	_, err = io.Copy(to, answer.Body)
+	if ctx.Err() != nil {
+		return nil // Ctrl-C is how one stops to follow
+	}
+	return err
+}
+
+// imageBuildCancelCmd gives up a build that is under way.
+type imageBuildCancelCmd struct {
+	Image string `arg:"" help:"The image."`
+}
+
+// Run is the command.
+func (c imageBuildCancelCmd) Run(ctx context.Context, a *app) error {
+	if err := configs.CheckName("image", c.Image); err != nil {
+		return err
+	}
+	return a.withStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
+		id, err := store.CancelBuild(ctx, c.Image)
+		if errors.Is(err, zkmodel.ErrNotFound) {
+			return fmt.Errorf("image %s is not being built", c.Image)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(a.stdout, "Build %s-%s is being cancelled\n", c.Image, id)
+		return err
+	})
+}
