@@ -43,6 +43,9 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 	}
 	s.lease.restart()
 	s.link = newLink(conn, raw, addr, wait, s)
+	if s.posted.Load() {
+		s.link.gate = newGate()
+	}
 	return s.link, nil
 }
 

@@ -19,7 +19,7 @@ import (
 type fakeServer struct {
 	addr string
 	next atomic.Int64  // id for the next connection
-	seen chan fakeCall // requests other than pings and sync
+	seen chan fakeCall // requests other than those that each session makes
 }
 
 // fakeCall is a request that came in a session.
@@ -29,9 +29,12 @@ type fakeCall struct {
 }
 
 const (
-	opPing  = 11
-	opSync  = 9
-	opClose = -11
+	opExists = 3
+	opPing   = 11
+	opSync   = 9
+	opClose  = -11
+
+	opSetWatches = 101
 )
 
 func startFake(t *testing.T) (*fakeServer, func()) {
@@ -92,9 +95,11 @@ func (f *fakeServer) serve(conn net.Conn) {
 		answer := append([]byte(nil), xid...)
 		answer = append(answer, make([]byte, 12)...) // zxid and error
 		switch opcode {
-		case opPing:
+		case opPing, opSetWatches:
 		case opSync:
 			answer = append(answer, p[8:]...) // the path
+		case opExists:
+			binary.BigEndian.PutUint32(answer[12:], 1<<32-101) // no such node
 		default:
 			f.seen <- fakeCall{id, opcode}
 			if opcode != opClose {

@@ -29,6 +29,7 @@ type link struct {
 	in       *bufio.Reader
 	packets  packetHeads
 	opened   atomic.Bool // the answer to the connect request has come
+	gate     *gate       // nil lets all pass
 	maxWait  time.Duration
 	readBy   time.Time
 	writeBy  time.Time
@@ -73,6 +74,11 @@ func (l *link) seen(head []byte) error {
 		timeout := time.Duration(binary.BigEndian.Uint32(head[4:])) * time.Millisecond
 		return l.tap.connected(int64(binary.BigEndian.Uint64(head[8:])), timeout)
 	}
+	if l.gate != nil {
+		if err := l.gate.pass(l.maxWait); err != nil {
+			return err
+		}
+	}
 	if xid := int32(binary.BigEndian.Uint32(head)); xid != eventXid {
 		l.tap.answered(int64(binary.BigEndian.Uint64(head[4:])))
 	}
@@ -90,6 +96,9 @@ func (l *link) Write(p []byte) (int, error) {
 	if err == nil {
 		_, err = l.Conn.Write(p)
 	}
+	if l.gate != nil {
+		l.gate.sent(p)
+	}
 	if err != nil {
 		_ = l.Close() // it may be closed already
 	}
@@ -97,7 +106,12 @@ func (l *link) Write(p []byte) (int, error) {
 }
 
 // Close drops the connection at once, without TLS's farewell, which could block.
-func (l *link) Close() error { return l.raw.Close() }
+func (l *link) Close() error {
+	if l.gate != nil {
+		l.gate.open() // whoever waits finds the connection closed
+	}
+	return l.raw.Close()
+}
 
 // SetReadDeadline bounds the wait for a packet. The library sets and clears it
 // around every packet; clearing is ignored and small steps are saved up, and the
