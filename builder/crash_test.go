@@ -184,6 +184,16 @@ func newSiteOf(t *testing.T) (*site, child) {
 	return s, c
 }
 
+// members are the builders that are registered.
+func (s *site) members() []recipe.Member {
+	s.t.Helper()
+	list, err := recipe.Members(s.t.Context(), s.store.Session(), zkmodel.ComponentsRoot+"/"+zkmodel.KindBuilder)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return list
+}
+
 // settled waits until nothing is under way or left over: every record is ready,
 // the cloud holds exactly what is recorded, and the folders of the hosts hold
 // exactly the builds that are.

@@ -3,6 +3,7 @@ package builder
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -119,6 +120,7 @@ func (l *loop) command(ctx context.Context, cfg *configs.Config, image *configs.
 		}.Environ(),
 		TmpDir: work.TmpDir(), Log: log.path, Secrets: secrets(image),
 		Lease:   leaseOf(l.store.Session()),
+		Haste:   lostLock,
 		Started: work.Started, Grew: log.grew,
 	}.Do(ctx)
 	m.exit = result.ExitCode
@@ -154,15 +156,21 @@ func (l *loop) openLog(cfg *configs.Config, record *zkmodel.Build) (string, erro
 	return path, nil
 }
 
-// leaseOf lets a build go on for as long as our session surely lives, so that
-// its guard ends it before another builder can begin.
+// leaseOf lets a build go on for as long as our session surely lives, less the
+// time that its guard needs to end it, so that it has ended before another
+// builder can begin.
 func leaseOf(s *recipe.Session) func() time.Duration {
 	return func() time.Duration {
 		if s.Context().Err() != nil {
 			return 0
 		}
-		return s.Left()
+		return s.Left() - 2*dib.HasteGrace
 	}
+}
+
+// lostLock tells whether others may do by now what we were about.
+func lostLock(cause error) bool {
+	return errors.Is(cause, recipe.ErrSessionLost) || errors.Is(cause, recipe.ErrFenceLost)
 }
 
 // secrets are the values of an image's variables that must not be in the log.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"poolkeeper/builder/dib"
 	"poolkeeper/zkmodel"
 )
 
@@ -36,6 +37,11 @@ func (b *Builder) Check(ctx context.Context) error {
 		}
 		return errStuck
 	}
+}
+
+// LogPath is the file of a build's log on this host.
+func (b *Builder) LogPath(image, build string) string {
+	return dib.LogPath(b.config.Load().BuildLogDir, image, build)
 }
 
 // Tree is the builder's view of images and components, for those who show it.

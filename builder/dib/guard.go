@@ -66,7 +66,7 @@ func (g *guard) listen(orders *json.Decoder) {
 		var order guardOrder
 		err := orders.Decode(&order)
 		if err != nil {
-			order = guardOrder{Stop: "the builder is gone"}
+			order = guardOrder{Stop: "the builder is gone"} // its session lives on for a while
 		}
 		g.orders <- order
 		if err != nil {
@@ -133,11 +133,11 @@ func (g *guard) watch(ctx context.Context, build *family) (stopped string, code 
 	lease := newLease(g.spec.Lease)
 	defer lease.stop()
 	var grace <-chan time.Time
-	stop := func(reason string) {
+	stop := func(reason string, patience time.Duration) {
 		if stopped == "" {
 			stopped = reason
 			build.terminate(ctx)
-			grace = time.After(g.spec.Grace)
+			grace = time.After(patience)
 		}
 	}
 	for {
@@ -147,14 +147,17 @@ func (g *guard) watch(ctx context.Context, build *family) (stopped string, code 
 		case order := <-g.orders:
 			unheard = 0
 			lease.renew(order.Lease)
-			if order.Stop != "" {
-				stop(order.Stop)
+			switch {
+			case order.Haste:
+				stop(order.Stop, min(g.spec.Grace, HasteGrace))
+			case order.Stop != "":
+				stop(order.Stop, g.spec.Grace)
 			}
 		case sig := <-g.signals:
-			stop("the guard received signal " + sig.String())
+			stop("the guard received signal "+sig.String(), g.spec.Grace)
 		case <-lease.C():
 			if lease.expired() {
-				stop("the builder did not renew its lease: it is paused or cut off from ZooKeeper")
+				stop("the builder did not renew its lease: it is paused or cut off from ZooKeeper", min(g.spec.Grace, HasteGrace))
 			}
 		case <-tell.C:
 			if info, err := g.log.Stat(); err == nil && info.Size() != told && unheard < mostUnheard {

@@ -22,6 +22,7 @@ type guardSpec struct {
 type guardOrder struct {
 	Lease time.Duration `json:"lease,omitempty"`
 	Stop  string        `json:"stop,omitempty"`
+	Haste bool          `json:"haste,omitempty"` // with Stop: another may begin at any moment
 }
 
 // guardNews comes when the command has started, when the log has grown, and

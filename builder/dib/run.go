@@ -15,6 +15,10 @@ import (
 // DefaultGrace is how long a command that was asked to end may clean up.
 const DefaultGrace = 4 * time.Second
 
+// HasteGrace is that time when another may begin the same build at any moment.
+// What the command then leaves, the sweep takes away.
+const HasteGrace = 200 * time.Millisecond
+
 // guardPatience is how much longer than the grace a guard may need to kill,
 // sweep and report.
 const guardPatience = 15 * time.Second
@@ -33,6 +37,9 @@ type Run struct {
 	// Lease is for how long from now the build may go on without another word
 	// from us. It is asked again several times within that time. Nil is for ever.
 	Lease func() time.Duration
+	// Haste, when set, tells whether the cause of ctx leaves the command no
+	// more than HasteGrace.
+	Haste func(cause error) bool
 	// Grew, when set, is called when there is more in the log, a few times a second.
 	Grew func()
 	// Started, when set, is told of the processes before anything is built, so
@@ -173,7 +180,8 @@ func (r Run) follow(ctx context.Context, g *guardProcess) (guardNews, error) {
 		case <-ended:
 			ended = nil
 			patience = time.After(grace + guardPatience)
-			_ = g.orders.Encode(guardOrder{Stop: context.Cause(ctx).Error()})
+			cause := context.Cause(ctx)
+			_ = g.orders.Encode(guardOrder{Stop: cause.Error(), Haste: r.Haste != nil && r.Haste(cause)})
 		case <-patience:
 			_ = g.cmd.Process.Kill() // the news end with it
 		}

@@ -1,0 +1,96 @@
+package builder
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"poolkeeper/zkmodel"
+)
+
+// tracing makes the image's command note when it begins and ends, by host.
+func tracing(t *testing.T, c *child) (trace string) {
+	t.Helper()
+	trace = filepath.Join(c.Dir, "trace")
+	c.Env = map[string]string{"FAKE_TRACE": trace}
+	return trace
+}
+
+// marks are the lines of a trace.
+func marks(trace string) []string {
+	text, _ := os.ReadFile(trace)
+	return strings.Fields(string(text))
+}
+
+// A builder that is paused beyond its session has its build ended before another
+// builder begins, and can write nothing when it wakes up.
+func TestPausedBuilderIsReplaced(t *testing.T) {
+	t.Parallel()
+	s, c := newSiteOf(t)
+	trace := tracing(t, &c)
+	c.Env["FAKE_WAIT"] = filepath.Join(c.Dir, "go")
+	first := c.spawn(t)
+	s.eventually("the first builds", func() bool { return len(marks(trace)) == 1 })
+	second := c
+	second.Host = "two"
+	second.spawn(t)
+
+	if err := first.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("the second builds", func() bool { return len(marks(trace)) == 3 })
+	if got := strings.Join(marks(trace), " "); got != "begin end begin" {
+		t.Errorf("builds overlapped: %s", got)
+	}
+	if err := os.WriteFile(c.Env["FAKE_WAIT"], nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.settled("two")
+	if err := first.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	s.settled("one", "two")
+	if n := len(s.builds("img", zkmodel.BuildReady)); n != 1 {
+		t.Errorf("%d builds are ready", n)
+	}
+}
+
+// After kill -9 in a build, the new build begins as soon as the session of the
+// old one is over, and the stale record is gone soon after.
+func TestKilledBuilderIsReplacedSoon(t *testing.T) {
+	t.Parallel()
+	s, c := newSiteOf(t)
+	trace := tracing(t, &c)
+	c.Env["FAKE_WAIT"] = filepath.Join(c.Dir, "go")
+	first := c.spawn(t)
+	s.eventually("the first builds", func() bool { return len(marks(trace)) == 1 })
+	second := c
+	second.Host = "two"
+	second.spawn(t)
+	s.eventually("the second is there", func() bool { return len(s.members()) == 2 })
+	stale := s.builds("img", zkmodel.BuildBuilding)[0].ID
+	if err := first.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("the session is over", func() bool { return len(s.members()) == 1 })
+	over := time.Now()
+	s.eventually("the new build has begun", func() bool {
+		b := s.tree("img").Builds
+		return len(b) > 0 && b[len(b)-1].ID != stale && b[len(b)-1].State == zkmodel.BuildBuilding
+	})
+	t.Logf("new build after %s", time.Since(over))
+	s.eventually("the stale record is gone", func() bool {
+		b := s.tree("img").Builds
+		return len(b) == 1 && b[0].ID != stale
+	})
+	if took := time.Since(over); took > 2*time.Second {
+		t.Errorf("the stale record was gone after %s", took)
+	}
+	if err := os.WriteFile(c.Env["FAKE_WAIT"], nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.settled("two")
+}
