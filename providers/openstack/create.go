@@ -33,15 +33,13 @@ func (p *Provider) CreateNode(ctx context.Context, node providers.NodeSpec) (str
 		return "", err
 	}
 	defer unlock()
-	wait := backoff.NewExponentialBackOff()
-	wait.InitialInterval, wait.MaxInterval, wait.Multiplier = p.pace.first, p.pace.longest, 2
-	id, err := backoff.Retry(ctx, func() (string, error) {
+	id, err := repeat(ctx, p.pace, func() (string, error) {
 		id, err := p.findOrCreate(ctx, o, node)
 		if err != nil && (!errors.Is(err, providers.ErrTransient) || ctx.Err() != nil) {
 			return "", backoff.Permanent(err)
 		}
-		return id, err
-	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(p.pace.total))
+		return id, again(err)
+	})
 	if err != nil {
 		return "", p.failure(ctx, fmt.Sprintf("create node %s", node.NodeID), err)
 	}

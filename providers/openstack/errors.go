@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 
@@ -26,6 +27,7 @@ type cloudError struct {
 	status  int    // HTTP; 0 when there was no answer
 	message string // the cloud's own words
 	request string // the id under which the cloud has logged it
+	after   int    // seconds that the cloud asks us to wait; 0 when it does not
 	cause   error  // without an answer
 }
 
@@ -99,6 +101,7 @@ func answered(op string, answer gophercloud.ErrUnexpectedResponseCode) error {
 	e := &cloudError{
 		op: op, status: answer.Actual, message: messageOf(answer.Body),
 		request: requestID(answer.ResponseHeader), kind: providers.ErrTransient,
+		after: retryAfter(answer.ResponseHeader, time.Now()),
 	}
 	if e.message == "" {
 		e.message = http.StatusText(e.status)

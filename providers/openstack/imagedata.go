@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"sync"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/imagedata"
 
@@ -25,6 +27,7 @@ type imageData struct {
 	mu     sync.Mutex
 	reader *imagefile.Reader
 	closed bool
+	sent   int64
 	failed error // why the file could not be read
 }
 
@@ -45,6 +48,7 @@ func (d *imageData) Read(p []byte) (int, error) {
 		return 0, errClosed
 	}
 	n, err := d.reader.Read(p)
+	d.sent += int64(n)
 	if err != nil && !errors.Is(err, io.EOF) {
 		d.failed = err
 	}
@@ -62,35 +66,45 @@ func (d *imageData) Close() error {
 	return d.reader.Close()
 }
 
-// failure is why the file could not be read, which says more than what the
-// connection made of it.
-func (d *imageData) failure() error {
+// outcome is how much was read, and why not all could be, which says more than
+// what the connection made of it.
+func (d *imageData) outcome() (sent int64, failed error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.failed
+	return d.sent, d.failed
 }
 
 // send sends an upload's file into a record, or beside it to be imported from
-// there. A token that is no longer good is renewed and the file sent again;
-// Glance says so before it takes any of it.
+// there. Glance says no before it takes any of it: a token that has ended is
+// renewed then, a Glance that is busy asked again.
 func (s *session) send(ctx context.Context, id string, up providers.ImageUpload, stage bool) error {
 	up.Progress = onlyForward(up.Progress)
-	for again := false; ; again = true {
+	renewed := false
+	_, err := repeat(ctx, s.door.pace, func() (struct{}, error) {
 		token := s.client.Token()
-		err := s.sendOnce(ctx, id, up, stage)
-		if again || !is(err, 401) {
-			return err
+		sent, err := s.sendOnce(ctx, id, up, stage)
+		e := (*cloudError)(nil)
+		switch {
+		case sent > 0 || !errors.As(err, &e):
+		case e.status == http.StatusUnauthorized && !renewed:
+			renewed = true
+			if err := s.client.Reauthenticate(ctx, token); err != nil {
+				return struct{}{}, backoff.Permanent(failure(ctx, "renew the token", err))
+			}
+			return struct{}{}, err
+		case e.status == http.StatusTooManyRequests || e.status == http.StatusServiceUnavailable:
+			return struct{}{}, again(err)
 		}
-		if err := s.client.Reauthenticate(ctx, token); err != nil {
-			return failure(ctx, "renew the token", err)
-		}
-	}
+		return struct{}{}, backoff.Permanent(err)
+	})
+	return err
 }
 
-func (s *session) sendOnce(ctx context.Context, id string, up providers.ImageUpload, stage bool) error {
+// sendOnce tells how much of the file has left.
+func (s *session) sendOnce(ctx context.Context, id string, up providers.ImageUpload, stage bool) (sent int64, err error) {
 	data, err := openData(ctx, up)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	// The library would renew the token by itself, and then send a file that
 	// has been closed.
@@ -103,10 +117,11 @@ func (s *session) sendOnce(ctx context.Context, id string, up providers.ImageUpl
 		err = imagedata.Upload(ctx, &glance, id, data).ExtractErr()
 	}
 	closing := data.Close()
-	if cause := data.failure(); cause != nil {
-		return cause
+	sent, cause := data.outcome()
+	if cause != nil {
+		return sent, cause
 	}
-	return errors.Join(failure(ctx, "send the data", err), closing)
+	return sent, errors.Join(failure(ctx, "send the data", err), closing)
 }
 
 // onlyForward hides from a Progress that a file is sent again.

@@ -18,23 +18,6 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// pace says how long calls may take and how they are repeated.
-type pace struct {
-	call     time.Duration // one try of one call, answer included
-	first    time.Duration // wait before the second try; doubles
-	longest  time.Duration // wait between two tries
-	total    time.Duration // all tries of one call
-	poll     time.Duration // between two looks at the servers
-	patience time.Duration // how long a wait bears a cloud that does not answer
-}
-
-func defaultPace() pace {
-	return pace{
-		call: time.Minute, first: 500 * time.Millisecond, longest: 8 * time.Second, total: time.Minute,
-		poll: 500 * time.Millisecond, patience: 5 * time.Minute,
-	}
-}
-
 // maxAnswer bounds an answer that we take into memory, in bytes: a list of
 // 1,000 servers is about 3 MiB.
 const maxAnswer = 64 << 20
@@ -85,9 +68,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.stream(req, data)
 	}
 	var last *http.Response
-	wait := backoff.NewExponentialBackOff()
-	wait.InitialInterval, wait.MaxInterval, wait.Multiplier = t.pace.first, t.pace.longest, 2
-	resp, err := backoff.Retry(req.Context(), func() (*http.Response, error) {
+	resp, err := repeat(req.Context(), t.pace, func() (*http.Response, error) {
 		resp, err := t.try(req)
 		if resp != nil {
 			last = resp
@@ -95,8 +76,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err != nil {
 			last = nil
 		}
-		return resp, t.again(req, resp, err)
-	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(t.pace.total))
+		return resp, t.judge(req, resp, err)
+	})
 	if err != nil && last != nil && req.Context().Err() == nil {
 		return last, nil // the tries are used up: the caller shall see the answer
 	}
@@ -174,9 +155,9 @@ func (t *transport) swallow(resp *http.Response) error {
 	return err
 }
 
-// again judges a try: nil ends the call, a permanent error ends it as well, any
+// judge judges a try: nil ends the call, a permanent error ends it as well, any
 // other error is a reason to try again.
-func (t *transport) again(req *http.Request, resp *http.Response, err error) error {
+func (t *transport) judge(req *http.Request, resp *http.Response, err error) error {
 	var dial *net.OpError
 	var certificate *tls.CertificateVerificationError
 	switch {

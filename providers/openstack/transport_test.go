@@ -97,7 +97,7 @@ func TestRepeatable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = door.again(req, &http.Response{StatusCode: c.status, Header: http.Header{}}, nil)
+		err = door.judge(req, &http.Response{StatusCode: c.status, Header: http.Header{}}, nil)
 		if (err != nil) != c.again {
 			t.Errorf("%s %s after %d: %v, want a repetition: %t", c.method, c.path, c.status, err, c.again)
 		}

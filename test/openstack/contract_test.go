@@ -13,7 +13,7 @@ func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Harness{
 		Open: func(t *testing.T, _ string) providers.Provider {
 			t.Helper()
-			return open(t, section(smallCloud), stack("clouds.yaml"))
+			return open(t, section(smallCloud), cloudsFile())
 		},
 		Image: bootable, Format: "qcow2", Pool: "main", Label: "tiny", Room: smallRoom,
 		Timeout: 3 * time.Minute,

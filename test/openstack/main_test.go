@@ -1,6 +1,7 @@
 package openstack_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -34,8 +35,8 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// stack is a path in the folder of the running stack.
-func stack(path string) string { return filepath.Join(os.Getenv(stackVariable), path) }
+// cloudsFile is the clouds.yaml of the running stack.
+func cloudsFile() string { return filepath.Join(os.Getenv(stackVariable), "clouds.yaml") }
 
 // section is a provider of the configuration.
 func section(cloud string) configs.Provider {
@@ -84,6 +85,31 @@ func bootable(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "image.qcow2")
 	run(t, "qemu-img", "create", "-q", "-f", "qcow2", "-o", "preallocation=full", path, "2M")
 	return path
+}
+
+// aside is a context for what is done when a test is over.
+func aside(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// remove undoes what a test made.
+func remove(t *testing.T, undo func() error) {
+	t.Helper()
+	if err := undo(); err != nil {
+		t.Errorf("cleaning: %v", err)
+	}
+}
+
+// pause waits, for what only time brings.
+func pause(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+	}
 }
 
 // run runs a program and gives its output.

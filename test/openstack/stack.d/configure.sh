@@ -229,7 +229,9 @@ api_workers = 1
 rpc_workers = 0
 rpc_state_report_workers = 0
 notify_nova_on_port_status_changes = false
-notify_nova_on_port_data_changes = false
+# Nova hears of floating IPs by this.
+notify_nova_on_port_data_changes = true
+send_events_interval = 0
 use_stderr = true
 [database]
 connection = $(database_url neutron)

@@ -77,13 +77,28 @@ def resources(cloud):
     for name, (_, _, servers) in PROJECTS.items():
         project = next(cloud.identity.projects(name=name))
         cloud.set_compute_quotas(project.id, instances=servers, cores=2 * servers, ram=4096 * servers)
-    network = cloud.network.find_network('public') or cloud.network.create_network(
-        name='public', shared=True, provider_network_type='flat', provider_physical_network='public')
-    if not cloud.network.find_subnet('public-v4'):
-        cloud.network.create_subnet(name='public-v4', network_id=network.id, ip_version=4, cidr='198.51.100.0/24',
-                                    gateway_ip='198.51.100.1', enable_dhcp=True)
+    network(cloud, 'public', '198.51.100', shared=True, provider_network_type='flat', provider_physical_network='public')
+    networks_behind_a_router(cloud)
     keypairs()
     credential()
+
+
+def network(cloud, name, prefix, **kind):
+    made = cloud.network.find_network(name) or cloud.network.create_network(name=name, **kind)
+    if not cloud.network.find_subnet(name + '-v4'):
+        cloud.network.create_subnet(name=name + '-v4', network_id=made.id, ip_version=4, cidr=prefix + '.0/24',
+                                    gateway_ip=prefix + '.1', enable_dhcp=True)
+    return made
+
+
+def networks_behind_a_router(cloud):
+    """A network whose servers need floating IPs. Nothing routes; the services only believe so."""
+    outside = network(cloud, 'outside', '203.0.113', is_router_external=True)
+    user = openstack.connect(cloud='small')
+    inside = network(user, 'inside', '10.20.30')
+    if not user.network.find_router('router'):
+        router = user.network.create_router(name='router', external_gateway_info={'network_id': outside.id})
+        user.network.add_interface_to_router(router, subnet_id=user.network.find_subnet('inside-v4').id)
 
 
 def keypairs():
@@ -107,7 +122,7 @@ def credential():
     made = user.identity.create_application_credential(owner, 'poolkeeper')
     entry = {
         'region_name': REGION, 'auth_type': 'v3applicationcredential',
-        'auth': {'auth_url': address('KEYSTONE', '/v3'), 'application_credential_id': made.id,
+        'auth': {"auth_url": address('KEYSTONE', '/v3'), 'application_credential_id': made.id,
                  'application_credential_secret': made.secret},
     }
     with open(ENV['STACK_STATE'] + '/credential.yaml', 'w', encoding='ascii') as text:

@@ -1,0 +1,92 @@
+package openstack
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"poolkeeper/providers"
+)
+
+// pace says how long calls may take and how they are repeated.
+type pace struct {
+	call     time.Duration // one try of one call, answer included
+	first    time.Duration // wait before the second try; doubles
+	longest  time.Duration // wait between two tries
+	total    time.Duration // all tries of one call
+	poll     time.Duration // between two looks at the servers
+	patience time.Duration // how long a wait bears a cloud that does not answer
+}
+
+func defaultPace() pace {
+	return pace{
+		call: time.Minute, first: 500 * time.Millisecond, longest: 8 * time.Second, total: time.Minute,
+		poll: 500 * time.Millisecond, patience: 5 * time.Minute,
+	}
+}
+
+// repeat calls try until it succeeds, fails with a backoff.Permanent error, or
+// the pace's time is over.
+func repeat[T any](ctx context.Context, p pace, try func() (T, error)) (T, error) {
+	wait := backoff.NewExponentialBackOff()
+	wait.InitialInterval, wait.MaxInterval, wait.Multiplier = p.first, p.longest, 2
+	return backoff.Retry(ctx, try, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(p.total))
+}
+
+// later is an error behind which the cloud asks us to wait.
+type later struct {
+	error
+	wait error
+}
+
+// Unwrap shows the wait to package backoff.
+func (l later) Unwrap() []error { return []error{l.error, l.wait} }
+
+// again is the error of a try that is to be repeated, when the cloud wants.
+func again(err error) error {
+	if e := (*cloudError)(nil); errors.As(err, &e) && e.after > 0 {
+		return later{err, backoff.RetryAfter(e.after)}
+	}
+	return err
+}
+
+// patience bears failures of the moment while something is awaited: a cloud
+// whose API is down for a minute still makes the server that it has accepted.
+type patience struct {
+	limit time.Duration
+	since time.Time // of the first failure in a row
+}
+
+// with tells whether to go on after err; nil ends a row of failures.
+func (b *patience) with(now time.Time, err error) bool {
+	switch {
+	case err == nil:
+		b.since = time.Time{}
+		return true
+	case !errors.Is(err, providers.ErrTransient):
+		return false
+	case b.since.IsZero():
+		b.since = now
+	}
+	return now.Sub(b.since) < b.limit
+}
+
+// pollAfter is how long to wait before the next look at something that has been
+// awaited for a while. It is never so short that looking uses up the rate.
+func (p *Provider) pollAfter(waited time.Duration) time.Duration {
+	return max(p.pace.poll, 2*p.cfg.Rate, min(waited/20, 5*time.Second))
+}
+
+// sleep waits, unless ctx ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,81 @@
+package openstack_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"poolkeeper/configs"
+)
+
+// inside is a provider whose nodes are on a network that only floating IPs lead
+// to.
+func inside() configs.Provider {
+	cfg := section(smallCloud)
+	cfg.Pools[0].Labels[0].Networks = []string{"inside"}
+	return cfg
+}
+
+func TestFloatingIP(t *testing.T) {
+	p := open(t, inside(), cloudsFile())
+	node := spec(p.Name(), upload(t, p, bootable(t)))
+	i := launch(t, p, node)
+	if !strings.HasPrefix(i.PublicIPv4, "203.0.113.") || i.InterfaceIP != i.PublicIPv4 || !strings.HasPrefix(i.PrivateIPv4, "10.20.30.") {
+		t.Errorf("WaitNode gave %+v", i)
+	}
+	var ips []struct {
+		Description string
+		Address     string `json:"Floating IP Address"`
+	}
+	official(t, smallCloud, &ips, "floating", "ip", "list", "--long")
+	if len(ips) != 1 || ips[0].Address != i.PublicIPv4 || !strings.Contains(ips[0].Description, node.NodeID) {
+		t.Errorf("the cloud has %+v", ips)
+	}
+	if err := p.DeleteNode(t.Context(), i.ExternalID); err != nil {
+		t.Fatal(err)
+	}
+	official(t, smallCloud, &ips, "floating", "ip", "list", "--long")
+	if len(ips) != 0 {
+		t.Errorf("left in the cloud: %+v", ips)
+	}
+}
+
+// A port and a floating IP whose server is gone are deleted after two looks;
+// what others made is not.
+func TestLeaks(t *testing.T) {
+	cfg := inside()
+	cfg.PortCleanupEvery = time.Second
+	cfg.CleanFloatingIPs = false
+	p := open(t, cfg, cloudsFile())
+	gone := "00000000-0000-4000-8000-000000000001"
+	var port, kept, ip thing
+	official(t, smallCloud, &port, "port", "create", "--network", "inside", "--device", gone, "--device-owner", "compute:nova", "leaked")
+	official(t, smallCloud, &kept, "port", "create", "--network", "inside", "kept")
+	official(t, smallCloud, &ip, "floating", "ip", "create", "outside", "--description", "somebody's")
+	defer official(t, smallCloud, nil, "port", "delete", "kept")
+	defer official(t, smallCloud, nil, "floating", "ip", "delete", ip.ID)
+	look := func() map[string]int {
+		t.Helper()
+		found, err := p.CleanLeaks(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	if found := look(); len(found) != 0 {
+		t.Errorf("the first look deleted %v", found)
+	}
+	pause(t, 1100*time.Millisecond)
+	if found := look(); found["port"] != 1 || len(found) != 1 {
+		t.Errorf("the second look deleted %v, want one port", found)
+	}
+	var left []thing
+	official(t, smallCloud, &left, "port", "list", "--network", "inside")
+	for _, one := range left {
+		if one.ID == port.ID {
+			t.Errorf("the leaked port is still there")
+		}
+	}
+	var still thing
+	official(t, smallCloud, &still, "port", "show", "kept")
+}

@@ -1,0 +1,56 @@
+package openstack_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// official runs OpenStack's own client and decodes its answer into out, unless
+// that is nil. It is slow (about 2 s), and judges us as nobody else can.
+func official(t *testing.T, cloud string, out any, args ...string) {
+	t.Helper()
+	args = append([]string{"--os-cloud", cloud}, args...)
+	if out != nil {
+		args = append(args, "-f", "json")
+	}
+	cmd := exec.CommandContext(t.Context(), "openstack", args...)
+	cmd.Env = append(os.Environ(), "OS_CLIENT_CONFIG_FILE="+cloudsFile(), "PYTHONWARNINGS=ignore", "no_proxy=127.0.0.1")
+	text, err := cmd.Output()
+	if err != nil {
+		failed := ""
+		if exit, ok := err.(*exec.ExitError); ok { //nolint:errorlint // Output gives it as it is
+			failed = string(exit.Stderr)
+		}
+		t.Fatalf("openstack %s: %v\n%s", strings.Join(args, " "), err, failed)
+	}
+	if out == nil {
+		return
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		t.Fatalf("openstack %s: %v in %s", strings.Join(args, " "), err, text)
+	}
+}
+
+// thing is one line of one of the client's lists.
+type thing struct{ ID, Name, Status string }
+
+// wantNothingLeft fails the test if the cloud has servers, images of ours,
+// floating IPs, or ports of servers.
+func wantNothingLeft(t *testing.T, cloud string) {
+	t.Helper()
+	for _, kind := range [][]string{
+		{"server", "list"},
+		{"image", "list", "--private"},
+		{"floating", "ip", "list"},
+		{"port", "list", "--device-owner", "compute:nova"},
+	} {
+		var left []thing
+		official(t, cloud, &left, kind...)
+		if len(left) > 0 {
+			t.Errorf("the cloud still has, by %s: %+v", strings.Join(kind, " "), left)
+		}
+	}
+}

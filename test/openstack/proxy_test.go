@@ -1,0 +1,243 @@
+package openstack_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// proxy stands between a provider and the real services, one listener for each
+// of them. It records every call, and makes some of them go wrong.
+type proxy struct {
+	urls map[string]string // of the listeners, by service
+
+	mu     sync.Mutex
+	calls  []call
+	fault  func(call) mishap
+	tokens map[string]bool // all that were seen
+}
+
+// call is one request that came by.
+type call struct {
+	N       int // of all calls, from 1
+	Service string
+	Method  string
+	Path    string
+	Try     int // of this method and path, from 1
+	Status  int // what the client was told; 0 when the connection was cut
+}
+
+// mishap does something to a call. It tells whether the call goes no further.
+type mishap func(w http.ResponseWriter, r *http.Request) bool
+
+// services are where the stack listens, by the names of their overrides in
+// clouds.yaml.
+var services = map[string]string{
+	"identity": "http://127.0.0.1:15000", "image": "http://127.0.0.1:19292",
+	"compute": "http://127.0.0.1:18774", "network": "http://127.0.0.1:19696",
+}
+
+// interpose starts a proxy in front of a cloud, and writes a clouds.yaml that
+// leads to it.
+func interpose(t *testing.T, cloud string) (*proxy, string) {
+	t.Helper()
+	p := &proxy{urls: map[string]string{}, tokens: map[string]bool{}}
+	for service, target := range services {
+		u, err := url.Parse(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		through := &httputil.ReverseProxy{
+			// Links in answers must lead back to us: the Host stays.
+			Rewrite: func(r *httputil.ProxyRequest) {
+				r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = u.Scheme, u.Host, r.In.Host
+			},
+			FlushInterval: -1,
+			ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		}
+		server := httptest.NewServer(p.handle(service, through))
+		t.Cleanup(server.Close)
+		p.urls[service] = server.URL
+	}
+	path := filepath.Join(t.TempDir(), "clouds.yaml")
+	p.writeClouds(t, path, cloud, nil)
+	return p, path
+}
+
+// writeClouds writes the entry of a cloud with the proxy's addresses; change may
+// spoil its auth.
+func (p *proxy) writeClouds(t *testing.T, path, cloud string, change func(auth map[string]any)) {
+	t.Helper()
+	content, err := os.ReadFile(cloudsFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Clouds map[string]map[string]any }
+	if err := yaml.Unmarshal(content, &file); err != nil {
+		t.Fatal(err)
+	}
+	entry := file.Clouds[cloud]
+	auth := entry["auth"].(map[string]any)
+	auth["auth_url"] = p.urls["identity"] + "/v3"
+	if change != nil {
+		change(auth)
+	}
+	entry["image_endpoint_override"] = p.urls["image"]
+	entry["compute_endpoint_override"] = p.urls["compute"] + "/v2.1"
+	entry["network_endpoint_override"] = p.urls["network"]
+	text, err := yaml.Marshal(map[string]any{"clouds": map[string]any{cloud: entry}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// handle records a call, and passes it on unless it shall go wrong.
+func (p *proxy) handle(service string, through http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, bad := p.note(service, r)
+		told := &listener{ResponseWriter: w}
+		defer func() { p.told(c, told.status) }()
+		if bad != nil && bad(told, r) {
+			return
+		}
+		through.ServeHTTP(told, r)
+	})
+}
+
+func (p *proxy) note(service string, r *http.Request) (int, mishap) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := call{N: len(p.calls) + 1, Service: service, Method: r.Method, Path: r.URL.Path, Try: 1}
+	for _, before := range p.calls {
+		if before.Method == c.Method && before.Path == c.Path {
+			c.Try++
+		}
+	}
+	p.calls = append(p.calls, c)
+	if token := r.Header.Get("X-Auth-Token"); token != "" {
+		p.tokens[token] = true
+	}
+	if p.fault == nil {
+		return c.N, nil
+	}
+	return c.N, p.fault(c)
+}
+
+func (p *proxy) told(n, status int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls[n-1].Status = status
+}
+
+// inject decides from now on which calls go wrong; nil ends that.
+func (p *proxy) inject(fault func(call) mishap) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fault = fault
+}
+
+// log is all that came by.
+func (p *proxy) log() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var text strings.Builder
+	for _, c := range p.calls {
+		fmt.Fprintf(&text, "%4d %-8s %-6s %s: %d\n", c.N, c.Service, c.Method, c.Path, c.Status)
+	}
+	return text.String()
+}
+
+// listener notes the status that a client is told.
+type listener struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (l *listener) WriteHeader(status int) {
+	if status >= http.StatusOK {
+		l.status = status
+	}
+	l.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets the proxy flush.
+func (l *listener) Unwrap() http.ResponseWriter { return l.ResponseWriter }
+
+// answer is the mishap of a status.
+func answer(status int, header ...string) mishap {
+	return func(w http.ResponseWriter, _ *http.Request) bool {
+		for i := 0; i+1 < len(header); i += 2 {
+			w.Header().Set(header[i], header[i+1])
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = fmt.Fprintf(w, `{"error": {"code": %d, "message": "injected"}}`, status)
+		return true
+	}
+}
+
+// cut ends the connection before the service hears of the call.
+func cut(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }
+
+// deaf lets the service act, and the client hear nothing of it.
+func deaf(through string) mishap {
+	return func(_ http.ResponseWriter, r *http.Request) bool {
+		req, err := http.NewRequestWithContext(r.Context(), r.Method, through+r.URL.RequestURI(), r.Body)
+		if err == nil {
+			req.Header, req.ContentLength = r.Header.Clone(), r.ContentLength
+			if resp, err := http.DefaultTransport.RoundTrip(req); err == nil {
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+			}
+		}
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// slow passes a call on after a while.
+func slow(d time.Duration) mishap {
+	return func(_ http.ResponseWriter, r *http.Request) bool {
+		select {
+		case <-time.After(d):
+		case <-r.Context().Done():
+		}
+		return false
+	}
+}
+
+// middle lets some of the body through and then cuts the connection.
+func middle(bytes int64) mishap {
+	return func(_ http.ResponseWriter, r *http.Request) bool {
+		r.Body = &torn{ReadCloser: r.Body, left: bytes}
+		return false
+	}
+}
+
+type torn struct {
+	io.ReadCloser
+	left int64
+}
+
+func (b *torn) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, io.ErrUnexpectedEOF // which ends both connections
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
