@@ -195,7 +195,7 @@ func (c *Client) failed(what string, err error) {
 }
 
 // furnish makes a new session ready for use: authenticated, as fresh as all that
-// was committed before it, with its chroot in place and its sentinel posted.
+// was committed before it, and with its chroot in place.
 func (s *Session) furnish(ctx context.Context) error {
 	if d := s.cfg.Digest; d != nil {
 		_, err := call(ctx, s, "authenticate", d.User, func() (struct{}, error) {
@@ -208,12 +208,10 @@ func (s *Session) furnish(ctx context.Context) error {
 	if err := s.Sync(ctx); err != nil {
 		return err
 	}
-	if s.cfg.Chroot != "" {
-		if err := s.ensure(ctx, s.cfg.Chroot); err != nil {
-			return err
-		}
+	if s.cfg.Chroot == "" {
+		return nil
 	}
-	return s.post(ctx)
+	return s.ensure(ctx, s.cfg.Chroot)
 }
 
 var _ zk.Logger = zkLogger{}

@@ -42,10 +42,7 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 		return nil, s.cause()
 	}
 	s.lease.restart()
-	s.link = newLink(conn, raw, addr, wait, s)
-	if s.posted.Load() {
-		s.link.gate = newGate()
-	}
+	s.link = newLink(conn, raw, addr, wait, s.zxid.Load(), s)
 	return s.link, nil
 }
 

@@ -19,6 +19,8 @@ import (
 type fakeServer struct {
 	addr string
 	next atomic.Int64  // id for the next connection
+	zxid atomic.Int64  // in every answer
+	told chan int64    // the last transactions that clients say they have seen
 	seen chan fakeCall // requests other than those that each session makes
 }
 
@@ -29,19 +31,20 @@ type fakeCall struct {
 }
 
 const (
-	opExists = 3
-	opPing   = 11
-	opSync   = 9
-	opClose  = -11
-
-	opSetWatches = 101
+	opExists      = 3
+	opGetData     = 4
+	opSync        = 9
+	opPing        = 11
+	opGetChildren = 12
+	opSetWatches  = 101
+	opClose       = -11
 )
 
 func startFake(t *testing.T) (*fakeServer, func()) {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
-	f := &fakeServer{addr: l.Addr().String(), seen: make(chan fakeCall, 100)}
+	f := &fakeServer{addr: l.Addr().String(), seen: make(chan fakeCall, 100), told: make(chan int64, 100)}
 	var (
 		work  sync.WaitGroup
 		mu    sync.Mutex
@@ -78,9 +81,11 @@ func startFake(t *testing.T) (*fakeServer, func()) {
 func (f *fakeServer) serve(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	in, id := bufio.NewReader(conn), f.next.Load()
-	if _, err := readPacket(in); err != nil {
+	greeting, err := readPacket(in)
+	if err != nil {
 		return
 	}
+	f.told <- int64(binary.BigEndian.Uint64(greeting[4:]))
 	hello := binary.BigEndian.AppendUint32(nil, 0)                                // protocol version
 	hello = binary.BigEndian.AppendUint32(hello, 10_000)                          // time-out
 	hello = binary.BigEndian.AppendUint64(hello, uint64(id))                      // session
@@ -93,12 +98,15 @@ func (f *fakeServer) serve(conn net.Conn) {
 		}
 		xid, opcode := p[:4], int32(binary.BigEndian.Uint32(p[4:]))
 		answer := append([]byte(nil), xid...)
-		answer = append(answer, make([]byte, 12)...) // zxid and error
+		answer = binary.BigEndian.AppendUint64(answer, uint64(f.zxid.Add(1)))
+		answer = append(answer, 0, 0, 0, 0) // no error
 		switch opcode {
-		case opPing, opSetWatches:
+		case opPing:
+		case opSetWatches:
+			f.told <- int64(binary.BigEndian.Uint64(p[8:]))
 		case opSync:
 			answer = append(answer, p[8:]...) // the path
-		case opExists:
+		case opExists, opGetData, opGetChildren:
 			binary.BigEndian.PutUint32(answer[12:], 1<<32-101) // no such node
 		default:
 			f.seen <- fakeCall{id, opcode}
@@ -196,4 +204,32 @@ func TestSilentServer(t *testing.T) {
 	}
 	_, err = s.Children(t.Context(), "/")
 	want(t, err, recipe.ErrSessionLost)
+}
+
+// TestMissedChangesAreAskedFor breaks the connection of a client that has a watch
+// and keeps asking. On the new connection it must ask for what happened since
+// its last answer on the old one, whatever answers have come since.
+func TestMissedChangesAreAskedFor(t *testing.T) {
+	t.Parallel()
+	f, drop := startFake(t)
+	f.next.Store(1)
+	c := dial(t, "", through(f.addr))
+	tree := follow(t, c, "/none", recipe.TreeOptions{}) // watches for the root to appear
+	barrier(t, tree)
+	s, ctx := session(t, c), patiently(t)
+	if first := <-f.told; first != 0 {
+		t.Fatalf("a new session has seen transaction %d", first)
+	}
+	for range 20 {
+		must(t, s.Sync(ctx))
+		before := f.zxid.Load()
+		f.zxid.Add(1000) // the changes that are missed
+		drop()
+		must(t, s.Sync(ctx)) // an answer on the new connection, soon or late
+		for _, packet := range []string{"connect request", "restoring of watches"} {
+			if told := <-f.told; told < before || told > before+1 { // a ping may have come in between
+				t.Fatalf("%s names %d, the last answer was %d", packet, told, before)
+			}
+		}
+	}
 }

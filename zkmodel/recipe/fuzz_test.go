@@ -64,28 +64,6 @@ func FuzzCheckPath(f *testing.F) {
 	})
 }
 
-func FuzzPacketHeads(f *testing.F) {
-	f.Add([]byte{0, 0, 0, 1, 5}, 2)
-	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 1, 2, 3}, 1)
-	f.Fuzz(func(t *testing.T, stream []byte, piece int) {
-		var h packetHeads
-		for len(stream) > 0 {
-			n := min(max(piece, 1), len(stream))
-			if err := h.feed(stream[:n], func(head []byte) error {
-				if len(head) > headSize-lengthSize {
-					return fmt.Errorf("head of %d bytes", len(head))
-				}
-				return nil
-			}); errors.Is(err, ErrServer) {
-				return
-			} else if err != nil {
-				t.Fatal(err)
-			}
-			stream = stream[n:]
-		}
-	})
-}
-
 // TestNoForeignError: whatever the client library may return, what leaves the
 // package is ours.
 func TestNoForeignError(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -19,17 +20,33 @@ const (
 	eventXid   = -1
 )
 
+// Where a packet to a server names the last transaction that the client has
+// seen: behind the version in the connect request, and behind xid and code in the
+// request that restores watches.
+const (
+	seenInConnect    = lengthSize + 4
+	seenInSetWatches = lengthSize + 8
+	opSetWatches     = 101
+)
+
 // link is one connection to one server. It sees every packet pass and tells
 // what the client library does not: when a server last spoke, the last
 // transaction it has seen, and which session it really gave us.
+//
+// It also keeps the last transaction in the library's place. The library takes
+// answers to other requests while it prepares to restore its watches after a
+// reconnect; one that came early would move its number past changes that were
+// missed, and the server would never report them. So answers reach the library
+// without a transaction, and what it sends bears the last one of the connections before.
 type link struct {
 	net.Conn // what the bytes go through, TLS or not
 	raw      net.Conn
 	addr     string
 	in       *bufio.Reader
-	packets  packetHeads
+	left     int         // bytes of the packet at hand that have not been read
 	opened   atomic.Bool // the answer to the connect request has come
-	gate     *gate       // nil lets all pass
+	greeted  bool        // the connect request was sent
+	since    int64       // the last transaction seen before this connection
 	maxWait  time.Duration
 	readBy   time.Time
 	writeBy  time.Time
@@ -48,41 +65,77 @@ type tap interface {
 	broken(addr string, err error)
 }
 
-func newLink(conn, raw net.Conn, addr string, maxWait time.Duration, t tap) *link {
-	return &link{Conn: conn, raw: raw, addr: addr, in: bufio.NewReaderSize(conn, 64<<10), maxWait: maxWait, tap: t}
+func newLink(conn, raw net.Conn, addr string, maxWait time.Duration, since int64, t tap) *link {
+	return &link{
+		Conn: conn, raw: raw, addr: addr, in: bufio.NewReaderSize(conn, 64<<10),
+		since: since, maxWait: maxWait, tap: t,
+	}
 }
 
-// Read hands on what the server sent, and looks at the head of every packet.
+// Read hands on what the server sent, one packet after the other.
 func (l *link) Read(p []byte) (int, error) {
-	n, err := l.in.Read(p)
+	if l.left == 0 {
+		if err := l.next(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := l.in.Read(p[:min(len(p), l.left)])
+	l.left -= n
 	if err != nil {
 		l.tap.broken(l.addr, err)
-		return n, err
 	}
-	if err := l.packets.feed(p[:n], l.seen); err != nil {
-		return 0, err
-	}
-	return n, nil
+	return n, err
 }
 
-// seen takes the head of one packet.
-func (l *link) seen(head []byte) error {
-	if len(head) < headSize-lengthSize {
+// next waits for a packet and looks at its head.
+func (l *link) next() error {
+	head, err := l.in.Peek(lengthSize)
+	if err != nil {
+		l.tap.broken(l.addr, err)
+		return err
+	}
+	size := int(binary.BigEndian.Uint32(head))
+	switch l.left = lengthSize + size; {
+	case size > maxPacket:
+		return fmt.Errorf("read packet of %d bytes: %w", size, ErrServer)
+	case l.left < headSize:
 		return nil
 	}
+	if head, err = l.in.Peek(headSize); err != nil {
+		l.tap.broken(l.addr, err)
+		return err
+	}
+	return l.seen(head[lengthSize:])
+}
+
+// seen takes the head of one packet, which is in the buffer still.
+func (l *link) seen(head []byte) error {
 	if l.opened.CompareAndSwap(false, true) {
 		timeout := time.Duration(binary.BigEndian.Uint32(head[4:])) * time.Millisecond
 		return l.tap.connected(int64(binary.BigEndian.Uint64(head[8:])), timeout)
 	}
-	if l.gate != nil {
-		if err := l.gate.pass(l.maxWait); err != nil {
-			return err
-		}
-	}
 	if xid := int32(binary.BigEndian.Uint32(head)); xid != eventXid {
 		l.tap.answered(int64(binary.BigEndian.Uint64(head[4:])))
+		clear(head[4:12])
 	}
 	return nil
+}
+
+// dated returns packet with the last transaction that was seen, if it names one.
+func (l *link) dated(packet []byte) []byte {
+	at := 0
+	switch {
+	case !l.greeted:
+		l.greeted, at = true, seenInConnect
+	case len(packet) >= seenInSetWatches && binary.BigEndian.Uint32(packet[seenInSetWatches-4:]) == opSetWatches:
+		at = seenInSetWatches
+	}
+	if at == 0 || len(packet) < at+8 {
+		return packet
+	}
+	packet = slices.Clone(packet)
+	binary.BigEndian.PutUint64(packet[at:], uint64(l.since))
+	return packet
 }
 
 // Write sends one packet; the client library writes each with one call.
@@ -94,10 +147,7 @@ func (l *link) seen(head []byte) error {
 func (l *link) Write(p []byte) (int, error) {
 	err := l.tap.sending()
 	if err == nil {
-		_, err = l.Conn.Write(p)
-	}
-	if l.gate != nil {
-		l.gate.sent(p)
+		_, err = l.Conn.Write(l.dated(p))
 	}
 	if err != nil {
 		_ = l.Close() // it may be closed already
@@ -106,12 +156,7 @@ func (l *link) Write(p []byte) (int, error) {
 }
 
 // Close drops the connection at once, without TLS's farewell, which could block.
-func (l *link) Close() error {
-	if l.gate != nil {
-		l.gate.open() // whoever waits finds the connection closed
-	}
-	return l.raw.Close()
-}
+func (l *link) Close() error { return l.raw.Close() }
 
 // SetReadDeadline bounds the wait for a packet. The library sets and clears it
 // around every packet; clearing is ignored and small steps are saved up, and the
@@ -137,44 +182,4 @@ func (l *link) SetWriteDeadline(t time.Time) error {
 	}
 	l.writeBy = t
 	return l.Conn.SetWriteDeadline(t)
-}
-
-// packetHeads finds the heads of packets in a stream that comes in any pieces.
-type packetHeads struct {
-	head [headSize]byte
-	have int // bytes of head that are there
-	size int // of the packet, once its length is there
-	skip int // bytes of the packet behind its head
-}
-
-// feed passes the head of every packet in p, without its length, to seen.
-func (h *packetHeads) feed(p []byte, seen func(head []byte) error) error {
-	for len(p) > 0 {
-		if h.skip > 0 {
-			n := min(h.skip, len(p))
-			h.skip, p = h.skip-n, p[n:]
-			continue
-		}
-		want := lengthSize
-		if h.have >= lengthSize {
-			want += min(h.size, headSize-lengthSize)
-		}
-		n := copy(h.head[h.have:want], p)
-		h.have, p = h.have+n, p[n:]
-		if h.have == lengthSize {
-			h.size = int(binary.BigEndian.Uint32(h.head[:]))
-			if h.size > maxPacket {
-				return fmt.Errorf("read packet of %d bytes: %w", h.size, ErrServer)
-			}
-		}
-		if h.have < lengthSize || h.have < lengthSize+min(h.size, headSize-lengthSize) {
-			continue
-		}
-		body := h.have - lengthSize
-		h.skip, h.have = h.size-body, 0
-		if err := seen(h.head[lengthSize : lengthSize+body]); err != nil {
-			return err
-		}
-	}
-	return nil
 }

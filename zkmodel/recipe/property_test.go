@@ -1,7 +1,6 @@
 package recipe
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -141,36 +140,6 @@ func TestLeaseIsSafe(t *testing.T) {
 			}
 			if left < bound-markEvery-30*time.Millisecond {
 				t.Fatalf("trusted for %s only, could be for %s", left, bound)
-			}
-		}
-	})
-}
-
-// TestPacketHeads: heads are found however the stream is cut into pieces.
-func TestPacketHeads(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		packets := rapid.SliceOf(rapid.SliceOfN(rapid.Byte(), 0, 40)).Draw(t, "packets")
-		var stream []byte
-		for _, p := range packets {
-			stream = append(binary.BigEndian.AppendUint32(stream, uint32(len(p))), p...)
-		}
-		var h packetHeads
-		var got [][]byte
-		for len(stream) > 0 {
-			n := rapid.IntRange(1, len(stream)).Draw(t, "piece")
-			_ = h.feed(stream[:n], func(head []byte) error {
-				got = append(got, slices.Clone(head))
-				return nil
-			})
-			stream = stream[n:]
-		}
-		if len(got) != len(packets) {
-			t.Fatalf("%d heads of %d packets", len(got), len(packets))
-		}
-		for i, p := range packets {
-			if !slices.Equal(got[i], p[:min(len(p), headSize-lengthSize)]) {
-				t.Fatalf("head %x of packet %x", got[i], p)
 			}
 		}
 	})

@@ -34,7 +34,6 @@ type Session struct {
 	zxid   atomic.Int64  // last transaction that our servers told of
 	opened chan struct{} // closed when the first server granted the session
 	bye    atomic.Bool   // the farewell may still be sent
-	posted atomic.Bool   // the sentinel is there
 	work   sync.WaitGroup
 
 	mu        sync.Mutex
