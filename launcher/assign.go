@@ -94,7 +94,7 @@ type assignment struct {
 func newAssignment(s *Snapshot) *assignment {
 	a := &assignment{
 		Snapshot: s, table: newTable(), tenants: tenantUsage(s),
-		used: newUsage(s.Nodes, s.Pools), leaving: newUsage(leavers(s.Nodes), s.Pools), ready: newShelf(s.Nodes),
+		used: newUsage(s.Nodes, s.Pools), leaving: newUsage(leavers(s), s.Pools), ready: newShelf(s.Nodes, s.Evicted),
 		room: map[string]int{}, waits: map[string]*zkmodel.Request{},
 	}
 	for _, p := range s.Pools {

@@ -3,9 +3,13 @@ package launcher
 import (
 	"context"
 	"errors"
+	"time"
 
 	"poolkeeper/zkmodel"
 )
+
+// evictTime is how long marking a node may take before another is tried.
+const evictTime = 2 * time.Second
 
 // evict marks an idle ready node for deletion, as a request needs its room.
 func (s *shift) evict(ctx context.Context, id string) error {

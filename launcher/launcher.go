@@ -50,6 +50,7 @@ type Launcher struct {
 	table   table
 	metrics *metrics
 	mirror  *zkmodel.Mirror
+	member  string // of this launcher, among all: for the duties
 	clouds  map[string]*cloud
 	pools   []*pool
 	scanner *scanner
@@ -81,7 +82,7 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 	l := &Launcher{
 		cfg: cfg, deps: deps, log: deps.Logger.Named("launcher"), now: deps.Now,
 		table: newTable(), metrics: metrics, scanner: newScanner(),
-		wake: make(chan struct{}, 1), clouds: map[string]*cloud{},
+		wake: make(chan struct{}, 1), clouds: map[string]*cloud{}, member: deps.FQDN + "-" + unique(),
 	}
 	l.mirror = zkmodel.NewMirror(deps.Client,
 		zkmodel.PartImages|zkmodel.PartNodes|zkmodel.PartRequests|zkmodel.PartComponents, l.log.Named("mirror"))
@@ -105,6 +106,7 @@ func (l *Launcher) Run(ctx context.Context) error {
 	for _, c := range l.clouds {
 		group.Go(func() error { c.run(ctx); return nil })
 	}
+	group.Go(func() error { return l.runDuties(ctx) })
 	group.Go(func() error { return l.serveRegistered(ctx) })
 	err := group.Wait()
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {

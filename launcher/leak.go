@@ -4,55 +4,92 @@ import (
 	"context"
 	"errors"
 	"path"
+	"slices"
+	"time"
 
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
 
-// collect starts the search for what nobody owns any more: machines without a
-// record, and lock folders of requests that are gone.
+// locksAtOnce is how many lock folders one transaction removes.
+const locksAtOnce = 100
+
+// collect starts the search for lock folders of requests that are gone.
 func (s *shift) collect(ctx context.Context) {
-	for _, c := range s.clouds {
-		s.jobs.start("leaks "+c.cfg.Name, func() error { return s.collectMachines(ctx, c) })
-	}
 	s.jobs.start("request locks", func() error { return s.collectLocks(ctx) })
+}
+
+// patrol looks for leaks in a provider, now and then; one launcher of all does.
+func (l *Launcher) patrol(ctx context.Context, c *cloud) error {
+	tick := time.NewTicker(l.deps.Resync)
+	defer tick.Stop()
+	for {
+		err := l.collectMachines(ctx, c)
+		if err == nil {
+			err = l.collectRest(ctx, c)
+		}
+		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrNoProvider) {
+			l.log.Warn("Cannot look for leaks", "provider", c.cfg.Name, "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// collectRest cleans what belongs to machines in a cloud and may outlive them.
+func (l *Launcher) collectRest(ctx context.Context, c *cloud) error {
+	p, err := c.use()
+	if err != nil {
+		return err
+	}
+	cleaner, ok := p.(providers.Cleaner)
+	if !ok {
+		return nil
+	}
+	deleted, err := cleaner.CleanLeaks(ctx)
+	for kind, n := range deleted {
+		l.log.Info("Leaked things are deleted", "provider", c.cfg.Name, "kind", kind, "count", n)
+	}
+	return err
 }
 
 // collectMachines deletes the machines of a provider that carry our name and the
 // id of a node that is not in the tree. It takes two looks, one resync apart: a
 // machine is deleted when it was missing in both.
-func (s *shift) collectMachines(ctx context.Context, c *cloud) error {
+func (l *Launcher) collectMachines(ctx context.Context, c *cloud) error {
 	p, err := c.use()
 	if err != nil {
 		return err
 	}
 	list, err := p.ListNodes(ctx)
 	if err != nil {
-		s.log.Warn("Cannot look for leaked machines", "provider", c.cfg.Name, "error", err)
 		return err
 	}
 	// A record is made before its machine, so after a barrier the mirror knows
 	// the record of every machine in the list that ever had one.
-	if err := s.mirror.Barrier(ctx); err != nil {
+	if err := l.mirror.Barrier(ctx); err != nil {
 		return err
 	}
 	suspects := map[string]bool{}
 	for _, m := range list {
 		node := m.Metadata[providers.MetaNode]
-		if node == "" || m.Metadata[providers.MetaProvider] != c.cfg.Name || s.mirror.Node(node) != nil {
+		if node == "" || m.Metadata[providers.MetaProvider] != c.cfg.Name || l.mirror.Node(node) != nil {
 			continue
 		}
 		suspects[m.ExternalID] = true
 		if !c.suspected(m.ExternalID) {
 			continue
 		}
-		s.log.Warn("Deleting a machine without a record", "provider", c.cfg.Name, "node", node, "external_id", m.ExternalID)
+		l.log.Warn("Deleting a machine without a record", "provider", c.cfg.Name, "node", node, "external_id", m.ExternalID)
 		if err := p.DeleteNode(ctx, m.ExternalID); err != nil {
-			s.log.Warn("Cannot delete a leaked machine", "provider", c.cfg.Name, "external_id", m.ExternalID, "error", err)
+			l.log.Warn("Cannot delete a leaked machine", "provider", c.cfg.Name, "external_id", m.ExternalID, "error", err)
 			continue
 		}
-		s.metrics.leaked(c.cfg.Name)
+		l.metrics.leaked(c.cfg.Name)
 		delete(suspects, m.ExternalID)
 		c.roomier()
 	}
@@ -71,13 +108,21 @@ func (s *shift) collectLocks(ctx context.Context) error {
 	if err := s.mirror.Barrier(ctx); err != nil {
 		return err
 	}
+	var gone []recipe.Op
 	for _, id := range ids {
-		if s.mirror.Request(id) != nil {
+		if s.mirror.Request(id) == nil {
+			gone = append(gone, recipe.OpDelete(path.Join(zkmodel.LocksRoot, id), recipe.AnyVersion))
+		}
+	}
+	for batch := range slices.Chunk(gone, locksAtOnce) {
+		if _, err := session.Multi(ctx, batch...); err == nil {
 			continue
 		}
-		err := session.Delete(ctx, path.Join(zkmodel.LocksRoot, id), recipe.AnyVersion)
-		if err != nil && !errors.Is(err, recipe.ErrNotEmpty) && !errors.Is(err, recipe.ErrNoNode) {
-			return err
+		for _, op := range batch { // one of them has a contender, or is gone
+			_, err := session.Multi(ctx, op)
+			if err != nil && !errors.Is(err, recipe.ErrNotEmpty) && !errors.Is(err, recipe.ErrNoNode) {
+				return err
+			}
 		}
 	}
 	return nil

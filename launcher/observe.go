@@ -17,10 +17,11 @@ func (s *shift) observe() (*Snapshot, time.Time) {
 		Busy:       s.own.busy(),
 		Lost:       s.lostRequests(),
 		Since:      s.since,
+		Evicted:    map[string]bool{},
 		Grace:      grace,
 		Tenants:    tenantLimits(s.cfg),
 	}
-	again := s.jobs.next()
+	again := earlier(s.jobs.next(), s.leaving(snap))
 	for _, r := range snap.Requests {
 		if !s.jobs.left("request " + r.ID).IsZero() {
 			snap.Busy[r.ID] = true
@@ -62,4 +63,23 @@ func (s *shift) poolView(p *pool, view cloudView, launching int) *Pool {
 		v.Offers[l.Name] = offer
 	}
 	return v
+}
+
+// leaving takes over which idle nodes are being marked for deletion: until the
+// mirror shows it, or it did not work.
+func (s *shift) leaving(snap *Snapshot) (again time.Time) {
+	ready := map[string]bool{}
+	for _, n := range snap.Nodes {
+		if n.State == zkmodel.NodeReady {
+			ready[n.ID] = true
+		}
+	}
+	for id, told := range s.evicted {
+		if over := told.Add(evictTime); ready[id] && over.After(snap.Now) {
+			snap.Evicted[id], again = true, earlier(again, over)
+		} else {
+			delete(s.evicted, id)
+		}
+	}
+	return again
 }

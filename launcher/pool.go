@@ -21,11 +21,16 @@ type pool struct {
 	labels   map[string]configs.PoolLabel
 }
 
+// unique is a name that no other process has.
+func unique() string {
+	var bits [16]byte
+	_, _ = rand.Read(bits[:]) // never fails (crypto/rand since Go 1.24)
+	return hex.EncodeToString(bits[:])
+}
+
 func newPool(host string, provider configs.Provider, section configs.Pool) *pool {
-	var unique [16]byte
-	_, _ = rand.Read(unique[:]) // never fails (crypto/rand since Go 1.24)
 	p := &pool{
-		id:       fmt.Sprintf("%s-PoolWorker.%s-%s-%s", host, provider.Name, section.Name, hex.EncodeToString(unique[:])),
+		id:       fmt.Sprintf("%s-PoolWorker.%s-%s-%s", host, provider.Name, section.Name, unique()),
 		provider: provider, config: section, labels: map[string]configs.PoolLabel{},
 	}
 	for _, l := range section.Labels {

@@ -36,13 +36,17 @@ func newUsage(nodes []*zkmodel.Node, pools []*Pool) *usage {
 	return u
 }
 
-// leavers are the nodes that will soon be gone without our doing anything.
-func leavers(nodes []*zkmodel.Node) []*zkmodel.Node {
+// leavers are the nodes that will soon be gone without our doing anything more.
+func leavers(snap *Snapshot) []*zkmodel.Node {
 	var list []*zkmodel.Node
-	for _, n := range nodes {
+	for _, n := range snap.Nodes {
 		switch n.State {
 		case zkmodel.NodeUsed, zkmodel.NodeDeleting, zkmodel.NodeDeleted, zkmodel.NodeFailed, zkmodel.NodeAborted:
 			list = append(list, n)
+		default:
+			if snap.Evicted[n.ID] {
+				list = append(list, n)
+			}
 		}
 	}
 	return list

@@ -21,10 +21,10 @@ type shelfKey struct {
 	label string
 }
 
-func newShelf(nodes []*zkmodel.Node) *shelf {
+func newShelf(nodes []*zkmodel.Node, evicted map[string]bool) *shelf {
 	var free []*zkmodel.Node
 	for _, n := range nodes {
-		if n.Broken == nil && n.State == zkmodel.NodeReady && n.AllocatedTo == "" && !n.Locked {
+		if n.Broken == nil && n.State == zkmodel.NodeReady && n.AllocatedTo == "" && !n.Locked && !evicted[n.ID] {
 			free = append(free, n)
 		}
 	}

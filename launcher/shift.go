@@ -38,7 +38,10 @@ type shift struct {
 
 	images []*zkmodel.Image // as of the last change; the looking goroutine's
 
-	since map[string]time.Time // requests that others take first; the looking goroutine's
+	// The looking goroutine's: since when others may take requests first, and idle
+	// nodes that were told to go.
+	since   map[string]time.Time
+	evicted map[string]time.Time
 
 	mu   sync.Mutex
 	lost map[string]bool // pending requests that were found unlocked
@@ -47,7 +50,7 @@ type shift struct {
 func newShift(l *Launcher, store *zkmodel.Store) *shift {
 	s := &shift{
 		Launcher: l, store: store, log: l.log, jobs: newJobs(l.now, l.notify),
-		own: newLedger(), lost: map[string]bool{}, tenures: map[string]*tenure{},
+		own: newLedger(), lost: map[string]bool{}, evicted: map[string]time.Time{}, tenures: map[string]*tenure{},
 	}
 	for name := range l.clouds {
 		path := zkmodel.QuotaLockPath(name)
@@ -144,6 +147,7 @@ func (s *shift) decide(ctx context.Context, snap *Snapshot) time.Time {
 			uncounted[d.Pool.Provider] = true
 		}
 		for _, id := range d.Evict {
+			s.evicted[id] = snap.Now
 			s.jobs.start("node "+id, func() error { return s.evict(ctx, id) })
 		}
 		if act := s.action(d); act != nil && s.own.hold(d.Request.ID) {

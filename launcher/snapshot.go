@@ -21,6 +21,8 @@ type Snapshot struct {
 	Busy map[string]bool
 	// Lost holds the pending requests that nobody has locked.
 	Lost map[string]bool
+	// Evicted holds the idle nodes that are being marked for deletion.
+	Evicted map[string]bool
 	// Since tells from when on a request could be accepted that another launcher
 	// is to take first, and Grace for how long we leave it to that launcher.
 	Since map[string]time.Time

@@ -86,5 +86,9 @@ func (st *Store) ClearCancel(ctx context.Context, image string) error {
 // QuotaLockPath is held by who launches nodes in a provider.
 func QuotaLockPath(provider string) string { return OwnRoot + "/quota/" + provider }
 
-// LauncherDutiesPath is the partition of what one launcher of all must do.
-const LauncherDutiesPath = OwnRoot + "/launcher-duties"
+// ProviderDutyPath is the partition of what one launcher of a provider does for
+// all, LabelDutyPath that of a label.
+func ProviderDutyPath(provider string) string { return OwnRoot + "/duties/providers/" + provider }
+
+// LabelDutyPath is like ProviderDutyPath, for a label.
+func LabelDutyPath(label string) string { return OwnRoot + "/duties/labels/" + label }

@@ -63,3 +63,12 @@ func (st *Store) Request(ctx context.Context, id string) (*Request, error) {
 func (st *Store) SaveRequest(ctx context.Context, lock *recipe.Held, r *Request) error {
 	return save(ctx, lock, r)
 }
+
+// DeleteRequest removes a request, whoever has it. One that is gone is no error.
+func (st *Store) DeleteRequest(ctx context.Context, id string) error {
+	err := st.session.Delete(ctx, RequestPath(id), recipe.AnyVersion)
+	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
+		return fmt.Errorf("delete request %s: %w", id, err)
+	}
+	return nil
+}

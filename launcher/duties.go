@@ -1,0 +1,48 @@
+package launcher
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// What is to be done once, however many launchers there are: for a provider the
+// search for leaks, for a label the stock of ready nodes. Each is a share of a
+// partition among the launchers that have the provider or the label, so it has
+// one worker at a time, and another when that one dies.
+
+// dutySettleTime is how long the launchers must have been the same before duties are
+// handed out anew.
+const dutySettleTime = time.Second
+
+// runDuties takes part in all partitions of ours until ctx ends.
+func (l *Launcher) runDuties(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	take := func(dir string, work func(context.Context, *recipe.Held) error) {
+		p := recipe.NewPartition(l.deps.Client, dir, l.member, recipe.PartitionOptions{
+			Settle: dutySettleTime, Logger: l.log.Named("duties"),
+		})
+		p.SetShares([]string{"duty"})
+		group.Go(func() error {
+			return p.Run(ctx, func(ctx context.Context, _ string, h *recipe.Held) error {
+				if err := l.mirror.WaitSynced(ctx); err != nil {
+					return err
+				}
+				return work(ctx, h)
+			})
+		})
+	}
+	for _, c := range l.clouds {
+		take(zkmodel.ProviderDutyPath(c.cfg.Name), func(ctx context.Context, _ *recipe.Held) error { return l.patrol(ctx, c) })
+	}
+	for _, label := range l.stocked() {
+		take(zkmodel.LabelDutyPath(label.Name), func(ctx context.Context, h *recipe.Held) error {
+			return l.keepStock(ctx, zkmodel.NewStore(h.Session(), l.now), label)
+		})
+	}
+	return group.Wait()
+}

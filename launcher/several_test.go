@@ -1,0 +1,180 @@
+package launcher_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"poolkeeper/launcher"
+	"poolkeeper/providers/fake"
+	"poolkeeper/test/zktest"
+	"poolkeeper/test/zuul"
+	"poolkeeper/zkmodel"
+)
+
+// Several launchers of one pool share its requests and never overshoot its
+// limits.
+func TestLaunchersShareAPool(t *testing.T) {
+	s := newSite(t, onePool) // max-servers 5
+	s.image()
+	var most atomic.Int32
+	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
+		if c.Op == fake.OpCreate && c.Done {
+			for now := int32(s.machines("cloud")); ; {
+				if old := most.Load(); now <= old || most.CompareAndSwap(old, now) {
+					return nil
+				}
+			}
+		}
+		return nil
+	})
+	for range 3 {
+		s.launch()
+	}
+	zktest.Eventually(t, func() bool { return len(s.pools()) == 3 }, "three pools registered")
+	var mu sync.Mutex
+	by := map[string]int{}
+	var jobs sync.WaitGroup
+	for range 40 {
+		jobs.Go(func() {
+			err := s.zuul.Run(t.Context(), zuul.Wish{Labels: []string{"small"}, Fresh: true}, func(nodes []*zuul.Node) error {
+				mu.Lock()
+				defer mu.Unlock()
+				by[nodes[0].Text("launcher")]++
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	jobs.Wait()
+	if got := most.Load(); got > 5 {
+		t.Errorf("%d machines with max-servers 5", got)
+	}
+	if len(by) != 3 {
+		t.Errorf("served by %v, want three pools", by)
+	}
+	s.eventuallyEmpty()
+}
+
+// withStock is onePool with three ready nodes of small.
+var withStock = strings.Replace(onePool, "{name: small}", "{name: small, min-ready: 3, max-ready-age: 3600}", 1)
+
+// However many launchers there are, the stock is made once, and refilled.
+func TestMinReadyIsMadeOnce(t *testing.T) {
+	s := newSite(t, withStock)
+	s.image()
+	var created atomic.Int32
+	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
+		if c.Op == fake.OpCreate && c.Done {
+			created.Add(1)
+		}
+		return nil
+	})
+	for range 3 {
+		s.launch()
+	}
+	ready := func() int {
+		count := 0
+		for _, n := range s.nodes() {
+			if n.State == zkmodel.NodeReady && n.AllocatedTo == "" {
+				count++
+			}
+		}
+		return count
+	}
+	zktest.Eventually(t, func() bool { return ready() == 3 }, "three nodes in stock")
+	requests, err := s.store.Requests(t.Context())
+	if err != nil || len(requests) != 0 {
+		t.Errorf("requests are left: %v (%v)", requests, err)
+	}
+	out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}}))
+	if n := s.node(out.Nodes[0]); n.Requestor != "zuul-test" {
+		t.Errorf("node of the stock belongs to %s", n.Requestor)
+	}
+	zktest.Eventually(t, func() bool { return ready() == 3 }, "the stock refilled")
+	if got := created.Load(); got != 4 {
+		t.Errorf("%d machines made, want 4", got)
+	}
+}
+
+// Nodes that nobody wanted for too long end, and are made anew.
+func TestMaxReadyAge(t *testing.T) {
+	s := newSite(t, strings.Replace(onePool, "{name: small}", "{name: small, max-ready-age: 3600}", 1))
+	old := s.orphan(zkmodel.NodeReady, func(n *zkmodel.Node) { n.StateTime = zkmodel.EpochOf(time.Now().Add(-2 * time.Hour)) })
+	young := s.orphan(zkmodel.NodeReady, nil)
+	s.launch()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := s.zuul.WaitGone(ctx, old); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.node(young); n.State != zkmodel.NodeReady {
+		t.Errorf("the young node is %s", n.State)
+	}
+}
+
+// A request whose launcher dies goes on with the machine that it has.
+func TestLostRequestGoesOn(t *testing.T) {
+	s := newSite(t, onePool)
+	s.image()
+	booting := make(chan struct{}, 10)
+	dead := make(chan struct{})
+	s.clouds["cloud"].SetHook(func(ctx context.Context, c fake.Call) error {
+		if c.Op == fake.OpWait && !c.Done {
+			booting <- struct{}{}
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-dead:
+			}
+		}
+		return nil
+	})
+	first := s.launch()
+	id := s.submit(zuul.Wish{Labels: []string{"small", "large"}})
+	<-booting
+	<-booting
+	before := map[string]bool{}
+	for _, n := range s.nodes() {
+		before[n.ID] = true
+	}
+	s.launch(func(d *launcher.Deps) { d.FQDN = "other.example.org" })
+	first.client.Close() // the session ends, and with it every lock
+	close(dead)
+	out := s.wait(id)
+	if out.State != "fulfilled" || len(out.Nodes) != 2 || !before[out.Nodes[0]] || !before[out.Nodes[1]] {
+		t.Errorf("%+v, want the nodes %v", out, before)
+	}
+	if got := s.machines("cloud"); got != 2 {
+		t.Errorf("%d machines, want 2", got)
+	}
+	if n := s.node(out.Nodes[0]); !strings.HasPrefix(n.Launcher, "other.") {
+		t.Errorf("the node's launcher is %s", n.Launcher)
+	}
+}
+
+// A full pool gives up idle nodes for a request that needs their room.
+func TestIdleNodesMakeRoom(t *testing.T) {
+	s := newSite(t, onePool) // max-servers 5
+	s.image()
+	s.launch()
+	var ids []string
+	for range 5 {
+		ids = append(ids, s.submit(zuul.Wish{Labels: []string{"small"}}))
+	}
+	for _, id := range ids {
+		s.wait(id)
+		if err := s.zuul.Cancel(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out := s.wait(s.submit(zuul.Wish{Labels: []string{"large", "large"}})); out.State != "fulfilled" {
+		t.Fatalf("%+v", out)
+	}
+	zktest.Eventually(t, func() bool { return len(s.nodes()) == 5 }, "two idle nodes gone, and no more")
+}
