@@ -1,6 +1,7 @@
 package builder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -41,7 +42,7 @@ func (b *Builder) Check(ctx context.Context) error {
 
 // LogPath is the file of a build's log on this host.
 func (b *Builder) LogPath(image, build string) string {
-	return dib.LogPath(b.config.Load().BuildLogDir, image, build)
+	return dib.LogPath(cmp.Or(b.config.Load().BuildLogDir, dib.DefaultLogDir), image, build)
 }
 
 // Tree is the builder's view of images and components, for those who show it.

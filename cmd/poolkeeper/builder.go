@@ -5,9 +5,6 @@ import (
 	"errors"
 	"os"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-
 	"poolkeeper/builder"
 	"poolkeeper/builder/dib"
 	"poolkeeper/web"
@@ -17,9 +14,8 @@ import (
 type builderCmd struct {
 	daemonFlags
 	workers
-	DryRun   bool `help:"Print what this builder would do now, and do nothing."`
-	NoWebapp bool `name:"no-webapp" help:"Serve neither build logs nor metrics."`
-	WebPort  int  `placeholder:"PORT" help:"Port of build logs, status and metrics; by default the one after webapp.port."`
+	webFlags
+	DryRun bool `help:"Print what this builder would do now, and do nothing."`
 }
 
 // workers are the flags for how much is done at the same time.
@@ -33,55 +29,47 @@ func (c builderCmd) Run(ctx context.Context, a *app) error {
 	if c.DryRun {
 		return a.dryRun(ctx)
 	}
-	return c.serve(ctx, a, "builder", func(s site) (daemon, error) {
-		if c.NoWebapp {
-			return newBuilder(ctx, s, c.workers)
-		}
-		return c.withWeb(ctx, s)
+	return c.serve(ctx, a, "builder", func(s site) (daemon, *web.Server, error) {
+		return servedBuilder(ctx, s, c.workers, c.webFlags)
 	})
 }
 
-// withWeb makes the daemon together with its web server.
-func (c builderCmd) withWeb(ctx context.Context, s site) (daemon, error) {
-	port := c.WebPort
-	if port == 0 {
-		port = s.cfg.WebApp.Port + 1 // the launcher has that one
-	}
+// builderPort is how far a builder's port is from the configured one, which is
+// the launcher's as it is with Nodepool.
+const builderPort = 1
+
+// servedBuilder makes the daemon and its web server.
+func servedBuilder(ctx context.Context, s site, w workers, f webFlags) (daemon, *web.Server, error) {
 	_, full, err := hostnames(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	logs := web.NewLogDir(func(image, build string) string { return dib.LogPath(s.cfg.BuildLogDir, image, build) })
-	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	// Builder and server need each other: the server is asked only when both are there.
+	// Each needs the other, and asks nothing before Run.
 	var b *builder.Builder
 	var server *web.Server
-	b, err = newBuilder(ctx, s, c.workers, func(d *builder.Deps) {
+	metrics := newMetrics()
+	logs := web.NewLogDir(func(image, build string) string { return b.LogPath(image, build) })
+	b, err = newBuilder(ctx, s, w, func(d *builder.Deps) {
 		d.Registerer, d.Logs = metrics, logs
-		d.LogURL = func(image, build string) string { return server.LogURL(full, image, build) }
+		d.LogURL = func(image, build string) string { return logURL(server, full, image, build) }
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	server, err = listen(ctx, s, port, web.Options{
+	server, err = f.listen(ctx, s, builderPort, web.Options{
 		Daemon: "builder", Host: full, Ready: b.Ready, Gatherer: metrics, Logs: logs,
 		Tree: web.Tree{Images: b.Tree().Images, Components: b.Tree().Components, WaitSynced: b.Tree().WaitSynced},
 	})
-	if err != nil {
-		return nil, err
+	return b, server, err
+}
+
+// logURL is where a build's log can be read; "" without a server.
+func logURL(server *web.Server, us, image, build string) string {
+	if server == nil {
+		return ""
 	}
-	return servedBuilder{served{b, server}, b}, nil
+	return server.LogURL(hostOf(server.Addr(), us), image, build)
 }
-
-// servedBuilder is a builder with its web server, which can do what a builder can.
-type servedBuilder struct {
-	served
-	*builder.Builder
-}
-
-// Run runs both.
-func (b servedBuilder) Run(ctx context.Context) error { return b.served.Run(ctx) }
 
 // newBuilder makes the daemon.
 func newBuilder(ctx context.Context, s site, w workers, change ...func(*builder.Deps)) (*builder.Builder, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/configs"
+	"poolkeeper/web"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -36,7 +37,7 @@ type site struct {
 
 // serve loads the configuration, connects and runs a daemon until ctx ends.
 // Unlike a command, a daemon waits for a ZooKeeper that is not there.
-func (f daemonFlags) serve(ctx context.Context, a *app, name string, build func(site) (daemon, error)) error {
+func (f daemonFlags) serve(ctx context.Context, a *app, name string, build func(site) (daemon, *web.Server, error)) error {
 	a.flags.Debug = a.flags.Debug || f.NoDaemon // -d is "foreground, and debug" there
 	cfg, err := a.config()
 	if err != nil {
@@ -54,21 +55,22 @@ func (f daemonFlags) serve(ctx context.Context, a *app, name string, build func(
 		return err
 	}
 	defer client.Close()
-	d, err := build(site{cfg, client, log})
+	s := site{cfg, client, log}
+	d, server, err := build(s)
 	if err != nil {
 		return err
 	}
 	log.Info("Started", "daemon", name, "version", version, "configuration", cfg.Path)
-	if err := a.accompany(ctx, site{cfg, client, log}, d); err != nil {
+	if err := a.accompany(ctx, s, d, server); err != nil {
 		return err
 	}
 	log.Info("Stopped", "daemon", name)
 	return nil
 }
 
-// accompany runs a daemon, reloads its configuration and tells systemd of it, as
-// far as the daemon knows how to.
-func (a *app) accompany(ctx context.Context, s site, d daemon) error {
+// accompany runs a daemon with its web server, if it has one, reloads its
+// configuration and tells systemd of it, as far as the daemon knows how to.
+func (a *app) accompany(ctx context.Context, s site, d daemon, server *web.Server) error {
 	beside, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	if r, ok := d.(reloader); ok {
@@ -77,8 +79,17 @@ func (a *app) accompany(ctx context.Context, s site, d daemon) error {
 	if c, ok := d.(checker); ok {
 		group.Go(func() { tellSystemd(beside, s, c) })
 	}
+	serving, silence := context.WithCancel(context.WithoutCancel(ctx)) // until the daemon has ended
+	if server != nil {
+		group.Go(func() {
+			if err := server.Run(serving); err != nil {
+				s.log.Error("Serving no status, logs and metrics any more", "error", err)
+			}
+		})
+	}
 	err := d.Run(ctx)
 	stop()
+	silence()
 	group.Wait()
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"poolkeeper/launcher"
+	"poolkeeper/web"
 )
 
 // launcherCmd runs the launcher.
@@ -14,7 +15,10 @@ type launcherCmd struct {
 
 // Run is the command.
 func (c launcherCmd) Run(ctx context.Context, a *app) error {
-	return c.serve(ctx, a, "launcher", func(s site) (daemon, error) { return newLauncher(ctx, s) })
+	return c.serve(ctx, a, "launcher", func(s site) (daemon, *web.Server, error) {
+		l, err := newLauncher(ctx, s)
+		return l, nil, err
+	})
 }
 
 // newLauncher makes the daemon.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"reflect"
+	"slices"
 	"syscall"
 	"time"
 
@@ -39,10 +41,12 @@ func (a *app) watchConfig(ctx context.Context, s site, d reloader) {
 			}
 		}
 		tried = current.DigestNow()
+		ended := tellReload(s, d)
 		next, err := a.config()
 		if err == nil {
-			err = a.reload(s, d, next)
+			err = a.reload(s, d, current, next)
 		}
+		ended(err)
 		if err != nil {
 			s.log.Error("Configuration not reloaded; the old one stays", "error", err)
 			continue
@@ -52,12 +56,33 @@ func (a *app) watchConfig(ctx context.Context, s site, d reloader) {
 }
 
 // reload hands a new configuration on.
-func (a *app) reload(s site, d reloader, next *configs.Config) error {
-	if err := s.client.SetServers(next.ZooKeeper.Servers); err != nil {
-		return err
-	}
+func (a *app) reload(s site, d reloader, current, next *configs.Config) error {
 	for _, warning := range next.Warnings {
 		s.log.Warn("Configuration", "finding", warning)
 	}
-	return d.Reload(next)
+	if err := d.Reload(next); err != nil {
+		return err
+	}
+	if keys := needRestart(current, next); len(keys) > 0 {
+		s.log.Warn("These keys have changed, which takes effect at the next start", "keys", keys)
+	}
+	return s.client.SetServers(next.ZooKeeper.Servers)
+}
+
+// needRestart names what has changed and is only looked at when a daemon starts.
+func needRestart(current, next *configs.Config) (keys []string) {
+	a, b := current.ZooKeeper, next.ZooKeeper
+	for key, same := range map[string]bool{
+		"webapp":            current.WebApp == next.WebApp,
+		"chroot":            a.Chroot == b.Chroot,
+		"zookeeper-timeout": a.Timeout == b.Timeout,
+		"zookeeper-tls":     reflect.DeepEqual(a.TLS, b.TLS),
+		"zookeeper-auth":    reflect.DeepEqual(a.Auth, b.Auth),
+	} {
+		if !same {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }

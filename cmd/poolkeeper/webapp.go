@@ -4,53 +4,65 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"strconv"
 	"syscall"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"poolkeeper/web"
 )
 
-// listen makes the web server of a daemon. When its port is taken, by another
-// daemon on this host perhaps, it takes a free one: logs can be read there too,
-// and whoever needs the port reads the warning.
-func listen(ctx context.Context, s site, port int, o web.Options) (*web.Server, error) {
-	o.Addr = net.JoinHostPort(s.cfg.WebApp.ListenAddress, strconv.Itoa(port))
-	o.Logger = s.log.Named("web")
-	o.Version = version
+// webFlags say where a daemon serves its status, build logs and metrics.
+type webFlags struct {
+	Web      string `placeholder:"ADDR:PORT" help:"Where to serve status, build logs and metrics. By default webapp of the configuration; a builder takes the port after that."`
+	NoWebapp bool   `name:"no-webapp" help:"Serve no status, build logs and metrics."`
+}
+
+// listen makes the web server of a daemon; nil when it is to have none. offset is
+// added to the configured port, so that daemons with one configuration can share
+// a host. When the configured address is taken the daemon works without a server:
+// to build and to launch is worth more than to tell of it. An address that was
+// asked for on the command line must be free.
+func (f webFlags) listen(ctx context.Context, s site, offset int, o web.Options) (*web.Server, error) {
+	if f.NoWebapp {
+		return nil, nil //nolint:nilnil // none is what was asked for
+	}
+	o.Addr, o.Logger, o.Version = f.Web, s.log.Named("web"), version
+	if o.Addr == "" {
+		o.Addr = configuredAddr(s.cfg.WebApp.ListenAddress, s.cfg.WebApp.Port, offset)
+	}
 	server, err := web.New(ctx, o)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		taken := o.Addr
-		o.Addr = net.JoinHostPort(s.cfg.WebApp.ListenAddress, "0")
-		if server, err = web.New(ctx, o); err == nil {
-			s.log.Warn("Port of the web server is taken", "address", taken, "instead", server.Addr())
-		}
+	if errors.Is(err, syscall.EADDRINUSE) && f.Web == "" {
+		s.log.Error("Serving no status, logs and metrics: the address is taken; --web takes another", "address", o.Addr)
+		return nil, nil //nolint:nilnil // see above
 	}
-	if err != nil {
-		return nil, err
-	}
-	s.log.Info("Web server", "address", server.Addr())
-	return server, nil
+	return server, err
 }
 
-// served is a daemon with its web server.
-type served struct {
-	daemon
-	server *web.Server
+// configuredAddr is the address for the daemon with an offset; port 0 is a free
+// one for each.
+func configuredAddr(host string, port, offset int) string {
+	if port > 0 {
+		port += offset
+	}
+	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// Run runs both; the server ends with the daemon.
-func (d served) Run(ctx context.Context) error {
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	group, serving := errgroup.WithContext(serving)
-	running, cancel := context.WithCancel(ctx)
-	defer cancel()
-	group.Go(func() error {
-		defer cancel() // a server that fails takes the daemon with it
-		return d.server.Run(serving)
-	})
-	err := d.daemon.Run(running)
-	stop()
-	return errors.Join(err, group.Wait())
+// hostOf is the host under which others find what listens on an address: ours,
+// unless it listens on one address only.
+func hostOf(addr, us string) string {
+	at, err := netip.ParseAddrPort(addr)
+	if err != nil || at.Addr().IsUnspecified() {
+		return us
+	}
+	return at.Addr().String()
+}
+
+// newMetrics makes the registry of a process, with what Go and Linux know of it.
+func newMetrics() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
 }
