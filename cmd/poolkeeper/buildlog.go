@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,19 +41,28 @@ func (c buildLogCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if strings.HasPrefix(record.Log, "http://") || strings.HasPrefix(record.Log, "https://") {
-		return c.fetch(ctx, a.stdout, record)
-	}
+	served := strings.HasPrefix(record.Log, "http://") || strings.HasPrefix(record.Log, "https://")
 	log, err := os.Open(local)
-	if errors.Is(err, os.ErrNotExist) {
+	switch {
+	case served && (err != nil || c.Follow && record.State == zkmodel.BuildBuilding):
+		return errors.Join(c.fetch(ctx, a.stdout, record), closeIfOpen(log))
+	case errors.Is(err, os.ErrNotExist):
 		return fmt.Errorf("build %s was made on %s, which does not serve its log; it should be in build-log-dir there", c.ID, record.Builder)
-	}
-	if err != nil {
+	case err != nil:
 		return err
+	case c.Follow && record.State == zkmodel.BuildBuilding:
+		fmt.Fprintln(a.stderr, "poolkeeper: the builder does not serve its log: this is what there is so far")
 	}
-	defer func() { _ = log.Close() }() // it was only read
 	_, err = io.Copy(a.stdout, log)
-	return err
+	return errors.Join(err, log.Close())
+}
+
+// closeIfOpen closes a file that may be nil.
+func closeIfOpen(f *os.File) error {
+	if f == nil {
+		return nil
+	}
+	return f.Close()
 }
 
 // begunBuild reads a build's record. That of one which has just begun says a
@@ -76,32 +86,47 @@ func begunBuild(ctx context.Context, store *zkmodel.Store, image, build string) 
 	}
 }
 
-// fetch copies the log from the builder that has it.
+// fetch copies the log from the builder that has it. One that is followed, and
+// breaks off, is gone on with where it broke off.
 func (c buildLogCmd) fetch(ctx context.Context, to io.Writer, record *zkmodel.Build) error {
+	var offset int64
+	for {
+		n, err := c.fetchFrom(ctx, to, record, offset)
+		offset += n
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // Ctrl-C is how one stops to follow
+		case n == 0 || !c.Follow:
+			return fmt.Errorf("read log of %s from %s: %w", c.ID, record.Builder, err)
+		}
+	}
+}
+
+// fetchFrom copies the log from an offset on, and returns how much that was.
+func (c buildLogCmd) fetchFrom(ctx context.Context, to io.Writer, record *zkmodel.Build, offset int64) (int64, error) {
 	address := record.Log
 	if c.Follow {
-		address += "?follow=1"
+		address += "?follow=1&offset=" + strconv.FormatInt(offset, 10)
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
-		return fmt.Errorf("read log of %s: %w", c.ID, err)
+		return 0, err
 	}
 	// A log that is followed takes as long as its build; the answer's head does not.
-	client := &http.Client{Transport: &http.Transport{ResponseHeaderTimeout: 10 * time.Second}}
-	answer, err := client.Do(request)
+	transport := &http.Transport{ResponseHeaderTimeout: 10 * time.Second}
+	defer transport.CloseIdleConnections()
+	answer, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
-		return fmt.Errorf("read log of %s from %s: %w", c.ID, record.Builder, err)
+		return 0, err
 	}
-	defer func() { _ = answer.Body.Close() }()
+	defer func() { _ = answer.Body.Close() }() // it was only read
 	if answer.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
-		return fmt.Errorf("read log of %s from %s: %s: %s", c.ID, record.Builder, answer.Status, strings.TrimSpace(string(text)))
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10)) // the status says enough
+		return 0, fmt.Errorf("%s: %s", answer.Status, strings.TrimSpace(string(text)))
 	}
-	_, err = io.Copy(to, answer.Body)
-	if ctx.Err() != nil {
-		return nil // Ctrl-C is how one stops to follow
-	}
-	return err
+	return io.Copy(to, answer.Body)
 }
 
 // imageBuildCancelCmd gives up a build that is under way.

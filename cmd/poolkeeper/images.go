@@ -100,7 +100,8 @@ func configured(cfg *configs.Config, name string) (configs.DiskImage, error) {
 
 // dibImageDeleteCmd marks a build for deletion.
 type dibImageDeleteCmd struct {
-	ID string `arg:"" help:"The build, as dib-image-list shows it: IMAGE-BUILDID."`
+	Pause bool   `help:"Pause the image first, so that the build before this one stays in use."`
+	ID    string `arg:"" help:"The build, as dib-image-list shows it: IMAGE-BUILDID."`
 }
 
 // Run is the command.
@@ -115,6 +116,14 @@ func (c dibImageDeleteCmd) Run(ctx context.Context, a *app) error {
 	return a.withStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
 		ctx, cancel := context.WithTimeout(ctx, lockWait)
 		defer cancel()
+		if c.Pause {
+			if _, err := store.Build(ctx, image, build); err != nil { // nothing is paused for a build that is not there
+				return inNodepoolsWords(err, "Build "+c.ID+" not found", "")
+			}
+			if err := store.PauseImage(ctx, image); err != nil {
+				return err
+			}
+		}
 		err := store.MarkBuildDeleting(ctx, image, build)
 		return inNodepoolsWords(err, "Build "+c.ID+" not found", "Cannot delete a build in progress")
 	})
