@@ -14,7 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if childMain() {
+	if childMain() || partnerMain() {
 		return
 	}
 	goleak.VerifyTestMain(m)
