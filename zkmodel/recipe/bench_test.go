@@ -244,7 +244,7 @@ func BenchmarkTree(b *testing.B) {
 // happens, from three clients: each pings every third of its time-out.
 func atRest(b *testing.B, server *zktest.Server) float64 {
 	b.Helper()
-	const rest = 5 * time.Second
+	const rest = 10 * time.Second
 	before := server.Requests(b)
 	wait(b.Context(), rest)
 	return float64(server.Requests(b)-before-1) / rest.Seconds()
