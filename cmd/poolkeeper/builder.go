@@ -30,7 +30,9 @@ func (c builderCmd) Run(ctx context.Context, a *app) error {
 		return a.dryRun(ctx)
 	}
 	return c.serve(ctx, a, "builder", func(s site) (daemon, *web.Server, error) {
-		return servedBuilder(ctx, s, c.workers, c.webFlags)
+		return servedBuilder(ctx, s, c.workers, func(o web.Options) (*web.Server, error) {
+			return c.listen(ctx, s, builderPort, o)
+		})
 	})
 }
 
@@ -38,8 +40,8 @@ func (c builderCmd) Run(ctx context.Context, a *app) error {
 // the launcher's as it is with Nodepool.
 const builderPort = 1
 
-// servedBuilder makes the daemon and its web server.
-func servedBuilder(ctx context.Context, s site, w workers, f webFlags) (daemon, *web.Server, error) {
+// servedBuilder makes the daemon and, by listen, its web server, which may be nil.
+func servedBuilder(ctx context.Context, s site, w workers, listen func(web.Options) (*web.Server, error)) (daemon, *web.Server, error) {
 	_, full, err := hostnames(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -56,7 +58,7 @@ func servedBuilder(ctx context.Context, s site, w workers, f webFlags) (daemon, 
 	if err != nil {
 		return nil, nil, err
 	}
-	server, err = f.listen(ctx, s, builderPort, web.Options{
+	server, err = listen(web.Options{
 		Daemon: "builder", Host: full, Ready: b.Ready, Gatherer: metrics, Logs: logs,
 		Tree: web.Tree{Images: b.Tree().Images, Components: b.Tree().Components, WaitSynced: b.Tree().WaitSynced},
 	})

@@ -68,8 +68,8 @@ func (f daemonFlags) serve(ctx context.Context, a *app, name string, build func(
 	return nil
 }
 
-// accompany runs a daemon with its web server, if it has one, reloads its
-// configuration and tells systemd of it, as far as the daemon knows how to.
+// accompany runs a daemon with its web server, reloads its configuration and
+// tells systemd of it, as far as the daemon knows how to.
 func (a *app) accompany(ctx context.Context, s site, d daemon, server *web.Server) error {
 	beside, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
@@ -79,16 +79,26 @@ func (a *app) accompany(ctx context.Context, s site, d daemon, server *web.Serve
 	if c, ok := d.(checker); ok {
 		group.Go(func() { tellSystemd(beside, s, c) })
 	}
-	serving, silence := context.WithCancel(context.WithoutCancel(ctx)) // until the daemon has ended
-	if server != nil {
-		group.Go(func() {
-			if err := server.Run(serving); err != nil {
-				s.log.Error("Serving no status, logs and metrics any more", "error", err)
-			}
-		})
-	}
-	err := d.Run(ctx)
+	err := runServed(ctx, s, d, server)
 	stop()
+	group.Wait()
+	return err
+}
+
+// runServed runs a daemon and its web server, which may be nil, until the daemon
+// has ended. One that is no longer served goes on.
+func runServed(ctx context.Context, s site, d daemon, server *web.Server) error {
+	if server == nil {
+		return d.Run(ctx)
+	}
+	serving, silence := context.WithCancel(context.WithoutCancel(ctx))
+	var group sync.WaitGroup
+	group.Go(func() {
+		if err := server.Run(serving); err != nil {
+			s.log.Error("Serving no status, logs and metrics any more", "error", err)
+		}
+	})
+	err := d.Run(ctx)
 	silence()
 	group.Wait()
 	return err

@@ -13,6 +13,7 @@ import (
 
 	"poolkeeper/cmd/poolkeeper/devenv"
 	"poolkeeper/providers"
+	"poolkeeper/web"
 	"poolkeeper/zkmodel"
 )
 
@@ -61,18 +62,21 @@ func (c devCmd) serve(ctx context.Context, a *app, env *devenv.Env, zookeeper *d
 	}
 	defer client.Close()
 	s := site{env.Config(), client, log}
-	b, err := newBuilder(ctx, s, c.workers)
-	if err != nil {
-		return err
-	}
 	l, err := newLauncher(ctx, s)
 	if err != nil {
 		return err
 	}
-	tell(a.stdout, env)
+	b, server, err := servedBuilder(ctx, s, c.workers, func(o web.Options) (*web.Server, error) {
+		o.Daemon, o.Tree = "dev", wholeTree(l.Tree()) // one server for both daemons; the launcher sees more
+		return webFlags{}.listen(ctx, s, 0, o)
+	})
+	if err != nil {
+		return err
+	}
+	tell(a.stdout, env, server)
 
 	group, running := errgroup.WithContext(ctx)
-	group.Go(func() error { return b.Run(running) })
+	group.Go(func() error { return runServed(running, s, b, server) })
 	group.Go(func() error { return l.Run(running) })
 	group.Go(func() error {
 		select {
@@ -141,11 +145,16 @@ func forgetNodes(ctx context.Context, s site) error {
 }
 
 // tell says where everything is, and what to do next.
-func tell(w io.Writer, env *devenv.Env) {
+func tell(w io.Writer, env *devenv.Env, server *web.Server) {
 	cfg := env.Config()
+	page := "none: the port of webapp is taken"
+	if server != nil {
+		page = "http://" + server.Addr() + "/"
+	}
 	fmt.Fprintf(w, "A development environment runs in %s.\n\n", env.Dir)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range [][2]string{
+		{"status page", page},
 		{"configuration", env.ConfigFile()},
 		{"ZooKeeper", cfg.ZooKeeper.Servers[0] + ", log and data in " + env.ZooKeeperDir()},
 		{"elements", env.ElementsDir()},

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"poolkeeper/web"
+	"poolkeeper/zkmodel"
 )
 
 // webFlags say where a daemon serves its status, build logs and metrics.
@@ -58,6 +59,13 @@ func hostOf(addr, us string) string {
 		return us
 	}
 	return at.Addr().String()
+}
+
+// wholeTree shows all of a mirror that follows everything.
+func wholeTree(m *zkmodel.Mirror) web.Tree {
+	return web.Tree{
+		Images: m.Images, Nodes: m.Nodes, Requests: m.Requests, Components: m.Components, WaitSynced: m.WaitSynced,
+	}
 }
 
 // newMetrics makes the registry of a process, with what Go and Linux know of it.

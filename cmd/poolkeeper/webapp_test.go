@@ -34,9 +34,16 @@ func newSite(t *testing.T) site {
 	}
 }
 
+func serve(t *testing.T, s site, f webFlags) (daemon, *web.Server, error) {
+	t.Helper()
+	return servedBuilder(t.Context(), s, workers{}, func(o web.Options) (*web.Server, error) {
+		return f.listen(t.Context(), s, builderPort, o)
+	})
+}
+
 func TestBuilderServesItsPages(t *testing.T) {
 	s := newSite(t)
-	d, server, err := servedBuilder(t.Context(), s, workers{}, webFlags{})
+	d, server, err := serve(t, s, webFlags{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,14 +106,14 @@ func TestAddressIsTaken(t *testing.T) {
 	}
 	s := newSite(t)
 	s.cfg.WebApp.Port = n - builderPort
-	d, server, err := servedBuilder(t.Context(), s, workers{}, webFlags{})
+	d, server, err := serve(t, s, webFlags{})
 	if d == nil || server != nil || err != nil {
 		t.Errorf("configured: %v, %v, %v; want a daemon without a server", d, server, err)
 	}
-	if _, _, err := servedBuilder(t.Context(), s, workers{}, webFlags{Web: taken.Addr().String()}); err == nil {
+	if _, _, err := serve(t, s, webFlags{Web: taken.Addr().String()}); err == nil {
 		t.Error("an address of the command line is taken, and nobody says so")
 	}
-	if _, server, err := servedBuilder(t.Context(), s, workers{}, webFlags{NoWebapp: true}); server != nil || err != nil {
+	if _, server, err := serve(t, s, webFlags{NoWebapp: true}); server != nil || err != nil {
 		t.Errorf("switched off: %v, %v", server, err)
 	}
 }

@@ -49,6 +49,10 @@ func (e *Env) writeConfig(ctx context.Context, port int) error {
 			return err
 		}
 	}
+	web, err := freePort(ctx)
+	if err != nil {
+		return err
+	}
 	tmpl, err := template.New("nodepool.yaml").Option("missingkey=error").Parse(firstConfig)
 	if err != nil {
 		return err
@@ -56,8 +60,8 @@ func (e *Env) writeConfig(ctx context.Context, port int) error {
 	var text bytes.Buffer
 	if err := tmpl.Execute(&text, struct {
 		*Env
-		Port int
-	}{e, port}); err != nil {
+		Port, WebPort int
+	}{e, port, web}); err != nil {
 		return err
 	}
 	return renameio.WriteFile(e.ConfigFile(), text.Bytes(), 0o644)
@@ -90,7 +94,7 @@ func freePort(ctx context.Context) (int, error) {
 			return port, nil
 		}
 	}
-	return 0, errors.New("find a free port for ZooKeeper: all that were tried are taken")
+	return 0, errors.New("find a free port: all that were tried are taken")
 }
 
 // portIsFree says who should not be there when a port is taken.
@@ -98,7 +102,7 @@ func portIsFree(ctx context.Context, port int) error {
 	addr := net.JoinHostPort(loopback, strconv.Itoa(port))
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return fmt.Errorf("ZooKeeper's port is taken: %w", err)
+		return fmt.Errorf("port %d is taken: %w", port, err)
 	}
 	return l.Close()
 }
