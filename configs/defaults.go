@@ -34,10 +34,12 @@ func defaultConfig() *Config {
 }
 
 // basicEnvironment is what every build may see of the daemon's environment:
-// where programs and temporary files are, the language, and the way out.
+// where programs are, the language, and the way out. TMPDIR is not in it:
+// diskimage-builder calls `mktemp -t`, for which TMPDIR wins over the private
+// folder of the build, and what is outside of that is not found by the sweep.
 func basicEnvironment() []string {
 	return []string{
-		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR",
+		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "LC_*", "TZ",
 		"http_proxy", "https_proxy", "ftp_proxy", "no_proxy",
 		"HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "DIB_*",
 	}

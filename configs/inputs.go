@@ -4,11 +4,21 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"slices"
 )
+
+// maxFile is the most that one file may hold, in bytes: a hundred times the
+// largest configuration that we know of. What is longer is no configuration but
+// a disk, a log or /dev/zero, and must not fill the memory.
+const maxFile = 16 << 20
+
+// errTooLarge says that a file is longer than maxFile.
+var errTooLarge = errors.New("file too large")
 
 // inputs are the files that a configuration depends on, each with the digest
 // of its content, "" for one that was looked for and not there.
@@ -16,13 +26,29 @@ type inputs map[string]string
 
 // read reads a file and remembers its content's digest.
 func (l *loader) read(path string) ([]byte, error) {
-	content, err := os.ReadFile(path)
+	content, err := readFile(path)
 	if err != nil {
 		l.inputs[path] = ""
 		return nil, err
 	}
 	l.inputs[path] = digest(content)
 	return content, nil
+}
+
+// readFile is os.ReadFile with a limit.
+//
+// Errors: errTooLarge, or those of the file system, naming the file.
+func readFile(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // only read
+	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err == nil && len(content) > maxFile {
+		err = fmt.Errorf("read %s: %w: more than %d MiB", path, errTooLarge, maxFile>>20)
+	}
+	return content, err
 }
 
 func digest(content []byte) string {
@@ -41,7 +67,7 @@ func (c *Config) Digest() string { return c.inputs.digest() }
 func (c *Config) DigestNow() string {
 	now := inputs{}
 	for path, before := range c.inputs {
-		content, err := os.ReadFile(path)
+		content, err := readFile(path)
 		switch {
 		case err == nil:
 			now[path] = digest(content)

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,6 +25,16 @@ func TestLoadMissingFile(t *testing.T) {
 	}
 }
 
+// What is no file, and what is no configuration, is told with its name.
+func TestLoadWhatIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	for name, want := range map[string]error{"/dev/zero": errTooLarge, dir: syscall.EISDIR} {
+		if _, err := Load(name, Options{Env: alone()}); !errors.Is(err, want) || !strings.Contains(err.Error(), name) {
+			t.Errorf("Load(%s) = %v, want %v", name, err, want)
+		}
+	}
+}
+
 func TestDefaults(t *testing.T) {
 	c := load(t, site+`
 providers:
@@ -36,6 +48,9 @@ providers:
 	}
 	if got, want := c.ZooKeeper.Servers, []string{"localhost:2281"}; !cmp.Equal(got, want) {
 		t.Errorf("servers %v, want %v", got, want)
+	}
+	if slices.Contains(c.BuildEnvAllow, "TMPDIR") { // see basicEnvironment
+		t.Error("builds see the daemon's TMPDIR")
 	}
 	if c.ZooKeeper.Timeout != 10*time.Second || c.BuildLogRetention != 7 || c.MaxHoldAge != 0 {
 		t.Errorf("timeout %v, retention %d, hold %v", c.ZooKeeper.Timeout, c.BuildLogRetention, c.MaxHoldAge)
