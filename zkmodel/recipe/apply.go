@@ -57,7 +57,7 @@ func (f *follower) failed(path string, err error) error {
 			f.post(message{change: change{path, zk.EventNodeCreated}})
 		}
 	}
-	return translate("follow", path, err)
+	return f.session.translate("follow", path, err)
 }
 
 // apply stores what j brought and enqueues what it revealed.

@@ -3,6 +3,7 @@ package recipe
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // call runs f, which may not be interrupted, and returns when it does, or ctx or
@@ -29,12 +30,20 @@ func call[T any](ctx context.Context, s *Session, verb, path string, f func() (T
 		if r.err != nil && s.ctx.Err() != nil {
 			return none, ended(verb, path, s.cause())
 		}
-		return r.value, translate(verb, path, r.err)
+		return r.value, s.translate(verb, path, r.err)
 	case <-ctx.Done():
 		return none, ended(verb, path, context.Cause(ctx))
 	case <-s.ctx.Done():
 		return none, ended(verb, path, s.cause())
 	}
+}
+
+// translate returns our error for err, and ends the session if that is what the server says.
+func (s *Session) translate(verb, path string, err error) error {
+	if err = translate(verb, path, err); errors.Is(err, ErrSessionLost) {
+		s.end(fmt.Errorf("session %#x expired: %w", s.ID(), ErrSessionLost))
+	}
+	return err
 }
 
 // read is call for what can be repeated after a lost connection.

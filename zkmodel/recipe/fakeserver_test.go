@@ -2,6 +2,7 @@ package recipe_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"io"
 	"net"
@@ -21,6 +22,7 @@ type fakeServer struct {
 	next atomic.Int64  // id for the next connection
 	zxid atomic.Int64  // in every answer
 	told chan int64    // the last transactions that clients say they have seen
+	lost atomic.Bool   // answers that the session expired
 	seen chan fakeCall // requests other than those that each session makes
 }
 
@@ -100,6 +102,11 @@ func (f *fakeServer) serve(conn net.Conn) {
 		answer := append([]byte(nil), xid...)
 		answer = binary.BigEndian.AppendUint64(answer, uint64(f.zxid.Add(1)))
 		answer = append(answer, 0, 0, 0, 0) // no error
+		if f.lost.Load() && opcode != opPing {
+			binary.BigEndian.PutUint32(answer[12:], 1<<32-112)
+			writePacket(conn, answer)
+			continue
+		}
 		switch opcode {
 		case opPing:
 		case opSetWatches:
@@ -184,6 +191,31 @@ func TestRefusedSession(t *testing.T) {
 	f.next.Store(8)
 	if next := session(t, c); next.ID() != 8 {
 		t.Fatalf("next session is %d", next.ID())
+	}
+}
+
+// TestExpiredAnswer has a server answer a request with the end of the session,
+// without closing the connection. Serve must go on with the next one.
+func TestExpiredAnswer(t *testing.T) {
+	t.Parallel()
+	f, _ := startFake(t)
+	f.next.Store(1)
+	c, ctx := dial(t, "", through(f.addr)), patiently(t)
+	var served []*recipe.Session
+	must(t, c.Serve(ctx, func(ctx context.Context, s *recipe.Session) error {
+		if served = append(served, s); len(served) == 2 {
+			return nil
+		}
+		f.next.Store(2)
+		f.lost.Store(true)
+		err := s.Sync(ctx)
+		want(t, err, recipe.ErrSessionLost)
+		f.lost.Store(false)
+		return err
+	}))
+	lost(t, served[0].Context(), recipe.ErrSessionLost)
+	if served[0].ID() != 1 || served[1].ID() != 2 {
+		t.Errorf("served in sessions %d and %d", served[0].ID(), served[1].ID())
 	}
 }
 

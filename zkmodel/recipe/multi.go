@@ -69,7 +69,7 @@ func (s *Session) multi(ctx context.Context, ops []Op) ([]OpResult, int, error) 
 		return nil, -1, err
 	}
 	if at := failedStep(answers); at >= 0 && at < len(ops) {
-		return nil, at, translate(ops[at].verb, ops[at].path, answers[at].Error)
+		return nil, at, s.translate(ops[at].verb, ops[at].path, answers[at].Error)
 	}
 	if len(answers) != len(ops) {
 		return nil, -1, fmt.Errorf("multi %s: %w: %d answers to %d steps", first, ErrServer, len(answers), len(ops))
