@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/signal"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -30,6 +32,9 @@ type devCmd struct {
 
 // Run is the command.
 func (c devCmd) Run(ctx context.Context, a *app) (err error) {
+	// A terminal that goes away is as good as Ctrl-C: guests must not stay.
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
+	defer stop()
 	if err := devenv.CheckTools(); err != nil {
 		return err
 	}
@@ -91,11 +96,17 @@ func (c devCmd) serve(ctx context.Context, a *app, env *devenv.Env, zookeeper *d
 	// Interrupted or not: what runs here must not outlive the environment.
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepWait)
 	defer cancel()
-	return errors.Join(err, endNodes(ending, s))
+	err = errors.Join(err, endNodes(ending, s))
+	select {
+	case <-zookeeper.Exited(): // the launcher of the next start forgets them
+		return err
+	default:
+		return errors.Join(err, forgetNodes(ending, s))
+	}
 }
 
-// endNodes deletes the machines of all providers and forgets their records: there
-// is nobody left to use them.
+// endNodes deletes the machines of all providers: there is nobody left to use
+// them.
 func endNodes(ctx context.Context, s site) error {
 	var errs []error
 	for _, cfg := range s.cfg.Providers {
@@ -106,7 +117,7 @@ func endNodes(ctx context.Context, s site) error {
 		}
 		errs = append(errs, deleteNodes(ctx, p), p.Close())
 	}
-	return errors.Join(append(errs, forgetNodes(ctx, s))...)
+	return errors.Join(errs...)
 }
 
 // deleteNodes deletes all machines of a provider.

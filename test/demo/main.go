@@ -15,7 +15,7 @@ func main() {
 	binary := flag.String("binary", "bin/poolkeeper", "the poolkeeper program")
 	keep := flag.Bool("keep", false, "stay up until Ctrl-C")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	if err := run(ctx, *binary, *keep, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
