@@ -22,7 +22,13 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == childCommand {
+		runChild(os.Args[2])
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // onePool is a configuration of one image, two labels and one pool.
 const onePool = `

@@ -37,6 +37,8 @@ type Deps struct {
 	// Resync is how often everything is looked at although nothing has changed,
 	// and the clouds are searched for leaked machines; 0 is a minute.
 	Resync time.Duration
+	// Mirror follows the tree and is run by the caller; nil makes one of our own.
+	Mirror *zkmodel.Mirror
 	// Step, when set, is called at every step; for tests that crash there.
 	Step func(Step)
 }
@@ -56,6 +58,8 @@ type Launcher struct {
 	scanner *scanner
 	wake    chan struct{}
 	last    atomic.Pointer[[]Decision]
+	serving atomic.Bool
+	looking atomic.Int64 // when the look began that is under way, in ns; 0 when none is
 }
 
 // New checks what it is given and makes a Launcher. Nothing happens before Run.
@@ -84,8 +88,9 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 		table: newTable(), metrics: metrics, scanner: newScanner(),
 		wake: make(chan struct{}, 1), clouds: map[string]*cloud{}, member: deps.FQDN + "-" + unique(),
 	}
-	l.mirror = zkmodel.NewMirror(deps.Client,
-		zkmodel.PartImages|zkmodel.PartNodes|zkmodel.PartRequests|zkmodel.PartComponents, l.log.Named("mirror"))
+	if l.mirror = deps.Mirror; l.mirror == nil {
+		l.mirror = newMirror(deps)
+	}
 	for _, p := range cfg.Providers {
 		l.clouds[p.Name] = &cloud{
 			cfg: p, open: deps.Open, log: l.log.With("provider", p.Name), now: l.now,
@@ -98,11 +103,23 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 	return l, nil
 }
 
+// newMirror follows what a launcher looks at.
+func newMirror(deps Deps) *zkmodel.Mirror {
+	log := deps.Logger
+	if log == nil {
+		log = hclog.NewNullLogger()
+	}
+	return zkmodel.NewMirror(deps.Client,
+		zkmodel.PartImages|zkmodel.PartNodes|zkmodel.PartRequests|zkmodel.PartComponents, log.Named("mirror"))
+}
+
 // Run serves requests until ctx ends, over as many sessions as that takes. It
 // returns nil when ctx has ended.
 func (l *Launcher) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return l.mirror.Run(ctx) })
+	if l.deps.Mirror == nil {
+		group.Go(func() error { return l.mirror.Run(ctx) })
+	}
 	for _, c := range l.clouds {
 		group.Go(func() error { c.run(ctx); return nil })
 	}
@@ -119,6 +136,14 @@ func (l *Launcher) Run(ctx context.Context) error {
 func (l *Launcher) Decisions() []Decision {
 	if d := l.last.Load(); d != nil {
 		return *d
+	}
+	return nil
+}
+
+// Ready is nil while requests are served, or says why not.
+func (l *Launcher) Ready() error {
+	if !l.serving.Load() {
+		return errors.New("launcher waits for ZooKeeper")
 	}
 	return nil
 }

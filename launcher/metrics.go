@@ -43,14 +43,30 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{
-		m.launches, m.requests, m.declines, m.deletes, m.leaks, m.launchTime, m.waitTime,
-	} {
-		if err := reg.Register(c); err != nil {
-			return nil, fmt.Errorf("register metrics: %w", err)
+	var err error
+	for _, c := range []**prometheus.CounterVec{&m.launches, &m.requests, &m.declines, &m.deletes, &m.leaks} {
+		err = errors.Join(err, adopt(reg, c))
+	}
+	for _, h := range []**prometheus.HistogramVec{&m.launchTime, &m.waitTime} {
+		err = errors.Join(err, adopt(reg, h))
+	}
+	return m, err
+}
+
+// adopt registers a figure, or goes on with the one that a launcher before us,
+// with another configuration, has registered.
+func adopt[T prometheus.Collector](reg prometheus.Registerer, figure *T) error {
+	err := reg.Register(*figure)
+	if known, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if same, ok := known.ExistingCollector.(T); ok {
+			*figure = same
+			return nil
 		}
 	}
-	return m, nil
+	if err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	return nil
 }
 
 func (m *metrics) launch(p *pool, result string, took time.Duration) {

@@ -89,8 +89,15 @@ func (s *shift) run(ctx context.Context) error {
 	}
 	s.log.Info("Serving requests", "pools", len(s.pools))
 	s.jobs.spawn(func() { s.retire(ctx) })
+	s.serving.Store(true)
 	s.loop(ctx, f)
+	s.serving.Store(false)
 	s.jobs.wait()
+	parting, done := s.parting(ctx)
+	defer done()
+	for _, t := range s.tenures {
+		t.end(parting)
+	}
 	return nil
 }
 
@@ -108,6 +115,7 @@ func (s *shift) prepare(ctx context.Context) error {
 func (s *shift) loop(ctx context.Context, f *follower) {
 	resync := s.now() // of the duties that look for what nothing tells of
 	for {
+		s.looking.Store(s.now().UnixNano())
 		f.take()
 		if f.imagesChanged {
 			s.images, f.imagesChanged = s.mirror.Images(), false
@@ -122,6 +130,7 @@ func (s *shift) loop(ctx context.Context, f *follower) {
 		}
 		snap, again := s.observe()
 		again = earlier(again, s.decide(ctx, snap), s.sweep(ctx, snap), resync)
+		s.looking.Store(0)
 		if !f.wait(ctx, s.wake, again.Sub(s.now())) {
 			return
 		}

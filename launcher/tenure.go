@@ -87,3 +87,14 @@ func (t *tenure) yield(ctx context.Context) bool {
 	t.jobs.spawn(func() { _ = held.Release(context.WithoutCancel(ctx)) }) // until the session ends
 	return true
 }
+
+// end gives the lock back.
+func (t *tenure) end(ctx context.Context) {
+	t.mu.Lock()
+	held := t.held
+	t.held = nil
+	t.mu.Unlock()
+	if held != nil {
+		_ = held.Release(ctx) // until the session ends
+	}
+}

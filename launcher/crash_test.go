@@ -1,0 +1,257 @@
+package launcher_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/configs"
+	"poolkeeper/launcher"
+	"poolkeeper/providers"
+	"poolkeeper/providers/fake"
+	"poolkeeper/test/zktest"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// childCommand makes the test binary a launcher that a test kills.
+const childCommand = "test-launcher"
+
+// crashSession is short, so that what a killed launcher held is soon free.
+const crashSession = 1500 * time.Millisecond
+
+// child is a launcher in a process of its own.
+type child struct {
+	Server, Chroot string
+	Config         string        // its configuration file
+	Dir            string        // of the clouds of all launchers
+	Name           string        // its host
+	At             launcher.Step // where one of those that have it kills itself; "" never
+	BootsFail      bool
+}
+
+// runChild is the child's main.
+func runChild(arg string) {
+	var c child
+	if err := json.Unmarshal([]byte(arg), &c); err != nil {
+		panic(err)
+	}
+	client, err := recipe.Dial(recipe.Config{Servers: []string{c.Server}, Chroot: c.Chroot, Timeout: crashSession})
+	if err != nil {
+		panic(err)
+	}
+	cfg, err := configs.Load(c.Config, configs.Options{})
+	if err != nil {
+		panic(err)
+	}
+	log := hclog.New(&hclog.LoggerOptions{Output: os.Stderr, Level: hclog.Info, Name: c.Name})
+	l, err := launcher.New(cfg, launcher.Deps{
+		Client: client, Hostname: c.Name, FQDN: c.Name, Logger: log, Step: c.step,
+		Resync: time.Second,
+		Open:   func(p configs.Provider) (providers.Provider, error) { return c.open(p) },
+	})
+	if err != nil {
+		panic(err)
+	}
+	// The test ends us by closing our input, unless we do so ourselves.
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	if err := l.Run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	client.Close()
+}
+
+// step dies at the step, if no other launcher has.
+func (c child) step(at launcher.Step) {
+	if at != c.At {
+		return
+	}
+	f, err := os.OpenFile(c.deathNote(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return // one is enough
+	}
+	_ = f.Close()
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {}
+}
+
+// deathNote exists once one has died at the step.
+func (c child) deathNote() string { return filepath.Join(c.Dir, "died at "+string(c.At)) }
+
+// open opens the cloud that all launchers and the test share.
+func (c child) open(p configs.Provider) (*fake.Provider, error) {
+	p.Fake = &configs.FakeDriver{Dir: filepath.Join(c.Dir, "clouds"), MaxInstances: 20, BootDelay: 400 * time.Millisecond}
+	if c.BootsFail {
+		p.Fake.FailEvery = map[string]int{fake.OpWait: 1}
+	}
+	return fake.New(p, hclog.NewNullLogger())
+}
+
+// process is a running child.
+type process struct {
+	child
+	cmd   *exec.Cmd
+	input io.Closer
+	log   *os.File
+	ended chan struct{}
+}
+
+// spawn starts a child, which the end of the test ends.
+func (c child) spawn(t *testing.T) *process {
+	t.Helper()
+	arg, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{child: c, cmd: exec.Command(os.Args[0], childCommand, string(arg)), ended: make(chan struct{})} //nolint:noctx // ended by its input
+	if p.input, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if p.log, err = os.CreateTemp(c.Dir, "log"); err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Stderr = p.log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.ended)
+		_ = p.cmd.Wait() // how it ended is looked at where that matters
+	}()
+	t.Cleanup(func() {
+		p.stop()
+		if t.Failed() {
+			text, _ := os.ReadFile(p.log.Name())
+			t.Logf("launcher %s, to die at %q, %v:\n%s", c.Name, c.At, p.cmd.ProcessState, text)
+		}
+		_ = p.log.Close()
+	})
+	return p
+}
+
+// stop ends a child in good order.
+func (p *process) stop() {
+	_ = p.input.Close()
+	<-p.ended
+}
+
+// died waits until one of the children has killed itself.
+func (c child) died(t *testing.T) {
+	t.Helper()
+	zktest.Eventually(t, func() bool {
+		_, err := os.Stat(c.deathNote())
+		return err == nil
+	}, "the step %s reached", c.At)
+}
+
+// newCrashSite is a site on the tree and the cloud that children use.
+func newCrashSite(t *testing.T, yaml string) (*site, child) {
+	t.Helper()
+	s := newSite(t, yaml)
+	c := child{Server: zktest.Shared(t).Addr(), Chroot: s.root, Config: s.config.Path, Dir: t.TempDir()}
+	for _, p := range s.config.Providers {
+		cloud, err := c.open(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.clouds[p.Name] = cloud
+		t.Cleanup(func() {
+			if err := cloud.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return s, c
+}
+
+// disorder tells what does not agree between tree and cloud, or "": every
+// machine has one record and every record that needs one a machine, nothing is
+// under way, and nothing belongs to a request that is gone.
+func (s *site) disorder() string {
+	ctx := context.WithoutCancel(s.t.Context())
+	requests, err := s.store.Requests(ctx)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, r := range requests {
+		there[r.ID] = true
+		if r.State == zkmodel.RequestPending || r.State == zkmodel.RequestRequested {
+			return "request " + r.ID + " is " + string(r.State)
+		}
+	}
+	recorded := map[string]string{}
+	for _, n := range s.nodes() {
+		switch {
+		case n.Broken != nil:
+			return "node " + n.ID + " is broken"
+		case n.State != zkmodel.NodeReady && n.State != zkmodel.NodeInUse:
+			return "node " + n.ID + " is " + string(n.State)
+		case n.State == zkmodel.NodeReady && n.AllocatedTo != "" && !there[n.AllocatedTo]:
+			return "node " + n.ID + " belongs to " + n.AllocatedTo + ", which is gone"
+		case n.State == zkmodel.NodeReady && n.Locked:
+			return "node " + n.ID + " is locked"
+		}
+		if recorded[n.ExternalID.Text()] != "" {
+			return "nodes " + n.ID + " and " + recorded[n.ExternalID.Text()] + " are one machine"
+		}
+		recorded[n.ExternalID.Text()] = n.ID
+	}
+	for name, cloud := range s.clouds {
+		list, err := cloud.ListNodes(ctx)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, m := range list {
+			if node := m.Metadata[providers.MetaNode]; recorded[m.ExternalID] != node {
+				return "machine " + m.Name + " in " + name + " has no record"
+			}
+			delete(recorded, m.ExternalID)
+		}
+	}
+	for machine, node := range recorded {
+		return "node " + node + " has no machine " + machine
+	}
+	return ""
+}
+
+// settled waits until all agrees.
+func (s *site) settled() {
+	s.t.Helper()
+	disorder := "?"
+	defer func() {
+		if disorder != "" {
+			s.t.Logf("in disorder: %s", disorder)
+		}
+	}()
+	zktest.Eventually(s.t, func() bool {
+		disorder = s.disorder()
+		return disorder == ""
+	}, "tree and cloud agree")
+}
+
+var errNotServed = errors.New("not served")
+
+// mustBeServed is the outcome of a request that must be fulfilled.
+func (s *site) mustBeServed(id string) []string {
+	s.t.Helper()
+	out := s.wait(id)
+	if out.State != "fulfilled" {
+		s.t.Fatalf("%v: %+v", errNotServed, out)
+	}
+	return out.Nodes
+}

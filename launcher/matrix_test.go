@@ -1,0 +1,209 @@
+package launcher_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"poolkeeper/launcher"
+	"poolkeeper/test/zktest"
+	"poolkeeper/test/zuul"
+)
+
+// crashStory is what happens around a crash.
+type crashStory struct {
+	config    string
+	bootsFail bool
+	// before runs with one launcher that does not die.
+	before func(s *site)
+	// act is what makes a launcher come to the step; it must not wait for its end.
+	act func(s *site) (requests []string)
+	// after runs when the survivors have served the requests.
+	after func(s *site, requests []string)
+	// first is a step at which a launcher dies before; its successor dies at the step itself.
+	first launcher.Step
+}
+
+// stories tell how each step is reached.
+func stories() map[launcher.Step]crashStory {
+	ask := func(labels ...string) func(*site) []string {
+		return func(s *site) []string { return []string{s.submit(zuul.Wish{Labels: labels})} }
+	}
+	use := func(s *site, requests []string) { s.useAll(requests) }
+	launch := crashStory{config: onePool, act: ask("small", "large"), after: use}
+	single := crashStory{config: onePool, act: ask("small"), after: use}
+	end := crashStory{
+		config: onePool,
+		act: func(s *site) []string {
+			ctx := s.t.Context()
+			out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}}))
+			nodes, err := s.zuul.Accept(ctx, out)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			if err := s.zuul.Return(nodes...); err != nil {
+				s.t.Fatal(err)
+			}
+			return nil
+		},
+		after: func(s *site, _ []string) { s.eventuallyEmpty() },
+	}
+	fails := crashStory{
+		config: onePool, bootsFail: true, act: ask("small"),
+		after: func(s *site, requests []string) {
+			if out := s.wait(requests[0]); out.State != "failed" || out.Reason == "" {
+				s.t.Errorf("%+v", out)
+			}
+			s.eventuallyEmpty()
+		},
+	}
+	leaveIdle := func(labels ...string) func(*site) {
+		return func(s *site) {
+			for _, label := range labels {
+				out := s.wait(s.submit(zuul.Wish{Labels: []string{label}, Fresh: true}))
+				if err := s.zuul.Cancel(out.ID); err != nil {
+					s.t.Fatal(err)
+				}
+			}
+			s.settled()
+		}
+	}
+	return map[launcher.Step]crashStory{
+		launcher.StepAccepted: launch, launcher.StepBegun: launch, launcher.StepCreated: launch,
+		launcher.StepNoted: launch, launcher.StepBooted: launch, launcher.StepReady: launch,
+		launcher.StepFulfilled: single,
+		launcher.StepFailed:    fails, launcher.StepDeclined: fails,
+		launcher.StepDeleteLocked: end, launcher.StepDeleteMarked: end,
+		launcher.StepDeleteCloud: end, launcher.StepDeleted: end,
+		launcher.StepReused:  {config: onePool, before: leaveIdle("small"), act: ask("small"), after: use},
+		launcher.StepEvicted: {config: onePool, before: leaveIdle("small", "small", "small", "small", "small"), act: ask("large"), after: use},
+		launcher.StepResumed: {config: onePool, act: ask("small", "large"), after: use, first: launcher.StepBegun},
+		launcher.StepMinReady: {
+			config: withStock, act: func(*site) []string { return nil },
+			after: func(s *site, _ []string) {
+				zktest.Eventually(s.t, func() bool { return len(s.nodes()) == 3 }, "three nodes in stock")
+				s.settled()
+				if got := len(s.nodes()); got != 3 {
+					s.t.Errorf("%d nodes in stock, want 3", got)
+				}
+			},
+		},
+	}
+}
+
+// useAll takes over the nodes of requests as Zuul does, and gives them back.
+func (s *site) useAll(requests []string) {
+	s.t.Helper()
+	for _, id := range requests {
+		s.mustBeServed(id)
+		nodes, err := s.zuul.Accept(s.t.Context(), s.wait(id))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if err := s.zuul.Use(nodes...); err != nil {
+			s.t.Fatal(err)
+		}
+		if err := s.zuul.Return(nodes...); err != nil {
+			s.t.Fatal(err)
+		}
+		var ids []string
+		for _, n := range nodes {
+			ids = append(ids, n.ID)
+		}
+		ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
+		defer cancel()
+		if err := s.zuul.WaitGone(ctx, ids...); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// A launcher that is killed, at whatever step, leaves nothing that it, started
+// again, or the other launchers do not bring to its end: no request unanswered,
+// no machine without a record, no record without a reason.
+func TestKilledAtEveryStep(t *testing.T) {
+	all := stories()
+	for _, step := range launcher.Steps() {
+		if _, ok := all[step]; !ok {
+			t.Errorf("no story comes to step %q", step)
+		}
+	}
+	for _, count := range []int{1, 3} {
+		for _, step := range launcher.Steps() {
+			t.Run(map[int]string{1: "one", 3: "three"}[count]+"/"+string(step), func(t *testing.T) {
+				t.Parallel()
+				all[step].run(t, step, count)
+			})
+		}
+	}
+}
+
+// run kills one launcher of count at the step.
+func (story crashStory) run(t *testing.T, step launcher.Step, count int) {
+	t.Helper()
+	s, c := newCrashSite(t, story.config)
+	s.image()
+	c.BootsFail = story.bootsFail
+	if story.before != nil {
+		c.Name = "before"
+		first := c.spawn(t)
+		story.before(s)
+		first.stop()
+	}
+	spawn := func() {
+		for i := range count {
+			c.Name = []string{"one", "two", "three"}[i]
+			c.spawn(t)
+		}
+	}
+	var requests []string
+	if c.At = story.first; c.At != "" {
+		c.Name = "first"
+		c.spawn(t)
+		requests = story.act(s)
+		c.died(t)
+	}
+	c.At = step
+	spawn()
+	if story.first == "" {
+		requests = story.act(s)
+	}
+	c.died(t)
+	if c.At = ""; count == 1 {
+		c.Name = "last"
+		c.spawn(t)
+	}
+	story.after(s, requests)
+	s.settled()
+	if story.bootsFail {
+		return
+	}
+	// And the world goes on.
+	id := s.submit(zuul.Wish{Labels: []string{"large"}, Fresh: true})
+	if nodes := s.mustBeServed(id); slices.Contains(nodes, "") {
+		t.Errorf("nodes %v", nodes)
+	}
+}
+
+// What a launcher that is killed had in hand goes on within the session's
+// time-out and a second, and the machine's boot.
+func TestTakenOverInTime(t *testing.T) {
+	s, c := newCrashSite(t, onePool)
+	s.image()
+	c.Name, c.At = "one", launcher.StepCreated
+	c.spawn(t)
+	id := s.submit(zuul.Wish{Labels: []string{"small"}})
+	c.died(t)
+	start := time.Now()
+	c.Name = "two"
+	c.spawn(t)
+	s.mustBeServed(id)
+	// 400 ms of boot, and what a loaded machine takes to start a process.
+	took := time.Since(start)
+	t.Logf("served %s after the kill", took)
+	if limit := crashSession + time.Second + 400*time.Millisecond + 2*time.Second; took > limit {
+		t.Errorf("served %s after the kill, want %s at most", took, limit)
+	}
+	s.settled()
+}
