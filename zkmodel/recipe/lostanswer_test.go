@@ -37,75 +37,82 @@ func breaking(t *testing.T, p *zktest.Proxy, cut string, applied func() bool, wr
 	}
 }
 
-// TestLostAnswers breaks the connection under each write of a Held: it must be
-// applied exactly once.
+// lossyWorld is where a write is broken.
+type lossyWorld struct {
+	ctx   context.Context
+	held  *recipe.Held // of /r/lock
+	other *recipe.Session
+}
+
+// has reports whether the node at path has data.
+func (w lossyWorld) has(path, data string) bool {
+	got, _, err := w.other.Get(w.ctx, path)
+	return err == nil && string(got) == data
+}
+
+// gone reports whether there is no node at path.
+func (w lossyWorld) gone(path string) bool {
+	_, exists, err := w.other.Exists(w.ctx, path)
+	return err == nil && !exists
+}
+
+// lossyWrite is a write, and how another session sees that it was applied.
+type lossyWrite struct {
+	write   func(w lossyWorld) error
+	applied func(w lossyWorld) bool
+}
+
+// lossyWrites are the writes of a Held that must be applied exactly once. In
+// their world there are /r, its lock and /r/old.
+var lossyWrites = map[string]lossyWrite{
+	"set": {
+		func(w lossyWorld) error {
+			stat, err := w.held.Set(w.ctx, "/r", []byte("new"), 0)
+			if err == nil && stat.Version != 1 {
+				return errors.New("applied twice")
+			}
+			return err
+		},
+		func(w lossyWorld) bool { return w.has("/r", "new") },
+	},
+	"set any version": {
+		func(w lossyWorld) error {
+			_, err := w.held.Set(w.ctx, "/r", []byte("new"), recipe.AnyVersion)
+			return err
+		},
+		func(w lossyWorld) bool { return w.has("/r", "new") },
+	},
+	"create": {
+		func(w lossyWorld) error {
+			_, err := w.held.Create(w.ctx, "/r/new", []byte("new"), recipe.Persistent)
+			return err
+		},
+		func(w lossyWorld) bool { return w.has("/r/new", "new") },
+	},
+	"create unique": {
+		func(w lossyWorld) error {
+			_, err := w.held.CreateUnique(w.ctx, "/r/u", []byte("mine"), func(data []byte) bool { return string(data) == "mine" })
+			return err
+		},
+		func(w lossyWorld) bool {
+			names, err := w.other.Children(w.ctx, "/r")
+			return err == nil && len(names) == 3 // the lock, the old and the new one
+		},
+	},
+	"delete": {
+		func(w lossyWorld) error { return w.held.Delete(w.ctx, "/r/old", recipe.AnyVersion) },
+		func(w lossyWorld) bool { return w.gone("/r/old") },
+	},
+	"delete tree": {
+		func(w lossyWorld) error { return w.held.DeleteTree(w.ctx, "/r") },
+		func(w lossyWorld) bool { return w.gone("/r") },
+	},
+}
+
+// TestLostAnswers breaks the connection under each write of a Held.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
-	type world struct {
-		ctx   context.Context
-		held  *recipe.Held
-		other *recipe.Session
-	}
-	data := func(w world, path string) string {
-		data, _, err := w.other.Get(w.ctx, path)
-		if err != nil && !errors.Is(err, recipe.ErrNoNode) {
-			return err.Error()
-		}
-		return string(data)
-	}
-	for name, c := range map[string]struct {
-		write   func(w world) error
-		applied func(w world) bool
-	}{
-		"set": {
-			func(w world) error {
-				stat, err := w.held.Set(w.ctx, "/r", []byte("new"), 0)
-				if err == nil && stat.Version != 1 {
-					return errors.New("applied twice")
-				}
-				return err
-			},
-			func(w world) bool { return data(w, "/r") == "new" },
-		},
-		"set any version": {
-			func(w world) error {
-				_, err := w.held.Set(w.ctx, "/r", []byte("new"), recipe.AnyVersion)
-				return err
-			},
-			func(w world) bool { return data(w, "/r") == "new" },
-		},
-		"create": {
-			func(w world) error {
-				_, err := w.held.Create(w.ctx, "/r/new", []byte("new"), recipe.Persistent)
-				return err
-			},
-			func(w world) bool { return data(w, "/r/new") == "new" },
-		},
-		"create unique": {
-			func(w world) error {
-				_, err := w.held.CreateUnique(w.ctx, "/r/u", []byte("mine"), func(data []byte) bool { return string(data) == "mine" })
-				return err
-			},
-			func(w world) bool {
-				names, err := w.other.Children(w.ctx, "/r")
-				return err == nil && len(names) == 3 // the lock, the old and the new one
-			},
-		},
-		"delete": {
-			func(w world) error { return w.held.Delete(w.ctx, "/r/old", recipe.AnyVersion) },
-			func(w world) bool {
-				_, exists, err := w.other.Exists(w.ctx, "/r/old")
-				return err == nil && !exists
-			},
-		},
-		"delete tree": {
-			func(w world) error { return w.held.DeleteTree(w.ctx, "/r") },
-			func(w world) bool {
-				_, exists, err := w.other.Exists(w.ctx, "/r")
-				return err == nil && !exists
-			},
-		},
-	} {
+	for name, c := range lossyWrites {
 		for cut := range lossy {
 			if name == "delete tree" && cut == "answer lost" {
 				continue // it begins with reads, so nothing would be applied behind a cut
@@ -114,7 +121,7 @@ func TestLostAnswers(t *testing.T) {
 				t.Parallel()
 				root := zktest.Root(t)
 				client, p := proxied(t, root, timeout(20*time.Second))
-				w := world{ctx: patiently(t), other: session(t, dial(t, root))}
+				w := lossyWorld{ctx: patiently(t), other: session(t, dial(t, root))}
 				must(t, w.other.EnsurePath(w.ctx, "/r/old"))
 				var err error
 				w.held, err = recipe.NewLock(session(t, client), "/r/lock", "").Try(w.ctx)
