@@ -49,6 +49,9 @@ func startDev(ctx context.Context, binary, dir string) (*dev, error) {
 	// are killed it ends itself.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	d.cmd.Stderr = log
+	if !writableHome() {
+		d.cmd.Env = append(os.Environ(), "HOME="+dir)
+	}
 	ready := make(chan struct{})
 	if err := d.launch(log, ready); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", binary, err), log.Close())
@@ -61,6 +64,22 @@ func startDev(ctx context.Context, binary, dir string) (*dev, error) {
 	case <-ctx.Done():
 		return d, context.Cause(ctx)
 	}
+}
+
+// writableHome tells whether diskimage-builder will find a place for its caches,
+// which are in the home of whoever calls it. No HOME at all is a home: the shell
+// looks it up.
+func writableHome() bool {
+	home, found := os.LookupEnv("HOME")
+	if !found {
+		return true
+	}
+	cache := filepath.Join(home, ".cache")
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return false
+	}
+	probe, err := os.MkdirTemp(cache, "poolkeeper-")
+	return err == nil && os.Remove(probe) == nil
 }
 
 // launch starts the process and follows it, on a thread that lives as long as it
