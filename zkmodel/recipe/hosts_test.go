@@ -1,0 +1,117 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestHostsInTurn: every server is tried once a round, from wherever a round starts.
+func TestHostsInTurn(t *testing.T) {
+	t.Parallel()
+	list := []string{"a:1", "b:1", "c:1"}
+	h := newHosts(list)
+	for range 4 {
+		var round []string
+		for range list {
+			round = append(round, h.pick())
+		}
+		slices.Sort(round)
+		if !slices.Equal(round, list) {
+			t.Fatalf("a round was %v", round)
+		}
+	}
+	h.set([]string{"d:1"})
+	if h.pick() != "d:1" || h.has("a:1") || !h.has("d:1") {
+		t.Errorf("after a change the list is %v", h.all())
+	}
+}
+
+// TestHostsPause: the first round is tried at once, then pauses grow to a second;
+// an accepted connection starts over.
+func TestHostsPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHosts([]string{"a:1", "b:1"})
+		pause := func() time.Duration {
+			start := time.Now()
+			if err := h.pause(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return time.Since(start)
+		}
+		for range 2 {
+			if p := pause(); p != 0 {
+				t.Errorf("a pause of %s in the first round", p)
+			}
+		}
+		for i := range 40 {
+			full := min(firstPause<<min(i/2, 10), lastPause)
+			if p := pause(); p < full/2 || p > full {
+				t.Errorf("try %d after %s, want %s to %s", i, p, full/2, full)
+			}
+		}
+		h.accepted()
+		if p := pause(); p != 0 {
+			t.Errorf("a pause of %s after success", p)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		for range 3 {
+			_ = h.pause(ctx) // until one has to wait
+		}
+		if err := h.pause(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("pause after the end of its context: %v", err)
+		}
+	})
+}
+
+// TestHostProviderQuits: the library must be told to look whether it should quit
+// once the session is over, and not before.
+func TestHostProviderQuits(t *testing.T) {
+	t.Parallel()
+	over := make(chan struct{})
+	p := hostProvider{newHosts([]string{"a:1"}), over}
+	if _, quit := p.Next(); quit || p.Len() != 1 {
+		t.Error("told to quit in a living session")
+	}
+	close(over)
+	if _, quit := p.Next(); !quit {
+		t.Error("not told to quit")
+	}
+}
+
+// TestLeaseRunsOut: without answers the lease ends a time-out after the last
+// request that was surely heard, and events do not prolong it.
+func TestLeaseRunsOut(t *testing.T) {
+	t.Parallel()
+	var l lease
+	start := time.Now()
+	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
+	if l.left(start) < time.Hour {
+		t.Error("a lease that was not granted runs out")
+	}
+	l.send(at(0))
+	l.answer()
+	l.grant(time.Second)
+	l.send(at(100))
+	l.send(at(200))
+	if left := l.left(at(300)); left != 700*time.Millisecond {
+		t.Errorf("%s left with two requests under way", left)
+	}
+	l.answer()
+	if left := l.left(at(300)); left != 800*time.Millisecond {
+		t.Errorf("%s left after the first answer", left)
+	}
+	l.restart() // the second answer is lost with the connection
+	l.send(at(400))
+	if left := l.left(at(400)); left != 700*time.Millisecond {
+		t.Errorf("%s left on a new connection", left)
+	}
+	l.answer()
+	if left := l.left(at(400)); left != time.Second {
+		t.Errorf("%s left after its first answer", left)
+	}
+}
