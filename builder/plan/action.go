@@ -98,3 +98,7 @@ const (
 	For     = "yes"
 	Against = "no"
 )
+
+// clock shows a time to people, wherever it comes from: schedules have zones of
+// their own.
+func clock(t time.Time) string { return t.Local().Format(time.DateTime) }

@@ -47,7 +47,7 @@ func (d *decision) requested() (is, fresh bool) {
 		return false, false
 	}
 	if len(d.ready) > 0 && d.ready[0].Stat.Czxid > flag.Czxid {
-		d.say(subjectBuild, "requested", Against, "build %s began after the request of %s", d.ready[0].ID, flag.Ctime.Format(time.DateTime))
+		d.say(subjectBuild, "requested", Against, "build %s began after the request of %s", d.ready[0].ID, clock(flag.Ctime))
 		if d.Doing.Builds == "" { // else the builder of it does so
 			d.act(Action{Kind: ClearRequest, Build: d.ready[0].ID, Why: "build " + d.ready[0].ID + " served it"})
 		}
@@ -91,7 +91,7 @@ func (d *decision) mayBuild() bool {
 // reason says why the image is to be built, or else when time will say so.
 func (d *decision) reason(requested bool) (why string, due time.Time) {
 	if requested {
-		d.say(subjectBuild, "requested", For, "request-build since %s", d.Image.BuildRequested.Ctime.Format(time.DateTime))
+		d.say(subjectBuild, "requested", For, "request-build since %s", clock(d.Image.BuildRequested.Ctime))
 		return "requested", due
 	}
 	if len(d.ready) == 0 {
@@ -111,7 +111,7 @@ func (d *decision) reason(requested bool) (why string, due time.Time) {
 	}
 	age, hasAge := dueByAge(d.config, newest.Build)
 	if hasAge && !d.Now.Before(age) {
-		d.say(subjectBuild, "rebuild-age", For, "build %s was too old at %s", newest.ID, age.Format(time.DateTime))
+		d.say(subjectBuild, "rebuild-age", For, "build %s was too old at %s", newest.ID, clock(age))
 		return "build " + newest.ID + " is older than rebuild-age", due
 	}
 	next, scheduled, err := dueBySchedule(d.config, newest.Build)
@@ -119,19 +119,19 @@ func (d *decision) reason(requested bool) (why string, due time.Time) {
 	case err != nil:
 		d.say(subjectBuild, "rebuild-schedule", Against, "%v", err)
 	case scheduled && !d.Now.Before(next):
-		d.say(subjectBuild, "rebuild-schedule", For, "due since %s", next.Format(time.DateTime))
-		return "scheduled for " + next.Format(time.DateTime), due
+		d.say(subjectBuild, "rebuild-schedule", For, "due since %s", clock(next))
+		return "scheduled for " + clock(next), due
 	}
 	due = earliest(hasAge, age, scheduled, next)
 	if stranded && (due.IsZero() || given.Before(due)) {
 		d.say(subjectBuild, "stranded", Against, "builder %s with the files of build %s has until %s to come back",
-			newest.Builder, newest.ID, given.Format(time.DateTime))
+			newest.Builder, newest.ID, clock(given))
 		due = given
 	}
 	if due.IsZero() {
 		d.say(subjectBuild, "due", Against, "neither rebuild-age nor rebuild-schedule asks for it")
 	} else {
-		d.say(subjectBuild, "due", Against, "next rebuild at %s", due.Format(time.DateTime))
+		d.say(subjectBuild, "due", Against, "next rebuild at %s", clock(due))
 	}
 	return "", due
 }
@@ -156,12 +156,12 @@ func (d *decision) hold(requested bool) time.Time {
 		until = d.Policy.BuildAgain(d.failed.Build)
 		if d.Now.Before(until) {
 			d.say(subjectBuild, "back-off", Against, "build %s failed (%d in a row): next try at %s, or with image-build at once",
-				d.failed.ID, max(1, d.failed.Failures), until.Format(time.DateTime))
+				d.failed.ID, max(1, d.failed.Failures), clock(until))
 			return until
 		}
 	}
 	if window := d.config.NextWindow(d.Now); !requested && window.After(d.Now) {
-		d.say(subjectBuild, "build-windows", Against, "next window begins at %s", window.Format(time.DateTime))
+		d.say(subjectBuild, "build-windows", Against, "next window begins at %s", clock(window))
 		return window
 	}
 	d.say(subjectBuild, "waiting", "", "neither back-off nor build-windows hold it")

@@ -46,7 +46,7 @@ func (d *decision) candidate(subject string, p *configs.Provider) *zkmodel.Build
 		}
 		if given := d.Others.lastSeen(b.Builder).Add(d.Policy.AwayFor); d.Now.Before(given) {
 			d.say(subject, "files", Against, "the %s file of build %s is on %s, which has until %s to come back",
-				p.ImageFormat, b.ID, b.Builder, given.Format(time.DateTime))
+				p.ImageFormat, b.ID, b.Builder, clock(given))
 			d.at(given)
 			return nil
 		}
@@ -79,7 +79,7 @@ func (d *decision) decideUpload(subject string, p *configs.Provider, b *zkmodel.
 		failures = max(1, failed.Failures)
 		again := d.Policy.UploadAgain(failed)
 		if d.Now.Before(again) {
-			d.say(subject, "back-off", Against, "upload %s failed (%d in a row): next try at %s", failed.ID, failures, again.Format(time.DateTime))
+			d.say(subject, "back-off", Against, "upload %s failed (%d in a row): next try at %s", failed.ID, failures, clock(again))
 			d.at(again)
 			return
 		}
