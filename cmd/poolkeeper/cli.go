@@ -50,6 +50,10 @@ type cli struct {
 
 	List        listCmd        `cmd:"" group:"nodes" help:"List the nodes."`
 	RequestList requestListCmd `cmd:"" group:"nodes" help:"List the node requests."`
+	Request     requestCmd     `cmd:"" group:"nodes" help:"Ask for nodes."`
+	Hold        holdCmd        `cmd:"" group:"nodes" help:"Keep a node for a person to look at."`
+	NodeDelete  nodeDeleteCmd  `cmd:"" aliases:"delete" group:"nodes" help:"Delete nodes."`
+	SSH         sshCmd         `cmd:"" name:"ssh" group:"nodes" help:"Open a shell on a node."`
 
 	BuildGuard buildGuardCmd `cmd:"" name:"build-guard" hidden:""` // dib.GuardCommand
 

@@ -10,25 +10,45 @@ import (
 // launcherCmd runs the launcher.
 type launcherCmd struct {
 	daemonFlags
-	NoWebapp bool `name:"no-webapp" help:"Serve no status page."`
+	webFlags
 }
 
 // Run is the command.
 func (c launcherCmd) Run(ctx context.Context, a *app) error {
 	return c.serve(ctx, a, "launcher", func(s site) (daemon, *web.Server, error) {
-		l, err := newLauncher(ctx, s)
-		return l, nil, err
+		return servedLauncher(ctx, s, func(o web.Options) (*web.Server, error) { return c.listen(ctx, s, 0, o) })
 	})
 }
 
+// servedLauncher makes the daemon and, by listen, its web server, which may be nil.
+func servedLauncher(ctx context.Context, s site, listen func(web.Options) (*web.Server, error)) (daemon, *web.Server, error) {
+	_, full, err := hostnames(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	metrics := newMetrics()
+	l, err := newLauncher(ctx, s, func(d *launcher.Deps) { d.Registerer = metrics })
+	if err != nil {
+		return nil, nil, err
+	}
+	server, err := listen(web.Options{
+		Daemon: "launcher", Host: full, Ready: l.Ready, Gatherer: metrics, Tree: wholeTree(l.Tree()),
+	})
+	return l, server, err
+}
+
 // newLauncher makes the daemon.
-func newLauncher(ctx context.Context, s site) (*launcher.Launcher, error) {
+func newLauncher(ctx context.Context, s site, change ...func(*launcher.Deps)) (*launcher.Service, error) {
 	short, full, err := hostnames(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return launcher.New(s.cfg, launcher.Deps{
+	deps := launcher.Deps{
 		Client: s.client, Open: openProvider(s.log), Logger: s.log,
 		Hostname: short, FQDN: full, Version: version,
-	})
+	}
+	for _, c := range change {
+		c(&deps)
+	}
+	return launcher.NewService(s.cfg, deps)
 }

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"text/tabwriter"
+	"time"
+
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// requestLook is how often a command that waits looks at its request.
+const requestLook = 200 * time.Millisecond
+
+// requestCmd asks for nodes, as Zuul does.
+type requestCmd struct {
+	Labels   []string      `arg:"" name:"label" help:"The nodes' labels; all nodes come from one provider."`
+	Block    bool          `name:"wait" help:"Wait for the nodes, and keep them in use until Ctrl-C gives them back."`
+	Hold     bool          `help:"Wait for the nodes and hold them; node-delete gives them back."`
+	For      time.Duration `name:"for" placeholder:"TIME" help:"How long nodes are held at most, such as 8h; unlimited by default."`
+	Provider string        `placeholder:"NAME" help:"Only nodes of this provider, if it has them."`
+	Priority string        `enum:"100,200,300" default:"200" placeholder:"100|200|300" help:"How urgent it is; 100 is most (${default})."`
+	Fresh    bool          `help:"Only nodes that are launched for this request."`
+}
+
+// takenNode is a node in our hands.
+type takenNode struct {
+	lock *recipe.Held
+	node *zkmodel.Node
+}
+
+// Run is the command.
+func (c requestCmd) Run(ctx context.Context, a *app) error {
+	for _, label := range c.Labels {
+		if err := configs.CheckName("label", label); err != nil {
+			return err
+		}
+	}
+	return a.withStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
+		r := &zkmodel.Request{
+			NodeTypes: c.Labels, Requestor: requestor(), Provider: c.Provider, Reuse: !c.Fresh,
+			CreatedTime: zkmodel.EpochOf(time.Now()),
+		}
+		if err := store.CreateRequest(ctx, c.Priority, r); err != nil {
+			return err
+		}
+		if !c.Block && !c.Hold {
+			_, err := fmt.Fprintln(a.stdout, r.ID)
+			return err
+		}
+		err := c.take(ctx, a, store, r.ID)
+		// The request goes in any case: with it, nodes that we did not take are others'.
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockWait)
+		defer cancel()
+		return errors.Join(err, store.DeleteRequest(ending, r.ID))
+	})
+}
+
+// requestor is who asks.
+func requestor() string {
+	name, host := "somebody", "somewhere"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		host = h
+	}
+	return "poolkeeper:" + name + "@" + host
+}
+
+// take waits for a request's nodes and takes them over.
+func (c requestCmd) take(ctx context.Context, a *app, store *zkmodel.Store, id string) error {
+	r, err := awaitRequest(ctx, store, id)
+	if err != nil {
+		return err
+	}
+	if r.State == zkmodel.RequestFailed {
+		return fmt.Errorf("request %s failed: %s", id, r.Reason)
+	}
+	var nodes []takenNode
+	for _, node := range r.Nodes {
+		lock, n, err := lockNode(ctx, store, node)
+		if err != nil {
+			return err
+		}
+		if n.AllocatedTo != id {
+			return fmt.Errorf("node %s was given to %q, not to us", node, n.AllocatedTo)
+		}
+		nodes = append(nodes, takenNode{lock, n})
+	}
+	if c.Hold {
+		for _, n := range nodes {
+			if err := holdNode(ctx, store, n, requestor(), c.For); err != nil {
+				return err
+			}
+		}
+		return showNodes(a, nodes)
+	}
+	return useNodes(ctx, a, store, nodes)
+}
+
+// awaitRequest returns a request when it is fulfilled or failed.
+func awaitRequest(ctx context.Context, store *zkmodel.Store, id string) (*zkmodel.Request, error) {
+	tick := time.NewTicker(requestLook)
+	defer tick.Stop()
+	for {
+		r, err := store.Request(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if r.State == zkmodel.RequestFulfilled || r.State == zkmodel.RequestFailed {
+			return r, nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for request %s, which is %s: %w", id, r.State, context.Cause(ctx))
+		}
+	}
+}
+
+// useNodes marks nodes as used by us until ctx ends, and gives them back.
+func useNodes(ctx context.Context, a *app, store *zkmodel.Store, nodes []takenNode) error {
+	for _, n := range nodes {
+		n.node.SetState(zkmodel.NodeInUse, zkmodel.EpochOf(time.Now()))
+		if err := store.SaveNode(ctx, n.lock, n.node); err != nil {
+			return err
+		}
+	}
+	if err := showNodes(a, nodes); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.stderr, "poolkeeper: Ctrl-C gives the nodes back")
+	<-ctx.Done()
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockWait)
+	defer cancel()
+	var errs []error
+	for _, n := range nodes {
+		n.node.SetState(zkmodel.NodeUsed, zkmodel.EpochOf(time.Now()))
+		errs = append(errs, store.SaveNode(ending, n.lock, n.node), n.lock.Release(ending))
+	}
+	return errors.Join(errs...)
+}
+
+// showNodes prints how nodes are reached.
+func showNodes(a *app, nodes []takenNode) error {
+	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	for _, n := range nodes {
+		port, _ := n.node.ConnectionPort.Int()
+		fmt.Fprintf(table, "%s\t%s\t%s@%s\tport %d\n", n.node.ID, n.node.Type[0], n.node.Username, n.node.InterfaceIP, port)
+	}
+	return table.Flush()
+}

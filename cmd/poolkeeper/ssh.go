@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+)
+
+// sshCmd opens a shell on a node, whose host keys are known.
+type sshCmd struct {
+	ID       string   `arg:"" name:"node" help:"The node, as list shows it."`
+	Args     []string `arg:"" optional:"" passthrough:"" help:"What ssh gets besides: options, a command."`
+	Identity string   `short:"i" placeholder:"FILE" help:"The private key."`
+}
+
+// Run is the command.
+func (c sshCmd) Run(ctx context.Context, a *app) error {
+	if err := configs.CheckName("node", c.ID); err != nil {
+		return err
+	}
+	var node *zkmodel.Node
+	err := a.withStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) (err error) {
+		node, err = store.Node(ctx, c.ID)
+		return notThere(err, c.ID)
+	})
+	if err != nil {
+		return err
+	}
+	if node.InterfaceIP == "" {
+		return fmt.Errorf("node %s is %s and has no address", c.ID, node.State)
+	}
+	known, err := os.CreateTemp("", "poolkeeper-known-hosts-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(known.Name()) }()
+	for _, key := range node.HostKeys {
+		fmt.Fprintf(known, "%s %s\n", hostAlias(node), key)
+	}
+	if err := known.Close(); err != nil {
+		return err
+	}
+	ssh := exec.CommandContext(ctx, "ssh", sshArgs(node, known.Name(), c.Identity, c.Args)...) //nolint:gosec // what the operator asked for
+	ssh.Stdin, ssh.Stdout, ssh.Stderr = os.Stdin, a.stdout, a.stderr
+	ssh.Cancel = func() error { return ssh.Process.Signal(os.Interrupt) }
+	if err := ssh.Run(); err != nil && !errors.Is(ctx.Err(), context.Canceled) {
+		return fmt.Errorf("ssh to node %s: %w", c.ID, err)
+	}
+	return nil
+}
+
+// hostAlias is the name under which ssh looks for a node's keys: addresses are
+// used again, node ids are not.
+func hostAlias(n *zkmodel.Node) string { return "poolkeeper-node-" + n.ID }
+
+// sshArgs are the arguments of ssh. A node without keys is not checked, as nobody
+// has seen them.
+func sshArgs(n *zkmodel.Node, known, identity string, more []string) []string {
+	check := "yes"
+	if len(n.HostKeys) == 0 {
+		check = "accept-new"
+	}
+	args := []string{
+		"-o", "UserKnownHostsFile=" + known, "-o", "GlobalKnownHostsFile=/dev/null",
+		"-o", "StrictHostKeyChecking=" + check, "-o", "HostKeyAlias=" + hostAlias(n), "-o", "CheckHostIP=no",
+	}
+	if port, ok := n.ConnectionPort.Int(); ok {
+		args = append(args, "-p", strconv.Itoa(port))
+	}
+	if identity != "" {
+		args = append(args, "-i", identity)
+	}
+	// Nothing that a record holds may be taken for an option.
+	args = append(args, "-l", n.Username, "--", strings.TrimLeft(n.InterfaceIP, "-"))
+	return append(args, more...)
+}
