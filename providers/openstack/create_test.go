@@ -163,26 +163,29 @@ func TestRefusals(t *testing.T) {
 		kind   error
 		key    string
 	}{
-		"Invalid key_name provided.":                           {400, providers.ErrInvalid, "key-name"},
-		"Flavor's disk is too small for requested image.":      {400, providers.ErrInvalid, "flavor-name"},
-		"Flavor 1 could not be found.":                         {400, providers.ErrInvalid, "flavor-name"},
-		"Security group ssh not found for project x.":          {400, providers.ErrInvalid, "security-groups"},
-		"The requested availability zone is not available":     {400, providers.ErrInvalid, "availability-zones"},
-		"Network x could not be found.":                        {400, providers.ErrInvalid, "networks"},
-		"Multiple possible networks found, use a Network ID":   {409, providers.ErrInvalid, "networks"},
-		"Block Device Mapping is Invalid.":                     {400, providers.ErrInvalid, "boot-from-volume"},
-		"Can not find requested image":                         {400, providers.ErrNotFound, "diskimage"},
-		"Image 1-2 is not active.":                             {400, providers.ErrNotFound, "diskimage"},
-		"Image 1-2 is unacceptable: too strange":               {400, providers.ErrInvalid, "diskimage"},
-		"Quota exceeded for cores: Requested 8":                {403, providers.ErrQuota, ""},
-		"Maximum number of ports exceeded":                     {403, providers.ErrQuota, ""},
-		"Policy doesn't allow servers:create to be performed.": {403, providers.ErrInvalid, ""},
-		"Something else":                                       {400, providers.ErrInvalid, ""},
-		"Quota exceeded for resources: ['port'].":              {409, providers.ErrQuota, ""},
+		"Invalid key_name provided.":                             {400, providers.ErrInvalid, "key-name"},
+		"Flavor's disk is too small for requested image.":        {400, providers.ErrInvalid, "flavor-name"},
+		"Flavor 1 could not be found.":                           {400, providers.ErrInvalid, "flavor-name"},
+		"Security group ssh not found for project x.":            {400, providers.ErrInvalid, "security-groups"},
+		"The requested availability zone is not available":       {400, providers.ErrInvalid, "availability-zones"},
+		"Network x could not be found.":                          {400, providers.ErrInvalid, "networks"},
+		"Multiple possible networks found, use a Network ID":     {409, providers.ErrInvalid, "networks"},
+		"Block Device Mapping is Invalid.":                       {400, providers.ErrInvalid, "boot-from-volume"},
+		"Invalid input for field/attribute purpose. Value: much": {400, providers.ErrInvalid, "instance-properties"},
+		"Can not find requested image":                           {400, providers.ErrNotFound, "diskimage"},
+		"Image 1-2 is not active.":                               {400, providers.ErrNotFound, "diskimage"},
+		"Image 1-2 is unacceptable: too strange":                 {400, providers.ErrInvalid, "diskimage"},
+		"Quota exceeded for cores: Requested 8":                  {403, providers.ErrQuota, ""},
+		"Maximum number of ports exceeded":                       {403, providers.ErrQuota, ""},
+		"Policy doesn't allow servers:create to be performed.":   {403, providers.ErrInvalid, ""},
+		"Something else":                                         {400, providers.ErrInvalid, ""},
+		"Quota exceeded for resources: ['port'].":                {409, providers.ErrQuota, ""},
 	} {
 		t.Run(message, func(t *testing.T) {
 			s := newStub(t)
-			p := s.open(t, section())
+			cfg := section()
+			cfg.Pools[0].Labels[0].InstanceProperties = map[string]string{"purpose": "ci"}
+			p := s.open(t, cfg)
 			image := upload(t, p)
 			s.fail("POST /compute/v2.1/servers", 1, func(w http.ResponseWriter, _ *http.Request) bool {
 				refuse(w, want.status, "badRequest", message)

@@ -11,6 +11,11 @@ import (
 
 // key finds the configuration key that a refusal of Nova's is about.
 func (o offer) key(message string) string {
+	for name := range o.label.InstanceProperties { // Nova names the key of the metadata
+		if strings.Contains(message, "attribute "+name+".") {
+			return "instance-properties"
+		}
+	}
 	m := strings.ToLower(message)
 	for _, sign := range []struct{ word, key string }{
 		{"flavor", "flavor-name"}, // before image: "flavor's disk is too small for the image"

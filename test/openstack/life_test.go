@@ -4,6 +4,7 @@ import (
 	"crypto/md5"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -71,4 +72,21 @@ func launch(t *testing.T, p providers.Provider, node providers.NodeSpec) provide
 		t.Fatal(err)
 	}
 	return i
+}
+
+// empty removes what an earlier run, killed perhaps, left of a provider.
+func empty(t *testing.T, cloud string) {
+	t.Helper()
+	p := open(t, section(cloud), cloudsFile())
+	nodes, nodeErr := p.ListNodes(t.Context())
+	images, imageErr := p.ListImages(t.Context())
+	if err := errors.Join(nodeErr, imageErr); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes {
+		remove(t, func() error { return p.DeleteNode(t.Context(), n.ExternalID) })
+	}
+	for _, i := range images {
+		remove(t, func() error { return p.DeleteImage(t.Context(), i.ExternalID) })
+	}
 }

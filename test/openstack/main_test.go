@@ -3,6 +3,8 @@ package openstack_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,6 +112,14 @@ func pause(t *testing.T, d time.Duration) {
 	case <-time.After(d):
 	case <-t.Context().Done():
 	}
+}
+
+// serve serves a folder over HTTP.
+func serve(t *testing.T, dir string) string {
+	t.Helper()
+	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 // run runs a program and gives its output.

@@ -22,10 +22,11 @@ import (
 type proxy struct {
 	urls map[string]string // of the listeners, by service
 
-	mu     sync.Mutex
-	calls  []call
-	fault  func(call) mishap
-	tokens map[string]bool // all that were seen
+	mu      sync.Mutex
+	calls   []call
+	fault   func(call) mishap
+	tokens  map[string]bool // all that were seen
+	revoked map[string]bool
 }
 
 // call is one request that came by.
@@ -52,7 +53,7 @@ var services = map[string]string{
 // leads to it.
 func interpose(t *testing.T, cloud string) (*proxy, string) {
 	t.Helper()
-	p := &proxy{urls: map[string]string{}, tokens: map[string]bool{}}
+	p := &proxy{urls: map[string]string{}, tokens: map[string]bool{}, revoked: map[string]bool{}}
 	for service, target := range services {
 		u, err := url.Parse(target)
 		if err != nil {
@@ -130,6 +131,9 @@ func (p *proxy) note(service string, r *http.Request) (int, mishap) {
 	p.calls = append(p.calls, c)
 	if token := r.Header.Get("X-Auth-Token"); token != "" {
 		p.tokens[token] = true
+		if p.revoked[token] {
+			return c.N, answer(http.StatusUnauthorized)
+		}
 	}
 	if p.fault == nil {
 		return c.N, nil
