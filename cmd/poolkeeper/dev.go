@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"poolkeeper/cmd/poolkeeper/devenv"
+	"poolkeeper/launcher"
 	"poolkeeper/providers"
 	"poolkeeper/web"
 	"poolkeeper/zkmodel"
@@ -67,14 +69,7 @@ func (c devCmd) serve(ctx context.Context, a *app, env *devenv.Env, zookeeper *d
 	}
 	defer client.Close()
 	s := site{env.Config(), client, log}
-	l, err := newLauncher(ctx, s)
-	if err != nil {
-		return err
-	}
-	b, server, err := servedBuilder(ctx, s, c.workers, func(o web.Options) (*web.Server, error) {
-		o.Daemon, o.Tree = "dev", wholeTree(l.Tree()) // one server for both daemons; the launcher sees more
-		return webFlags{}.listen(ctx, s, 0, o)
-	})
+	b, l, server, err := c.daemons(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -103,6 +98,23 @@ func (c devCmd) serve(ctx context.Context, a *app, env *devenv.Env, zookeeper *d
 	default:
 		return errors.Join(err, forgetNodes(ending, s))
 	}
+}
+
+// daemons makes builder and launcher, and one web server for both.
+func (c devCmd) daemons(ctx context.Context, s site) (b, l daemon, server *web.Server, err error) {
+	metrics := prometheus.NewRegistry()
+	launching, err := newLauncher(ctx, s, func(d *launcher.Deps) { d.Registerer = metrics })
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	b, server, err = servedBuilder(ctx, s, c.workers, func(o web.Options) (*web.Server, error) {
+		builds := o.Ready
+		o.Ready = func() error { return errors.Join(builds(), launching.Ready()) }
+		o.Gatherer = prometheus.Gatherers{o.Gatherer, metrics}
+		o.Daemon, o.Tree = "dev", wholeTree(launching.Tree())
+		return webFlags{}.listen(ctx, s, 0, o)
+	})
+	return b, launching, server, err
 }
 
 // endNodes deletes the machines of all providers: there is nobody left to use
