@@ -122,8 +122,11 @@ func (a *assignment) notNow(p *Pool, r *zkmodel.Request, needs providers.Resourc
 // once all is gone that is on its way out; none when that is enough, or when all
 // idle nodes together would not be.
 func (a *assignment) evictions(p *Pool, needs providers.Resources) []string {
-	left := a.used.without(a.leaving)
 	key := poolKey{p.Provider, p.Name}
+	if !a.ready.has(key) {
+		return nil // as it is with most that wait
+	}
+	left := a.used.without(a.leaving)
 	var evict []string
 	for n := range a.ready.idle(key) {
 		if left.shortage(p, needs) == "" {

@@ -31,7 +31,10 @@ func newUsage(nodes []*zkmodel.Node, pools []*Pool) *usage {
 			continue
 		}
 		key := poolKey{n.Provider, n.Pool}
-		u.add(key, nodeResources(n, needs[key]))
+		u.pools[key] = plus(u.pools[key], nodeResources(n, needs[key]))
+	}
+	for key, amount := range u.pools {
+		u.providers[key.provider] = plus(u.providers[key.provider], amount)
 	}
 	return u
 }

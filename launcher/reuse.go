@@ -68,6 +68,14 @@ func (s *shelf) idle(pool poolKey) iter.Seq[*zkmodel.Node] {
 	}
 }
 
+// has tells whether anything lies on a pool's shelf.
+func (s *shelf) has(pool poolKey) bool {
+	for range s.idle(pool) {
+		return true
+	}
+	return false
+}
+
 // remove takes a node from the shelf and returns it; nil when it is not there.
 func (s *shelf) remove(id string) *zkmodel.Node {
 	n := s.byID[id]

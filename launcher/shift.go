@@ -15,7 +15,7 @@ import (
 )
 
 // writers is how many requests are accepted or declined at once.
-const writers = 64
+const writers = 256
 
 // grace is how long a request that we could serve is left to the launcher that
 // is to take it first.

@@ -65,16 +65,22 @@ func (c *Client) Submit(w Wish) (string, error) {
 	return path.Base(made), nil
 }
 
-// ensure makes folders that nobody has made yet.
+// ensure makes folders that nobody has made yet; it tries each once.
 func (c *Client) ensure(paths ...string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, p := range paths {
-		if c.chroot+p == "" {
+		if c.chroot+p == "" || c.made[p] {
 			continue
 		}
 		_, err := c.conn.Create(c.chroot+p, []byte{}, 0, zk.WorldACL(zk.PermAll))
 		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return fmt.Errorf("make %s: %w", p, err)
 		}
+		if c.made == nil {
+			c.made = map[string]bool{}
+		}
+		c.made[p] = true
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -37,6 +38,9 @@ type Client struct {
 	conn   *zk.Conn
 	chroot string
 	system string
+
+	mu   sync.Mutex
+	made map[string]bool // folders that are there
 }
 
 // quiet drops what the ZooKeeper library says.

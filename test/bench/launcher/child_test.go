@@ -1,0 +1,137 @@
+package launcher_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/configs"
+	"poolkeeper/launcher"
+	"poolkeeper/providers"
+	"poolkeeper/providers/fake"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// childCommand makes the test binary a launcher.
+const childCommand = "bench-launcher"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == childCommand {
+		runChild(os.Args[2])
+		return
+	}
+	m.Run()
+}
+
+// child is a launcher in a process of its own, so that what it takes can be told
+// from what the requestor takes.
+type child struct {
+	Server    string
+	Instances int // of the cloud
+	Boot      time.Duration
+}
+
+func runChild(arg string) {
+	var c child
+	if err := json.Unmarshal([]byte(arg), &c); err != nil {
+		panic(err)
+	}
+	debug.SetGCPercent(50) // as the daemon does
+	client, err := recipe.Dial(recipe.Config{Servers: []string{c.Server}})
+	if err != nil {
+		panic(err)
+	}
+	l, err := launcher.New(c.config(), launcher.Deps{
+		Client: client, Hostname: "bench", Logger: hclog.New(&hclog.LoggerOptions{Output: os.Stderr, Level: hclog.Warn}),
+		Open: func(p configs.Provider) (providers.Provider, error) { return fake.New(p, hclog.NewNullLogger()) },
+	})
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	if err := l.Run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	client.Close()
+}
+
+// config has a pool main for what is measured and a pool full, which has no room.
+func (c child) config() *configs.Config {
+	pool := func(name string, servers int, labels ...string) configs.Pool {
+		p := configs.Pool{Name: name, MaxServers: servers, MaxCores: -1, MaxRAM: -1, MaxVolumes: -1, MaxVolumeGB: -1}
+		for _, label := range labels {
+			p.Labels = append(p.Labels, configs.PoolLabel{Name: label, CloudImage: "image"})
+		}
+		return p
+	}
+	return &configs.Config{
+		Labels: []configs.Label{{Name: "small"}, {Name: "huge"}},
+		Providers: []configs.Provider{{
+			Name: "cloud", Driver: configs.DriverFake, MaxConcurrency: -1, LaunchRetries: 3, LaunchTimeout: time.Minute,
+			Fake:        &configs.FakeDriver{MaxInstances: c.Instances, BootDelay: c.Boot},
+			CloudImages: []configs.CloudImage{{Name: "image", Username: "root", ConnectionType: "ssh", ConnectionPort: 22}},
+			Pools:       []configs.Pool{pool("main", -1, "small"), pool("full", 1, "huge")},
+		}},
+	}
+}
+
+// spawn starts a launcher that ends with the benchmark.
+func (c child) spawn(b *testing.B) *exec.Cmd {
+	b.Helper()
+	arg, err := json.Marshal(c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0], childCommand, string(arg)) //nolint:noctx // ended by its input
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = input.Close()
+		if err := cmd.Wait(); err != nil {
+			b.Error(err)
+		}
+	})
+	return cmd
+}
+
+// resident is what a process holds in memory, in MiB.
+func resident(b *testing.B, pid int) float64 {
+	b.Helper()
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if text, ok := strings.CutPrefix(lines.Text(), "VmRSS:"); ok {
+			kib, err := strconv.Atoi(strings.Fields(text)[0])
+			if err != nil {
+				b.Fatal(err)
+			}
+			return float64(kib) / 1024
+		}
+	}
+	b.Fatal("no VmRSS")
+	return 0
+}

@@ -1,0 +1,3 @@
+// Package launcher measures the launcher as a process of its own: a real
+// ZooKeeper, a pretended cloud, and a requestor written from the wire document.
+package launcher
