@@ -74,7 +74,7 @@ func (a *app) accompany(ctx context.Context, s site, d daemon, server *web.Serve
 	beside, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	if r, ok := d.(reloader); ok {
-		group.Go(func() { a.watchConfig(beside, s, r) })
+		group.Go(func() { a.watchConfig(beside, s, r, reloadEvery) })
 	}
 	if c, ok := d.(checker); ok {
 		group.Go(func() { tellSystemd(beside, s, c) })

@@ -23,11 +23,11 @@ type reloader interface {
 // watchConfig reloads the configuration when its files change, or SIGHUP comes,
 // until ctx ends. One that is wrong changes nothing; it is tried again when it
 // has changed again.
-func (a *app) watchConfig(ctx context.Context, s site, d reloader) {
+func (a *app) watchConfig(ctx context.Context, s site, d reloader, every time.Duration) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	tick := time.NewTicker(reloadEvery)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	current, tried := s.cfg, s.cfg.Digest()
 	for {
