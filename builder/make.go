@@ -63,7 +63,7 @@ func (l *loop) make(ctx context.Context, cfg *configs.Config, image *configs.Dis
 		return m, err
 	}
 	m.phases = map[string]float64{}
-	work, err := l.images.Begin(name, image.EnvVars["TMP_DIR"])
+	work, err := l.images.Begin(name, cmp.Or(image.EnvVars["TMP_DIR"], image.EnvVars["TMPDIR"]))
 	if err != nil {
 		return m, err
 	}

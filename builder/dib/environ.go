@@ -16,7 +16,7 @@ type Environment struct {
 	Base        string            // DIB_IMAGE_FILENAME
 	ElementsDir string            // ELEMENTS_PATH, unless ""
 	Vars        map[string]string // the image's env-vars, which win over all above
-	TmpDir      string            // TMP_DIR, which wins over everything: the sweep relies on it
+	TmpDir      string            // TMP_DIR and TMPDIR, which win over everything: the sweep relies on it
 }
 
 // Environ is the environment, sorted by name.
@@ -35,6 +35,7 @@ func (e Environment) Environ() []string {
 	}
 	maps.Copy(env, e.Vars)
 	env["TMP_DIR"] = e.TmpDir
+	env["TMPDIR"] = e.TmpDir // what diskimage-builder's `mktemp -t` heeds first
 	list := make([]string, 0, len(env))
 	for name, value := range env {
 		list = append(list, name+"="+value)
