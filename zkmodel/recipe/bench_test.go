@@ -1,6 +1,7 @@
 package recipe_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -210,34 +211,54 @@ func heap() float64 {
 }
 
 // BenchmarkTree loads 10,000 builds with 100,000 uploads, and measures how fast,
-// how large, and how soon a change is seen.
+// how large, and how soon a change is seen. The raw rate is measured before and
+// after each load, since it changes with what else the machine does.
 func BenchmarkTree(b *testing.B) {
 	server := zktest.Start(b, zktest.WithHeap("2g"))
 	writer := session(b, dial(b, "", through(server.Addr())))
 	fill(b, writer)
-	c := dial(b, "", through(server.Addr()))
-	session(b, c)
 	conn := raw(b, server.Addr())
+	type load struct{ rate, raw float64 }
+	var loads []load
 	for b.Loop() {
-		rawRate := readRate(b, conn)
+		before := readRate(b, conn)
+		for range 3 {
+			var rate float64
+			following(b, server.Addr(), func(_ *recipe.Tree, took time.Duration) { rate = benchReads / took.Seconds() })
+			after := readRate(b, conn)
+			loads = append(loads, load{rate, (before + after) / 2})
+			before = after
+		}
 		empty := heap()
-		ctx, cancel := context.WithCancel(b.Context())
-		tree := recipe.NewTree(c, "/images", benchTree)
-		done := make(chan error, 1)
-		start := time.Now()
-		go func() { done <- tree.Run(ctx) }()
-		must(b, tree.WaitSynced(ctx))
-		rate := benchReads / time.Since(start).Seconds()
-		size := heap() - empty
-		b.ReportMetric(rate, "reads/s")
-		b.ReportMetric(rawRate, "raw-reads/s")
-		b.ReportMetric(100*rate/rawRate, "%-of-raw")
-		b.ReportMetric(size, "MB-heap")
-		b.ReportMetric(micros(visible(b, tree, writer)), "µs-visible-p50")
-		b.ReportMetric(atRest(b, server), "requests/s-at-rest")
-		cancel()
-		want(b, <-done, context.Canceled)
+		following(b, server.Addr(), func(tree *recipe.Tree, _ time.Duration) {
+			b.ReportMetric(heap()-empty, "MB-heap")
+			b.ReportMetric(micros(visible(b, tree, writer)), "µs-visible-p50")
+			b.ReportMetric(atRest(b, server), "requests/s-at-rest")
+		})
 	}
+	slices.SortFunc(loads, func(x, y load) int { return cmp.Compare(x.rate/x.raw, y.rate/y.raw) })
+	median := loads[len(loads)/2]
+	b.ReportMetric(median.rate, "reads/s")
+	b.ReportMetric(median.raw, "raw-reads/s")
+	b.ReportMetric(100*median.rate/median.raw, "%-of-raw")
+}
+
+// following loads a tree in a session of its own, so that all watches are new, and
+// calls use with it and how long that took.
+func following(b *testing.B, addr string, use func(tree *recipe.Tree, took time.Duration)) {
+	b.Helper()
+	c := dial(b, "", through(addr))
+	defer c.Close()
+	session(b, c)
+	ctx, cancel := context.WithCancel(b.Context())
+	tree := recipe.NewTree(c, "/images", benchTree)
+	done := make(chan error, 1)
+	start := time.Now()
+	go func() { done <- tree.Run(ctx) }()
+	must(b, tree.WaitSynced(ctx))
+	use(tree, time.Since(start))
+	cancel()
+	want(b, <-done, context.Canceled)
 }
 
 // atRest returns how many requests a second the server gets while nothing

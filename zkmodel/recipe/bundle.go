@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Bid is a contender for a lock that nobody has locked before, to be made by
@@ -121,6 +122,7 @@ func ReleaseAll(ctx context.Context, held []*Held, before, after []Op) error {
 		ops = append(ops, OpDelete(h.path, AnyVersion))
 	}
 	ops = append(ops, after...)
+	defer holdEndings(held)()
 	s := held[0].session
 	for {
 		_, at, err := s.multi(ctx, ops)
@@ -143,6 +145,20 @@ func ReleaseAll(ctx context.Context, held []*Held, before, after []Op) error {
 			h.cancel(ErrReleased)
 		}
 		return nil
+	}
+}
+
+// holdEndings locks what delays the news that contenders are gone, in the one
+// order that all use, and returns what lets the news pass.
+func holdEndings(held []*Held) (release func()) {
+	held = slices.SortedFunc(slices.Values(held), func(a, b *Held) int { return strings.Compare(a.path, b.path) })
+	for _, h := range held {
+		h.ending.Lock()
+	}
+	return func() {
+		for _, h := range held {
+			h.ending.Unlock()
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Held is a lock that we hold. Its writes are fenced: each is one transaction
@@ -21,6 +22,9 @@ type Held struct {
 	path    string
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
+	// ending is held by who may be removing the contender, so that its end is not
+	// taken for a loss before it is known to be none.
+	ending sync.Mutex
 }
 
 // Context ends when the lock is lost: its cause is ErrFenceLost if somebody

@@ -223,7 +223,9 @@ func (h *Held) guard(watch <-chan zk.Event) {
 		}
 		n, err := h.session.getWatch(h.ctx, h.path)
 		if errors.Is(err, ErrNoNode) {
+			h.ending.Lock()
 			h.cancel(fmt.Errorf("contender %s is gone: %w", h.path, ErrFenceLost))
+			h.ending.Unlock()
 			return
 		}
 		if err != nil {
