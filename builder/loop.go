@@ -19,6 +19,7 @@ type loop struct {
 	retries retries
 	dirty   map[string]bool      // images to decide about
 	alarms  map[string]time.Time // when to decide about an image that nobody touches
+	short   map[string]bool      // images that wait for room on the disk
 	done    chan ended
 	work    sync.WaitGroup
 }
@@ -36,6 +37,7 @@ func newLoop(b *Builder, store *zkmodel.Store) *loop {
 		retries: retries{},
 		dirty:   map[string]bool{},
 		alarms:  map[string]time.Time{},
+		short:   map[string]bool{},
 		done:    make(chan ended),
 	}
 }
@@ -104,8 +106,19 @@ func (l *loop) decide() {
 			}
 		}
 		l.metrics.look(in)
+		l.tellSpace(image, decided.NoSpace)
 	}
 	clear(l.dirty)
+}
+
+// tellSpace warns, once, of a build that the disk has no room for: it is not
+// begun, so no record tells of it.
+func (l *loop) tellSpace(image, noSpace string) {
+	if noSpace != "" && !l.short[image] {
+		l.log.Warn("A build is due, and the disk has no room for it; it waits", "image", image,
+			"folder", l.config.Load().ImagesDir, "space", noSpace)
+	}
+	l.short[image] = noSpace != ""
 }
 
 // start starts what waits, as far as there are workers.

@@ -73,6 +73,9 @@ type Plan struct {
 	Actions []Action
 	// Next is when time alone changes the plan; zero when it never does.
 	Next time.Time
+	// NoSpace says how far the disk is too small for a build that is due; ""
+	// when none is, or there is room.
+	NoSpace string
 }
 
 // Find returns the action with a key, if the plan has it.

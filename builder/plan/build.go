@@ -1,7 +1,7 @@
 package plan
 
 import (
-	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -181,10 +181,14 @@ func (d *decision) hasSpace() bool {
 		}
 		need += int64(float64(last) * d.Policy.SpaceFactor)
 	}
-	enough := d.Host.Free >= need
-	d.say(subjectBuild, "disk space", cmp.Or(map[bool]string{false: Against}[enough], ""), "%s free, about %s needed",
-		humanize.IBytes(uint64(d.Host.Free)), humanize.IBytes(uint64(need)))
-	return enough
+	room := fmt.Sprintf("%s free, about %s needed", humanize.IBytes(uint64(d.Host.Free)), humanize.IBytes(uint64(need)))
+	if d.Host.Free >= need {
+		d.say(subjectBuild, "disk space", "", "%s", room)
+		return true
+	}
+	d.say(subjectBuild, "disk space", Against, "%s", room)
+	d.plan.NoSpace = room
+	return false
 }
 
 // buildFailures counts the failures in a row before this build.

@@ -220,3 +220,18 @@ func TestBackoffGrowsAndEnds(t *testing.T) {
 		t.Error("two subjects wait equally long")
 	}
 }
+
+func TestPlanTellsOfLackingSpace(t *testing.T) {
+	small := func(s *scene) { s.Host.Free = 1 << 20 }
+	if got := Decide(newScene(small).Input).NoSpace; got != "1.0 MiB free, about 1.0 GiB needed" {
+		t.Errorf("due, no room: %q", got)
+	}
+	notDue := newScene(small)
+	notDue.build(zkmodel.BuildReady, time.Hour)
+	if got := Decide(notDue.Input).NoSpace; got != "" {
+		t.Errorf("not due: %q", got)
+	}
+	if got := Decide(newScene().Input).NoSpace; got != "" {
+		t.Errorf("room: %q", got)
+	}
+}
