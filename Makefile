@@ -13,6 +13,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 TEST_TIMEOUT  ?= 10m
 BENCH_TIMEOUT ?= 30m
 PACKAGES      ?= ./...
+SOAK          ?= 10m
 BENCH         ?= .
 
 .PHONY: help
@@ -30,6 +31,11 @@ test: bin/gotestsum ## Run every test, with -race, against a real ZooKeeper
 	@scripts/prerequisites test
 	bin/gotestsum --format standard-quiet -- \
 		-race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $(PACKAGES)
+
+.PHONY: soak
+soak: ## Let requestors and killers loose on three launchers; SOAK=10m
+	@scripts/prerequisites test
+	go test -race -v -count 1 -timeout 2h -run TestSoak ./test/soak -soak $(SOAK)
 
 .PHONY: lint
 lint: bin/golangci-lint ## Check Go, shell and the layout of the tree

@@ -1,0 +1,6 @@
+// Package soak lets requestors of all moods loose on several launchers, whose
+// processes and ZooKeeper servers are killed meanwhile, and checks all the time
+// what must always hold, and at the end that nothing is left over.
+//
+// `make test` runs it for a moment, `make soak` for ten minutes.
+package soak
