@@ -38,8 +38,11 @@ func (a *app) config() (*configs.Config, error) {
 }
 
 // dial connects to the ZooKeeper of a configuration.
-func dial(z configs.ZooKeeper, log hclog.Logger) (*recipe.Client, error) {
+func dial(z configs.ZooKeeper, log hclog.Logger, change ...func(*recipe.Config)) (*recipe.Client, error) {
 	cfg := recipe.Config{Servers: z.Servers, Chroot: z.Chroot, Timeout: z.Timeout, Logger: log.Named("zookeeper")}
+	for _, c := range change {
+		c(&cfg)
+	}
 	if z.TLS != nil {
 		cfg.TLS = &recipe.TLS{
 			CertFile: z.TLS.Cert, KeyFile: z.TLS.Key, CAFile: z.TLS.CA,
@@ -59,7 +62,10 @@ func (a *app) withStore(ctx context.Context, body func(context.Context, *configs
 	if err != nil {
 		return err
 	}
-	client, err := dial(cfg.ZooKeeper, a.logger(hclog.Error)) //nolint:contextcheck // the client outlives ctx, to say goodbye
+	// The tree is the daemons' to make: a chroot that is missing is a mistake in
+	// the configuration, and an empty listing would hide it.
+	existing := func(c *recipe.Config) { c.ChrootExists = true }
+	client, err := dial(cfg.ZooKeeper, a.logger(hclog.Error), existing) //nolint:contextcheck // the client outlives ctx, to say goodbye
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,9 @@ func TestScripts(t *testing.T) {
 			env.Setenv("NODEPOOL_PORT", port)
 			env.Setenv("NODEPOOL_NOBODY", unusedPort(t))
 			env.Setenv("NODEPOOL_ROOT", zktest.Root(t))
+			if err := tree.make(env.Getenv("NODEPOOL_ROOT")); err != nil {
+				return err
+			}
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // each command would wait a second
 			return nil
 		},
@@ -67,6 +70,17 @@ func unusedPort(t *testing.T) string {
 
 // treeOf writes into the trees of scripts.
 type treeOf struct{ server string }
+
+// make makes an empty tree, as the first daemon does.
+func (s treeOf) make(root string) error {
+	client, err := recipe.Dial(recipe.Config{Servers: []string{s.server}, Chroot: root})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	_, err = client.Session(context.Background()) // scripts have no context; the server is there
+	return err
+}
 
 func (s treeOf) znode(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 0 {

@@ -179,3 +179,22 @@ func TestClosed(t *testing.T) {
 	want(t, err, recipe.ErrClosed)
 	want(t, recipe.NewTree(c, "/", recipe.TreeOptions{}).Barrier(ctx), recipe.ErrClosed)
 }
+
+// Who only looks at a tree is told that there is none, at once, and makes none.
+func TestMissingChroot(t *testing.T) {
+	t.Parallel()
+	root := zktest.Root(t) + "/missing"
+	c := dial(t, root, func(cfg *recipe.Config) { cfg.ChrootExists = true })
+	_, err := c.Session(t.Context())
+	want(t, err, recipe.ErrBadConfig)
+	if !strings.Contains(err.Error(), "chroot "+root+" does not exist") {
+		t.Errorf("%q does not say what is missing", err)
+	}
+	_, made, err := session(t, dial(t, "")).Exists(t.Context(), root)
+	must(t, err)
+	if made {
+		t.Errorf("%s was made", root)
+	}
+	session(t, dial(t, root)) // a daemon makes it
+	session(t, dial(t, root, func(cfg *recipe.Config) { cfg.ChrootExists = true }))
+}

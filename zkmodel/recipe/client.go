@@ -31,6 +31,7 @@ type Client struct {
 	changed  chan struct{} // closed when session changes
 	closed   bool
 	failure  error // of the last connection that failed
+	refused  error // why there never will be a session
 	loggedAt time.Time
 }
 
@@ -79,11 +80,13 @@ func (c *Client) SetServers(list []string) error {
 func (c *Client) Session(ctx context.Context) (*Session, error) {
 	for {
 		c.mu.Lock()
-		s, changed, closed := c.session, c.changed, c.closed
+		s, changed, closed, refused := c.session, c.changed, c.closed, c.refused
 		c.mu.Unlock()
 		switch {
 		case closed:
 			return nil, fmt.Errorf("wait for session: %w", ErrClosed)
+		case refused != nil:
+			return nil, fmt.Errorf("begin session with %s: %w", strings.Join(c.hosts.all(), ","), refused)
 		case s != nil && s.ctx.Err() == nil:
 			return s, nil
 		}
@@ -136,6 +139,10 @@ func (c *Client) run(ctx context.Context) {
 		}
 		err = c.keep(ctx, s)
 		c.work.Go(func() { s.shutdown(events) })
+		if errors.Is(err, ErrBadConfig) {
+			c.refuse(err)
+			return
+		}
 		if err != nil {
 			c.failed("begin session", err)
 			waitFor(ctx, lastPause) // the servers are well, so they need not hear of us all the time
@@ -182,6 +189,14 @@ func (c *Client) publish(s *Session) {
 	c.changed = make(chan struct{})
 }
 
+// refuse tells those who wait for a session that there will be none.
+func (c *Client) refuse(err error) {
+	c.mu.Lock()
+	c.refused = err
+	c.mu.Unlock()
+	c.publish(nil)
+}
+
 // failed notes why a connection failed, and logs it unless it has just done so.
 func (c *Client) failed(what string, err error) {
 	err = fmt.Errorf("%s: %w", what, err)
@@ -208,8 +223,15 @@ func (s *Session) furnish(ctx context.Context) error {
 	if err := s.Sync(ctx); err != nil {
 		return err
 	}
-	if s.cfg.Chroot == "" {
+	switch {
+	case s.cfg.Chroot == "":
 		return nil
+	case s.cfg.ChrootExists:
+		_, there, err := s.exists(ctx, s.cfg.Chroot)
+		if err == nil && !there {
+			err = fmt.Errorf("chroot %s does not exist: %w", s.cfg.Chroot, ErrBadConfig)
+		}
+		return err
 	}
 	return s.ensure(ctx, s.cfg.Chroot)
 }

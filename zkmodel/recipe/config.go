@@ -22,8 +22,11 @@ type Config struct {
 	// Servers are "host:port" entries; IPv6 literals stand in brackets. At least one.
 	Servers []string
 	// Chroot is the node that all paths start from, "" or "/" for the whole tree.
-	// It is created when it is missing.
+	// It is created when it is missing, unless ChrootExists.
 	Chroot string
+	// ChrootExists makes a missing chroot ErrBadConfig: for those who look at a
+	// tree that others keep, and would take an empty one for the truth.
+	ChrootExists bool
 	// Timeout is the session time-out to ask for; the server may grant another.
 	// 0 means DefaultTimeout.
 	Timeout time.Duration
