@@ -45,7 +45,17 @@ func (st *Store) CreateNode(ctx context.Context, n *Node) (*recipe.Held, error) 
 // LockNode takes a node's lock, or fails with recipe.ErrLocked at once, and
 // reads the node afresh: checks made before the lock must be made again.
 func (st *Store) LockNode(ctx context.Context, id, identifier string) (*recipe.Held, *Node, error) {
-	lock, err := recipe.NewLock(st.session, LockPath(NodePath(id)), identifier).Try(ctx)
+	return st.lockNode(ctx, id, recipe.NewLock(st.session, LockPath(NodePath(id)), identifier).Try)
+}
+
+// AwaitNode is LockNode for those who stand in line until ctx ends.
+func (st *Store) AwaitNode(ctx context.Context, id, identifier string) (*recipe.Held, *Node, error) {
+	return st.lockNode(ctx, id, recipe.NewLock(st.session, LockPath(NodePath(id)), identifier).Acquire)
+}
+
+// lockNode takes the lock one way or the other and reads the node.
+func (st *Store) lockNode(ctx context.Context, id string, take func(context.Context) (*recipe.Held, error)) (*recipe.Held, *Node, error) {
+	lock, err := take(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("lock node %s: %w", id, notFound(err))
 	}

@@ -13,24 +13,13 @@ import (
 // lockNode takes a node's lock, for which it waits a moment, and reads it. Who
 // holds it instead is part of the error.
 func lockNode(ctx context.Context, store *zkmodel.Store, id string) (*recipe.Held, *zkmodel.Node, error) {
-	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	waiting, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()
-	if _, err := store.Node(ctx, id); err != nil {
-		return nil, nil, notThere(err, id)
+	lock, n, err := store.AwaitNode(waiting, id, requestor())
+	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+		return nil, nil, inUse(ctx, store, id)
 	}
-	tick := time.NewTicker(requestLook)
-	defer tick.Stop()
-	for {
-		lock, n, err := store.LockNode(ctx, id, requestor())
-		if !errors.Is(err, recipe.ErrLocked) {
-			return lock, n, notThere(err, id)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil, nil, inUse(context.WithoutCancel(ctx), store, id)
-		}
-	}
+	return lock, n, notThere(err, id)
 }
 
 // notThere keeps the message that scripts know.
