@@ -143,6 +143,13 @@ func (s *shift) reuse(ctx context.Context, h *handling, place Place) (*handled, 
 		err := fmt.Errorf("node %s is not free any more: %w", n.ID, ErrTaken)
 		return nil, errors.Join(err, lock.Release(ctx))
 	}
+	if err := s.stillAlive(ctx, h, n); err != nil {
+		n.Reason = "it does not answer: " + err.Error()
+		if moved := s.table.moveNode(n, zkmodel.NodeDeleting, s.epoch()); moved == nil {
+			err = errors.Join(ErrTaken, err, s.store.SaveNode(ctx, lock, n))
+		}
+		return nil, errors.Join(err, lock.Release(ctx))
+	}
 	n.AllocatedTo, n.TenantName, n.Requestor = h.request.ID, h.request.TenantName, h.request.Requestor
 	if err := s.store.SaveNode(ctx, lock, n); err != nil {
 		return nil, errors.Join(taken(err), lock.Release(ctx))

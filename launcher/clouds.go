@@ -28,6 +28,7 @@ type cloud struct {
 	now    func() time.Time
 	notify func() // something has changed
 	stale  chan struct{}
+	ready  chan struct{} // closed when the provider is open
 
 	mu       sync.Mutex
 	provider providers.Provider
@@ -89,6 +90,7 @@ func (c *cloud) opened(ctx context.Context) providers.Provider {
 			c.mu.Lock()
 			c.provider = p
 			c.mu.Unlock()
+			close(c.ready)
 			return p
 		}
 		wait := retry.after(failures)
@@ -109,7 +111,7 @@ func (c *cloud) learn(ctx context.Context, p providers.Provider) error {
 	var failed error
 	for _, pool := range c.cfg.Pools {
 		needs[pool.Name] = map[string]Offer{}
-		for _, label := range pool.Labels {
+		for _, label := range labelsOf(pool) {
 			res, err := p.NodeResources(ctx, pool.Name, label.Name)
 			switch {
 			case errors.Is(err, providers.ErrInvalid):
@@ -157,6 +159,14 @@ func (c *cloud) roomier() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.full = fullness{}
+}
+
+// awaitOpen returns when the provider is open, or ctx has ended.
+func (c *cloud) awaitOpen(ctx context.Context) {
+	select {
+	case <-c.ready:
+	case <-ctx.Done():
+	}
 }
 
 // use is the provider, or ErrNoProvider while it is not open.

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -13,7 +14,8 @@ import (
 // What is to be done once, however many launchers there are: for a provider the
 // search for leaks, for a label the stock of ready nodes. Each is a share of a
 // partition among the launchers that have the provider or the label, so it has
-// one worker at a time, and another when that one dies.
+// one worker at a time, and another when that one dies. What concerns all
+// launchers alike, whatever they serve, is done by the one that they elect.
 
 // dutySettleTime is how long the launchers must have been the same before duties are
 // handed out anew.
@@ -36,8 +38,17 @@ func (l *Launcher) runDuties(ctx context.Context) error {
 			})
 		})
 	}
+	group.Go(func() error {
+		tidying := recipe.Periodic{Every: l.deps.Resync, Task: l.collectLocks, Logger: l.log.Named("duties")}
+		return tidying.Run(ctx, recipe.NewElection(l.deps.Client, zkmodel.TidyElectionPath, l.member))
+	})
 	for _, c := range l.clouds {
-		take(zkmodel.ProviderDutyPath(c.cfg.Name), func(ctx context.Context, _ *recipe.Held) error { return l.patrol(ctx, c) })
+		take(zkmodel.ProviderDutyPath(c.cfg.Name), func(ctx context.Context, h *recipe.Held) error {
+			if c.cfg.Driver == configs.DriverStatic {
+				return l.keepSlots(ctx, zkmodel.NewStore(h.Session(), l.now), c)
+			}
+			return l.patrol(ctx, c)
+		})
 	}
 	for _, label := range l.stocked() {
 		take(zkmodel.LabelDutyPath(label.Name), func(ctx context.Context, h *recipe.Held) error {

@@ -94,7 +94,7 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 	for _, p := range cfg.Providers {
 		l.clouds[p.Name] = &cloud{
 			cfg: p, open: deps.Open, log: l.log.With("provider", p.Name), now: l.now,
-			notify: l.notify, stale: make(chan struct{}, 1),
+			notify: l.notify, stale: make(chan struct{}, 1), ready: make(chan struct{}),
 		}
 		for _, section := range p.Pools {
 			l.pools = append(l.pools, newPool(deps.FQDN, p, section))

@@ -15,21 +15,17 @@ import (
 // locksAtOnce is how many lock folders one transaction removes.
 const locksAtOnce = 100
 
-// collect starts the search for lock folders of requests that are gone.
-func (s *shift) collect(ctx context.Context) {
-	s.jobs.start("request locks", func() error { return s.collectLocks(ctx) })
-}
-
 // patrol looks for leaks in a provider, now and then; one launcher of all does.
 func (l *Launcher) patrol(ctx context.Context, c *cloud) error {
 	tick := time.NewTicker(l.deps.Resync)
 	defer tick.Stop()
+	c.awaitOpen(ctx)
 	for {
 		err := l.collectMachines(ctx, c)
 		if err == nil {
 			err = l.collectRest(ctx, c)
 		}
-		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrNoProvider) {
+		if err != nil && ctx.Err() == nil {
 			l.log.Warn("Cannot look for leaks", "provider", c.cfg.Name, "error", err)
 		}
 		select {
@@ -98,28 +94,31 @@ func (l *Launcher) collectMachines(ctx context.Context, c *cloud) error {
 }
 
 // collectLocks removes the lock folders of requests that are gone. A folder with
-// a contender in it cannot be removed, and is not.
-func (s *shift) collectLocks(ctx context.Context) error {
-	session := s.store.Session()
-	ids, err := session.Children(ctx, zkmodel.LocksRoot)
+// a contender in it cannot be removed, and is not. The leader of all launchers
+// does it, behind the fence of its leadership.
+func (l *Launcher) collectLocks(ctx context.Context, h *recipe.Held) error {
+	ids, err := h.Session().Children(ctx, zkmodel.LocksRoot)
+	if errors.Is(err, recipe.ErrNoNode) {
+		return nil // nobody has asked for a node yet
+	}
 	if err != nil {
 		return err
 	}
-	if err := s.mirror.Barrier(ctx); err != nil {
+	if err := l.mirror.Barrier(ctx); err != nil {
 		return err
 	}
 	var gone []recipe.Op
 	for _, id := range ids {
-		if s.mirror.Request(id) == nil {
+		if l.mirror.Request(id) == nil {
 			gone = append(gone, recipe.OpDelete(path.Join(zkmodel.LocksRoot, id), recipe.AnyVersion))
 		}
 	}
 	for batch := range slices.Chunk(gone, locksAtOnce) {
-		if _, err := session.Multi(ctx, batch...); err == nil {
+		if _, err := h.Multi(ctx, batch...); err == nil {
 			continue
 		}
 		for _, op := range batch { // one of them has a contender, or is gone
-			_, err := session.Multi(ctx, op)
+			_, err := h.Multi(ctx, op)
 			if err != nil && !errors.Is(err, recipe.ErrNotEmpty) && !errors.Is(err, recipe.ErrNoNode) {
 				return err
 			}

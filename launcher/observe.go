@@ -3,6 +3,7 @@ package launcher
 import (
 	"time"
 
+	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 )
 
@@ -57,9 +58,10 @@ func (s *shift) poolView(p *pool, view cloudView, launching int) *Pool {
 	if limit := p.provider.MaxConcurrency; limit > 0 {
 		v.Room = max(0, limit-launching)
 	}
-	for _, l := range p.config.Labels {
+	v.Fixed = p.provider.Driver == configs.DriverStatic
+	for _, l := range labelsOf(p.config) {
 		offer := view.needs[p.config.Name][l.Name]
-		offer.Ready = l.CloudImage != "" || newest(s.images, l.DiskImage, p.provider.Name) != nil
+		offer.Ready = v.Fixed || l.CloudImage != "" || newest(s.images, l.DiskImage, p.provider.Name) != nil
 		v.Offers[l.Name] = offer
 	}
 	return v

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
@@ -33,10 +34,23 @@ func newPool(host string, provider configs.Provider, section configs.Pool) *pool
 		id:       fmt.Sprintf("%s-PoolWorker.%s-%s-%s", host, provider.Name, section.Name, unique()),
 		provider: provider, config: section, labels: map[string]configs.PoolLabel{},
 	}
-	for _, l := range section.Labels {
+	for _, l := range labelsOf(section) {
 		p.labels[l.Name] = l
 	}
 	return p
+}
+
+// labelsOf are the labels of a pool: its own, or those of its machines.
+func labelsOf(section configs.Pool) []configs.PoolLabel {
+	labels := slices.Clone(section.Labels)
+	for _, n := range section.Nodes {
+		for _, name := range n.Labels {
+			if !slices.ContainsFunc(labels, func(l configs.PoolLabel) bool { return l.Name == name }) {
+				labels = append(labels, configs.PoolLabel{Name: name})
+			}
+		}
+	}
+	return labels
 }
 
 // priority is the pool's own, else its provider's, else the default.
@@ -52,7 +66,7 @@ func (p *pool) component(hostname, version string) *zkmodel.Component {
 		Priority: p.priority(), ProviderName: p.provider.Name, State: zkmodel.ComponentRunning, Version: version,
 		SupportedLabels: zkmodel.Strings{},
 	}
-	for _, l := range p.config.Labels {
+	for _, l := range labelsOf(p.config) {
 		c.SupportedLabels = append(c.SupportedLabels, l.Name)
 	}
 	return c

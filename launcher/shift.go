@@ -125,7 +125,6 @@ func (s *shift) loop(ctx context.Context, f *follower) {
 			s.findLost(ctx)
 			if !now.Before(resync) {
 				resync = now.Add(s.deps.Resync)
-				s.collect(ctx)
 			}
 		}
 		snap, again := s.observe()

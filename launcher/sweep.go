@@ -125,7 +125,7 @@ func readyChore(n *zkmodel.Node, maxAge map[string]time.Duration) (duty, string,
 			limit = own
 		}
 	}
-	if limit == 0 {
+	if limit == 0 || n.Launcher == staticLauncher {
 		return dutyNone, "", time.Time{}
 	}
 	return dutySettle, "it was ready for " + limit.String(), n.StateTime.Time().Add(limit)

@@ -10,6 +10,7 @@ import (
 	"poolkeeper/providers/fake"
 	"poolkeeper/providers/local"
 	"poolkeeper/providers/openstack"
+	"poolkeeper/providers/static"
 )
 
 // openProvider makes the provider that a section of the configuration asks for.
@@ -23,6 +24,8 @@ func openProvider(log hclog.Logger) func(configs.Provider) (providers.Provider, 
 			return local.New(cfg, local.Options{Logger: log})
 		case configs.DriverFake:
 			return fake.New(cfg, log)
+		case configs.DriverStatic:
+			return static.New(cfg), nil
 		}
 		return nil, fmt.Errorf("open provider %s: driver %q: %w", cfg.Name, cfg.Driver, providers.ErrNotSupported)
 	}

@@ -1,0 +1,157 @@
+package launcher_test
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"poolkeeper/configs"
+	"poolkeeper/launcher"
+	"poolkeeper/providers"
+	"poolkeeper/providers/static"
+	"poolkeeper/test/zktest"
+	"poolkeeper/test/zuul"
+	"poolkeeper/zkmodel"
+)
+
+// twoSlots is a machine that does two jobs at a time.
+const twoSlots = `
+zookeeper-servers: [{host: 127.0.0.1}]
+labels: [{name: iron}]
+providers:
+  - name: lab
+    driver: static
+    pools:
+      - name: main
+        nodes:
+          - {name: 127.0.0.1, labels: iron, username: op, connection-port: 2222, max-parallel-jobs: 2, host-key-checking: false, host-key: [ssh-rsa KEY]}
+`
+
+// withSlots runs launchers on a configuration with a static provider.
+func withSlots(t *testing.T, count int, change func(*configs.StaticNode)) *site {
+	t.Helper()
+	s := newSite(t, twoSlots)
+	if change != nil {
+		change(&s.config.Providers[0].Pools[0].Nodes[0])
+	}
+	for range count {
+		s.launch(func(d *launcher.Deps) {
+			d.Resync = 200 * time.Millisecond
+			d.Open = func(p configs.Provider) (providers.Provider, error) { return static.New(p), nil }
+		})
+	}
+	return s
+}
+
+// free counts the ready nodes that are nobody's.
+func (s *site) free() int {
+	count := 0
+	for _, n := range s.nodes() {
+		if n.State == zkmodel.NodeReady && n.AllocatedTo == "" && !n.Locked {
+			count++
+		}
+	}
+	return count
+}
+
+// Machines that exist already are given away slot by slot, each to one at a
+// time, and are there again after use.
+func TestStaticNodes(t *testing.T) {
+	s := withSlots(t, 2, nil)
+	zktest.Eventually(t, func() bool { return s.free() == 2 }, "two slots registered")
+	n := s.nodes()[0]
+	if n.Hostname != "127.0.0.1" || n.Launcher != "static driver" || n.Username != "op" || !slices.Equal(n.HostKeys, []string{"ssh-rsa KEY"}) {
+		t.Errorf("registered as %+v", n)
+	}
+	var mu sync.Mutex
+	using, most := 0, 0
+	var jobs sync.WaitGroup
+	for range 8 {
+		jobs.Go(func() {
+			err := s.zuul.Run(t.Context(), zuul.Wish{Labels: []string{"iron"}}, func([]*zuul.Node) error {
+				mu.Lock()
+				defer mu.Unlock()
+				using++
+				most = max(most, using)
+				using--
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	jobs.Wait()
+	if most > 2 {
+		t.Errorf("%d jobs on two slots", most)
+	}
+	zktest.Eventually(t, func() bool { return s.free() == 2 && len(s.nodes()) == 2 }, "two slots registered again")
+}
+
+// A machine that does not answer, or shows a wrong key, is not registered; one
+// that stops answering is not given away.
+func TestStaticNodeMustLive(t *testing.T) {
+	server := newSSHServer(t)
+	s := withSlots(t, 1, func(n *configs.StaticNode) {
+		n.HostKeyChecking, n.ConnectionPort, n.Timeout = true, server.port, 2*time.Second
+		n.HostKeys, n.MaxParallelJobs = []string{server.key}, 1
+	})
+	zktest.Eventually(t, func() bool { return s.free() == 1 }, "the machine registered")
+	first := s.nodes()[0].ID
+	server.close()
+	id := s.submit(zuul.Wish{Labels: []string{"iron"}})
+	zktest.Eventually(t, func() bool { return len(s.nodes()) == 0 }, "the dead machine %s gone", first)
+	if r, err := s.store.Request(t.Context(), id); err != nil || r.State != zkmodel.RequestRequested {
+		t.Errorf("request is %+v (%v), want it to wait", r, err)
+	}
+}
+
+// sshServer is a machine as far as its host key shows.
+type sshServer struct {
+	port  int
+	key   string
+	close func()
+}
+
+func newSSHServer(t *testing.T) sshServer {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &ssh.ServerConfig{NoClientAuth: true}
+	config.AddHostKey(signer)
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _, _, _ = ssh.NewServerConn(conn, config) // our client never stays
+			_ = conn.Close()
+		}
+	}()
+	end := func() { _ = l.Close(); <-done }
+	t.Cleanup(end)
+	return sshServer{
+		port: l.Addr().(*net.TCPAddr).Port, close: end,
+		key: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey()))),
+	}
+}
