@@ -17,6 +17,8 @@ const (
 	// BuildLimitPath and UploadLimitPath are semaphores of all builders.
 	BuildLimitPath  = OwnRoot + "/limits/builds"
 	UploadLimitPath = OwnRoot + "/limits/uploads"
+	// TidyElectionPath elects the launcher that clears up behind all of them.
+	TidyElectionPath = OwnRoot + "/elections/tidy"
 	// LeaksPath holds a lock for each provider in which somebody looks for leaks.
 	LeaksPath = OwnRoot + "/leaks"
 )
