@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"iter"
 	"slices"
 
 	"poolkeeper/zkmodel"
@@ -14,19 +15,40 @@ import (
 // Nodepool made are random. A build or upload that is being deleted, or has
 // failed, never counts.
 func newest(images []*zkmodel.Image, image, provider string) *zkmodel.Upload {
-	i := slices.IndexFunc(images, func(i *zkmodel.Image) bool { return i.Name == image })
-	if i < 0 {
-		return nil
+	for u := range ready(images, image, provider) {
+		return u
 	}
-	for _, b := range slices.Backward(images[i].Builds) {
-		if b.Broken != nil || b.State != zkmodel.BuildReady {
-			continue
+	return nil
+}
+
+// ready goes through the uploads of an image that nodes of a provider can boot
+// from, the newest first.
+func ready(images []*zkmodel.Image, image, provider string) iter.Seq[*zkmodel.Upload] {
+	return func(yield func(*zkmodel.Upload) bool) {
+		i := slices.IndexFunc(images, func(i *zkmodel.Image) bool { return i.Name == image })
+		if i < 0 {
+			return
 		}
-		for _, u := range slices.Backward(b.Uploads) {
-			if u.Provider == provider && u.Broken == nil && u.State == zkmodel.UploadReady && !u.ExternalID.IsNull() {
-				return u
+		for _, b := range slices.Backward(images[i].Builds) {
+			if b.Broken != nil || b.State != zkmodel.BuildReady {
+				continue
+			}
+			for _, u := range slices.Backward(b.Uploads) {
+				if u.Provider == provider && u.Broken == nil && u.State == zkmodel.UploadReady && !u.ExternalID.IsNull() && !yield(u) {
+					return
+				}
 			}
 		}
 	}
-	return nil
+}
+
+// trusted is the newest upload that nobody has reason to doubt; where all are
+// doubted, the newest.
+func trusted(images []*zkmodel.Image, image, provider string, doubted func(*zkmodel.Upload) bool) *zkmodel.Upload {
+	for u := range ready(images, image, provider) {
+		if !doubted(u) {
+			return u
+		}
+	}
+	return newest(images, image, provider)
 }

@@ -27,11 +27,13 @@ func (s *shift) launch(ctx context.Context, h *handling, n *handled) error {
 	ctx, cancel := n.lock.Bind(ctx)
 	defer cancel()
 	log := s.log.With("request", h.request.ID, "node", n.node.ID, "label", n.place.Label, "provider", n.node.Provider)
+	last := h.pool.provider.LaunchRetries
 	for n.node.Attempt = max(n.node.Attempt, 1); ; n.node.Attempt++ {
 		start := s.now()
 		err := s.attempt(ctx, h, n)
 		if err == nil {
 			h.cloud.roomier()
+			s.booted(n.node.ImageID)
 			s.metrics.launch(h.pool, launchResult(nil), s.now().Sub(start))
 			log.Info("Node is ready", "external_id", n.node.ExternalID.Text(), "address", n.node.InterfaceIP,
 				"image", n.node.ImageID, "took", s.now().Sub(start))
@@ -41,7 +43,8 @@ func (s *shift) launch(ctx context.Context, h *handling, n *handled) error {
 			return context.Cause(ctx) // not the launch's fault
 		}
 		s.metrics.launch(h.pool, launchResult(err), s.now().Sub(start))
-		log.Warn("Launch failed", "attempt", n.node.Attempt, "of", h.pool.provider.LaunchRetries, "error", err)
+		s.boots.note(n.node.ImageID, err)
+		log.Warn("Launch failed", "attempt", n.node.Attempt, "of", last, "error", err)
 		s.logConsole(ctx, h, n)
 		if errors.Is(err, providers.ErrQuota) {
 			h.cloud.refused(err)
@@ -49,7 +52,10 @@ func (s *shift) launch(ctx context.Context, h *handling, n *handled) error {
 		}
 		undone := s.undo(ctx, h.cloud, n.node)
 		useless := errors.Is(err, providers.ErrInvalid) || errors.Is(err, ErrNoImage)
-		if n.node.Attempt >= h.pool.provider.LaunchRetries || useless || undone != nil {
+		if n.node.Attempt == last && last == h.pool.provider.LaunchRetries && s.otherImage(h, n) {
+			last++ // one more, from the build before
+		}
+		if n.node.Attempt >= last || useless || undone != nil {
 			return errors.Join(err, s.giveUp(ctx, n, zkmodel.NodeFailed, errors.Join(err, undone)))
 		}
 	}
@@ -202,7 +208,7 @@ func (s *shift) choose(h *handling, n *handled) (providers.NodeSpec, error) {
 	spec := s.spec(h, n, image)
 	n.node.ImageID = image.cloudImage
 	if image.diskImage != "" {
-		upload := newest([]*zkmodel.Image{s.mirror.Image(image.diskImage)}, image.diskImage, h.pool.provider.Name)
+		upload := trusted([]*zkmodel.Image{s.mirror.Image(image.diskImage)}, image.diskImage, h.pool.provider.Name, s.doubted)
 		if upload == nil {
 			return spec, fmt.Errorf("choose image %s in provider %s: %w", image.diskImage, h.pool.provider.Name, ErrNoImage)
 		}

@@ -56,6 +56,7 @@ type Launcher struct {
 	clouds  map[string]*cloud
 	pools   []*pool
 	scanner *scanner
+	boots   *boots
 	wake    chan struct{}
 	last    atomic.Pointer[[]Decision]
 	serving atomic.Bool
@@ -85,7 +86,7 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 	}
 	l := &Launcher{
 		cfg: cfg, deps: deps, log: deps.Logger.Named("launcher"), now: deps.Now,
-		table: newTable(), metrics: metrics, scanner: newScanner(),
+		table: newTable(), metrics: metrics, scanner: newScanner(), boots: newBoots(),
 		wake: make(chan struct{}, 1), clouds: map[string]*cloud{}, member: deps.FQDN + "-" + unique(),
 	}
 	if l.mirror = deps.Mirror; l.mirror == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -259,5 +260,52 @@ func (s *site) eventuallyEmpty() {
 		if got := s.machines(name); got != 0 {
 			s.t.Errorf("%d machines are left in %s", got, name)
 		}
+	}
+}
+
+// A build that does not boot is passed over for the one before, and marked.
+func TestSuspectImage(t *testing.T) {
+	s := newSite(t, onePool)
+	good := s.image()
+	bad := s.build(zkmodel.BuildReady)
+	upload := s.upload(bad, "cloud", zkmodel.UploadReady)
+	var broken sync.Map // machines of the bad build
+	s.clouds["cloud"].SetHook(func(ctx context.Context, c fake.Call) error {
+		switch {
+		case c.Op == fake.OpCreate && !c.Done:
+			n, err := s.store.Node(ctx, c.ID)
+			if err == nil && n.ImageID == upload.Path() {
+				broken.Store(c.ID, true)
+			}
+		case c.Op == fake.OpWait && !c.Done:
+			list, err := s.clouds["cloud"].ListNodes(ctx)
+			if err != nil {
+				return err
+			}
+			for _, m := range list {
+				if _, is := broken.Load(m.Metadata[providers.MetaNode]); is && m.ExternalID == c.ID {
+					broken.Delete(m.Metadata[providers.MetaNode])
+					return fmt.Errorf("%w: kernel panic", providers.ErrNodeFailed)
+				}
+			}
+		}
+		return nil
+	})
+	s.launch()
+	out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}}))
+	if out.State != "fulfilled" {
+		t.Fatalf("%+v", out)
+	}
+	if n := s.node(out.Nodes[0]); !strings.HasPrefix(n.ImageID, good.Path()+"/") || n.Attempt != 4 {
+		t.Errorf("booted from %s at attempt %d, want the build before at attempt 4", n.ImageID, n.Attempt)
+	}
+	zktest.Eventually(t, func() bool {
+		u, err := s.store.Upload(t.Context(), upload.UploadKey)
+		return err == nil && strings.Contains(u.Suspect, "failed to boot 3 times")
+	}, "the upload marked as suspect")
+	// From now on the good one is the first choice.
+	out = s.wait(s.submit(zuul.Wish{Labels: []string{"small"}, Fresh: true}))
+	if n := s.node(out.Nodes[0]); !strings.HasPrefix(n.ImageID, good.Path()+"/") || n.Attempt != 1 {
+		t.Errorf("booted from %s at attempt %d", n.ImageID, n.Attempt)
 	}
 }

@@ -23,6 +23,7 @@ type Upload struct {
 	Builder  string    `wire:"builder,omitempty"`  // who uploads
 	Progress *Progress `wire:"progress,omitempty"` // while uploading
 	Failures int       `wire:"failures,omitempty"` // failures in a row, this one included
+	Suspect  string    `wire:"suspect,omitempty"`  // why launchers prefer an older build
 	RetryAt  Epoch     `wire:"retry_at,omitempty"` // when it is tried again
 
 	rest extra

@@ -1,6 +1,7 @@
 package listing
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -76,7 +77,7 @@ func Uploads(images []*zkmodel.Image, now time.Time) *Table {
 					text(u.ExternalName), foreign(u.ExternalID), state(u.State, u.Broken),
 					since(changed(u.StateTime, u.Stat.Mtime), now),
 					text(u.Format), progress(u.Progress), failures(u.Failures),
-					retry(u.RetryAt, u.State == zkmodel.UploadFailed, now), reason(u.Reason, u.Broken),
+					retry(u.RetryAt, u.State == zkmodel.UploadFailed, now), reason(cmp.Or(u.Reason, u.Suspect), u.Broken),
 				})
 			}
 		}
