@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -81,7 +82,12 @@ func (h *handler) listing(e endpoint) http.HandlerFunc {
 			http.Error(w, "a listing is text/plain or application/json", http.StatusNotAcceptable)
 			return
 		}
-		if err := h.synced(r.Context()); err != nil {
+		ltime, err := ltimeOf(r)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if err := h.synced(r.Context(), ltime); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
@@ -132,15 +138,33 @@ func (h *handler) serveContent(w http.ResponseWriter, r *http.Request, body []by
 	http.ServeContent(w, r, "", now, bytes.NewReader(body))
 }
 
-// synced waits a moment for the tree: a listing is complete or an error.
-func (h *handler) synced(ctx context.Context) error {
-	if h.Tree.WaitSynced == nil {
-		return nil
+// ltimeOf is the logical time that a request wants to see; 0 for none.
+func ltimeOf(r *http.Request) (int64, error) {
+	text := r.URL.Query().Get("ltime")
+	if text == "" {
+		return 0, nil
 	}
+	ltime, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || ltime < 0 {
+		return 0, fmt.Errorf("ltime=%.40q is no logical time: `poolkeeper ltime` prints one", text)
+	}
+	return ltime, nil
+}
+
+// synced waits a moment for the tree, as it was at a logical time at least: a
+// listing is complete or an error.
+func (h *handler) synced(ctx context.Context, ltime int64) error {
 	ctx, cancel := context.WithTimeout(ctx, syncPatience)
 	defer cancel()
-	if err := h.Tree.WaitSynced(ctx); err != nil {
-		return fmt.Errorf("not in step with ZooKeeper: %w", err)
+	if h.Tree.WaitSynced != nil {
+		if err := h.Tree.WaitSynced(ctx); err != nil {
+			return fmt.Errorf("not in step with ZooKeeper: %w", err)
+		}
+	}
+	if ltime != 0 && h.Tree.WaitFor != nil {
+		if err := h.Tree.WaitFor(ctx, ltime); err != nil {
+			return fmt.Errorf("not yet at logical time %d: %w", ltime, err)
+		}
 	}
 	return nil
 }

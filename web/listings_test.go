@@ -57,6 +57,27 @@ func TestParameters(t *testing.T) {
 	}
 }
 
+// A listing can be asked to have seen a moment.
+func TestLogicalTime(t *testing.T) {
+	const seen = 41
+	o := Options{Tree: still(nil, nil, nil)}
+	o.Tree.WaitFor = func(_ context.Context, ltime int64) error {
+		if ltime > seen {
+			return context.DeadlineExceeded
+		}
+		return nil
+	}
+	for query, want := range map[string]int{
+		"":            http.StatusOK,
+		"?ltime=41":   http.StatusOK,
+		"?ltime=42":   http.StatusServiceUnavailable,
+		"?ltime=-1":   http.StatusBadRequest,
+		"?ltime=soon": http.StatusBadRequest,
+	} {
+		get(t, o, "/node-list"+query).expect(t, want)
+	}
+}
+
 // A listing is complete or an error.
 func TestTreeThatIsNotRead(t *testing.T) {
 	o := Options{Tree: still(nodepoolImages(t), nil, nil), Now: clock(captured)}

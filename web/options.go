@@ -40,6 +40,9 @@ type Tree struct {
 	// WaitSynced returns once all parts have been read in the session that
 	// lives; nil when that is always so.
 	WaitSynced func(context.Context) error
+	// WaitFor returns once the tree is shown as it was at a logical time, or
+	// later; nil when it always is.
+	WaitFor func(ctx context.Context, ltime int64) error
 }
 
 // More waits for a log to grow: it returns true once the log is longer than

@@ -89,7 +89,7 @@ func (h *handler) serveStatus(w http.ResponseWriter, r *http.Request) {
 	if err := h.notReady(); err != nil {
 		v.NotReady = err.Error()
 	}
-	if err := h.synced(r.Context()); err != nil {
+	if err := h.synced(r.Context(), 0); err != nil {
 		v.Stale = err.Error()
 	}
 	v.Links = h.links

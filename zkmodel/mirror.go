@@ -75,6 +75,12 @@ func (m *Mirror) Barrier(ctx context.Context) error {
 	return m.each(ctx, (*recipe.Tree).Barrier)
 }
 
+// WaitFor returns once the Mirror shows all up to a logical time of Store.Ltime,
+// taken by whatever process.
+func (m *Mirror) WaitFor(ctx context.Context, ltime int64) error {
+	return m.each(ctx, func(t *recipe.Tree, ctx context.Context) error { return t.WaitFor(ctx, ltime) })
+}
+
 // each runs wait on all trees at once.
 func (m *Mirror) each(ctx context.Context, wait func(*recipe.Tree, context.Context) error) error {
 	g, ctx := errgroup.WithContext(ctx)

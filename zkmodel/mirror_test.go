@@ -142,6 +142,29 @@ func describeRequest(r *zkmodel.Request) string {
 	return fmt.Sprintf("%s v%d broken=%v %s", r.ID, r.Stat.Version, r.Broken != nil, data)
 }
 
+// Another process shows what was written before a logical time, once it has
+// waited for it.
+func TestMirrorOfAnotherProcessCatchesUp(t *testing.T) {
+	root := zktest.Root(t)
+	_, s := connectTo(t, root)
+	other, _ := connectTo(t, root)
+	m, st := follow(t, other), zkmodel.NewStore(s, nil)
+	for range 20 {
+		b := newBuild(t, st)
+		ltime, err := st.Ltime(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.WaitFor(t.Context(), ltime); err != nil {
+			t.Fatal(err)
+		}
+		builds := m.Image("image").Builds
+		if n := len(builds); n == 0 || builds[n-1].ID != b.ID || builds[n-1].State != zkmodel.BuildReady {
+			t.Fatalf("at %d: the mirror lacks build %s", ltime, b.ID)
+		}
+	}
+}
+
 func TestMirrorTellsWhatChanged(t *testing.T) {
 	client, s := connect(t)
 	st := zkmodel.NewStore(s, nil)

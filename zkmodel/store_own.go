@@ -17,6 +17,8 @@ const (
 	// BuildLimitPath and UploadLimitPath are semaphores of all builders.
 	BuildLimitPath  = OwnRoot + "/limits/builds"
 	UploadLimitPath = OwnRoot + "/limits/uploads"
+	// LtimePath is the empty node of logical times; see Ltime.
+	LtimePath = OwnRoot + "/ltime"
 	// TidyElectionPath elects the launcher that clears up behind all of them.
 	TidyElectionPath = OwnRoot + "/elections/tidy"
 	// LeaksPath holds a lock for each provider in which somebody looks for leaks.
@@ -50,6 +52,16 @@ func (st *Store) SiteID(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("make site id: %w", err)
 		}
 	}
+}
+
+// Ltime is a logical time: a Mirror that has waited for it shows all that was
+// written before.
+func (st *Store) Ltime(ctx context.Context) (int64, error) {
+	ltime, err := recipe.Ltime(ctx, st.session, LtimePath)
+	if err != nil {
+		return 0, fmt.Errorf("take the logical time: %w", err)
+	}
+	return ltime, nil
 }
 
 // CancelBuild asks the builder that builds an image to give it up, and returns

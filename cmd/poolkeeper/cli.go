@@ -57,6 +57,7 @@ type cli struct {
 
 	BuildGuard buildGuardCmd `cmd:"" name:"build-guard" hidden:""` // dib.GuardCommand
 
+	Ltime          ltimeCmd          `cmd:"" group:"misc" help:"Print a logical time, which a listing can be asked to have seen."`
 	ConfigValidate configValidateCmd `cmd:"" group:"misc" help:"Check the configuration."`
 	VersionCmd     versionCmd        `cmd:"" name:"version" group:"misc" help:"Print the version."`
 }

@@ -64,7 +64,8 @@ func hostOf(addr, us string) string {
 // wholeTree shows all of a mirror that follows everything.
 func wholeTree(m *zkmodel.Mirror) web.Tree {
 	return web.Tree{
-		Images: m.Images, Nodes: m.Nodes, Requests: m.Requests, Components: m.Components, WaitSynced: m.WaitSynced,
+		Images: m.Images, Nodes: m.Nodes, Requests: m.Requests, Components: m.Components,
+		WaitSynced: m.WaitSynced, WaitFor: m.WaitFor,
 	}
 }
 
