@@ -75,16 +75,23 @@ func (d *decision) keepBuilds() int {
 
 // recentUploads are the newest ready uploads at each provider. They stay while
 // the image is configured, however old their builds are: an upload is only
-// replaced by one that is ready.
+// replaced by one that is ready. One that launchers found not to boot replaces
+// nothing, so that the last good one stays however many bad ones follow.
 func (d *decision) recentUploads() map[*zkmodel.Upload]bool {
 	recent := map[*zkmodel.Upload]bool{}
-	count := map[string]int{}
+	all, good := map[string]int{}, map[string]int{}
 	for _, b := range d.ready { // the newest first
 		for _, u := range slices.Backward(b.Uploads) {
-			if u.Broken == nil && u.State == zkmodel.UploadReady && count[u.Provider] < d.keepBuilds() {
-				recent[u] = true
-				count[u.Provider]++
+			if u.Broken != nil || u.State != zkmodel.UploadReady {
+				continue
 			}
+			count := all
+			if u.Suspect == "" {
+				count = good
+				good[u.Provider]++
+			}
+			all[u.Provider]++
+			recent[u] = count[u.Provider] <= d.keepBuilds()
 		}
 	}
 	return recent

@@ -93,6 +93,13 @@ func TestWhatGoes(t *testing.T) {
 			s.uploaded(2 * hour)
 			s.upload(s.build(zkmodel.BuildReady, hour), "north", zkmodel.UploadReady)
 		}, "delete-upload 1 north 1; upload 2 south raw"},
+		"the last that boots stays": {func(s *scene) {
+			s.uploaded(4 * hour)
+			for ago := 3; ago > 0; ago-- {
+				b := s.uploaded(time.Duration(ago) * hour)
+				b.Uploads[0].Suspect = "3 boots in a row failed" // north's
+			}
+		}, "delete-upload 1 south 2; delete-upload 2 north 1; delete-upload 2 south 2; mark-build 2"},
 		"deleting": {
 			func(s *scene) { s.uploaded(hour).State = zkmodel.BuildDeleting; s.Image.Paused = true },
 			"delete-upload 1 north 1; delete-upload 1 south 2; remove-files 1",
