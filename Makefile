@@ -54,7 +54,7 @@ fmt: bin/golangci-lint ## Format the Go files (gofumpt, gci)
 bench: ## Measure, beside the raw limits of the same run
 	@scripts/prerequisites test
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout $(BENCH_TIMEOUT) \
-		$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -r dirname | sort -u)
+		$(or $(BENCH_PACKAGES),$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -r dirname | sort -u))
 
 # go build knows what is stale better than make does; it takes 0.2 s when nothing is.
 .PHONY: build
