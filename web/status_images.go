@@ -91,6 +91,10 @@ func (s *snapshot) viewUpload(u *zkmodel.Upload) uploadView {
 		Name:  u.ExternalName, ID: u.ExternalID.Text(),
 		Failures: s.failures(u.Failures, u.RetryAt), Reason: why(u.Reason, u.Broken),
 	}
+	if u.Suspect != "" && u.State == zkmodel.UploadReady {
+		v.State = badge{"suspect", "bad"} // launchers boot an older one
+		v.Reason = u.Suspect
+	}
 	if p := u.Progress; p != nil && p.Total > 0 && u.State == zkmodel.UploadUploading {
 		v.Percent = int64(100 * float64(p.Sent) / float64(p.Total))
 		v.Progress = fmt.Sprintf("%d%% of %s", v.Percent, size(p.Total))

@@ -109,12 +109,14 @@ func TestUploadTroubles(t *testing.T) {
 			testUpload("cloud-b", "0000000002", ago("ready", time.Second)),
 			testUpload("cloud-c", "0000000001", ago("failed", time.Minute)+`, "reason": "503"`),
 			testUpload("cloud-c", "0000000002", ago("deleting", time.Second)),
-			testUpload("cloud-d", "0000000001", ago("failed", time.Minute))),
+			testUpload("cloud-d", "0000000001", ago("failed", time.Minute)),
+			testUpload("cloud-e", "0000000001", ago("ready", time.Minute)+`, "suspect": "3 boots failed"`)),
 		testBuild("0000000002", ago("ready", time.Minute), testUpload("cloud-d", "0000000001", ago("uploading", time.Second))),
 	}}
 	want := []string{
 		"Upload of image-0000000001 to cloud-a failed, 2 in a row: quota exceeded",
 		"Upload of image-0000000001 to cloud-c failed: 503",
+		"Image image-0000000001 in cloud-e does not boot, an older one is used: 3 boots failed",
 	}
 	if diff := cmp.Diff(want, troublesOf([]*zkmodel.Image{image}, nil, nil, everybody)); diff != "" {
 		t.Errorf("troubles (-want +got):\n%s", diff)

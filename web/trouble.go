@@ -116,6 +116,13 @@ func (s *snapshot) uploadTroubles(image *zkmodel.Image) []trouble {
 	var list []trouble
 	for _, provider := range providers {
 		u := newest[provider]
+		if u.Suspect != "" && u.State == zkmodel.UploadReady {
+			list = append(list, trouble{
+				What: fmt.Sprintf("Image %s-%s in %s does not boot, an older one is used", u.Image, u.Build, provider),
+				Why:  u.Suspect, Since: moment(u.Stat.Mtime, s.now),
+			})
+			continue
+		}
 		if u.State != zkmodel.UploadFailed && u.Broken == nil {
 			continue
 		}
