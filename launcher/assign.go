@@ -39,6 +39,8 @@ type Decision struct {
 	Declining []string
 	// Evict are idle nodes that stand in the way of a request that waits for room.
 	Evict []string
+	// Queued: of Wait, it is for room in the pool.
+	Queued bool
 	// Uncounted: the quota of the pool's provider must be locked first.
 	Uncounted bool
 	// Deferred: another launcher takes it first; it is ours from Again on.
@@ -158,7 +160,7 @@ func (a *assignment) accept(r *zkmodel.Request, j *judgement, able []candidate) 
 
 // wait is the decision over a request that may be served later.
 func (a *assignment) wait(r *zkmodel.Request, j *judgement) Decision {
-	d := Decision{Request: r, Verdict: Wait, Reason: j.reason, Pool: j.pool}
+	d := Decision{Request: r, Verdict: Wait, Reason: j.reason, Pool: j.pool, Queued: j.queued}
 	if !j.queued {
 		return d
 	}
@@ -182,13 +184,18 @@ func (a *assignment) wait(r *zkmodel.Request, j *judgement) Decision {
 // pools that can serve them, and gives those of a launcher that has died to the
 // others.
 func firstTaker(able []candidate, r *zkmodel.Request) string {
-	var ids []string
+	var ids, paused []string
 	ours := map[string]bool{}
 	for _, c := range able {
-		if !c.paused {
+		ours[c.id] = c.ours
+		if c.paused {
+			paused = append(paused, c.id)
+		} else {
 			ids = append(ids, c.id)
-			ours[c.id] = c.ours
 		}
+	}
+	if len(ids) == 0 {
+		ids = paused
 	}
 	if owner := recipe.Owner(ids, r.ID); !ours[owner] {
 		return owner

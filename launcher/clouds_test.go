@@ -100,7 +100,13 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 	if _, err := launcher.New(s.config, deps); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := launcher.New(s.config, deps); err != nil {
+		t.Errorf("one that goes on with the metrics of the one before: %v", err)
+	}
+	taken := prometheus.NewRegistry()
+	taken.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "poolkeeper_launcher_launches_total", Help: "x"}))
+	deps.Registerer = taken
 	if _, err := launcher.New(s.config, deps); err == nil {
-		t.Error("two launchers share one registry of metrics")
+		t.Error("made although the metrics' names are taken")
 	}
 }

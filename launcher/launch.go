@@ -33,7 +33,7 @@ func (s *shift) launch(ctx context.Context, h *handling, n *handled) error {
 		err := s.attempt(ctx, h, n)
 		if err == nil {
 			h.cloud.roomier()
-			s.booted(n.node.ImageID)
+			s.booted(n.node.ImageID) //nolint:contextcheck // the mark outlives the launch
 			s.metrics.launch(h.pool, launchResult(nil), s.now().Sub(start))
 			log.Info("Node is ready", "external_id", n.node.ExternalID.Text(), "address", n.node.InterfaceIP,
 				"image", n.node.ImageID, "took", s.now().Sub(start))

@@ -41,6 +41,21 @@ func (s *shift) findLost(ctx context.Context) {
 	s.lost = found
 }
 
+// membersLeft tells whether a pool has left since the last call; the first call always
+// does.
+func (s *shift) membersLeft() bool {
+	there := map[string]bool{}
+	for _, c := range s.mirror.Components(zkmodel.KindPool) {
+		there[c.Name] = true
+	}
+	left := s.members == nil
+	for name := range s.members {
+		left = left || !there[name]
+	}
+	s.members = there
+	return left
+}
+
 // launchedElsewhere holds the requests whose nodes are of providers that others
 // serve and we do not: those others take them up.
 func (s *shift) launchedElsewhere() map[string]bool {

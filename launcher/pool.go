@@ -6,9 +6,11 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"time"
 
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
 )
 
 // defaultPriority is that of a pool which has none.
@@ -20,6 +22,10 @@ type pool struct {
 	provider configs.Provider
 	config   configs.Pool
 	labels   map[string]configs.PoolLabel
+
+	record *recipe.Registration
+	paused bool      // as the record has it; the looking goroutine's
+	since  time.Time // from when on it has been so
 }
 
 // unique is a name that no other process has.
@@ -59,8 +65,7 @@ func (p *pool) priority() int {
 }
 
 // component is the pool as it tells of itself; Zuul reads its id and labels.
-func (p *pool) component(hostname, version string) *zkmodel.Component {
-	paused := false
+func (p *pool) component(hostname, version string, paused bool) *zkmodel.Component {
 	c := &zkmodel.Component{
 		Hostname: hostname, ID: p.id, Kind: zkmodel.KindPool, PoolName: p.config.Name, Paused: &paused,
 		Priority: p.priority(), ProviderName: p.provider.Name, State: zkmodel.ComponentRunning, Version: version,

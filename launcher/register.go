@@ -11,27 +11,63 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
+// pauseTime is how long a pool is shown as paused, or not, at least.
+const pauseTime = time.Second
+
 // registrations are the records of this launcher and its pools among the
 // components. Zuul reads ids and labels of the pools; other launchers learn from
 // a record that goes that its launcher has died.
 func (l *Launcher) registrations() ([]*recipe.Registration, error) {
-	records := []*zkmodel.Component{{
+	self := &zkmodel.Component{
 		Hostname: l.deps.Hostname, Kind: zkmodel.KindLauncher,
 		State: zkmodel.ComponentRunning, Version: l.deps.Version,
-	}}
-	for _, p := range l.pools {
-		records = append(records, p.component(l.deps.Hostname, l.deps.Version))
 	}
-	var list []*recipe.Registration
-	for _, c := range records {
-		data, err := c.Encode()
-		if err != nil {
-			return nil, fmt.Errorf("register %s: %w", c.Kind, err)
+	data, err := self.Encode()
+	if err != nil {
+		return nil, fmt.Errorf("register launcher: %w", err)
+	}
+	list := []*recipe.Registration{l.registration(zkmodel.KindLauncher, data)}
+	for _, p := range l.pools {
+		if data, err = p.component(l.deps.Hostname, l.deps.Version, false).Encode(); err != nil {
+			return nil, fmt.Errorf("register pool %s: %w", p.config.Name, err)
 		}
-		dir := zkmodel.ComponentsRoot + "/" + c.Kind
-		list = append(list, recipe.NewRegistration(l.deps.Client, dir, c.Hostname, data))
+		p.record = l.registration(zkmodel.KindPool, data)
+		list = append(list, p.record)
 	}
 	return list, nil
+}
+
+func (l *Launcher) registration(kind string, data []byte) *recipe.Registration {
+	return recipe.NewRegistration(l.deps.Client, zkmodel.ComponentsRoot+"/"+kind, l.deps.Hostname, data)
+}
+
+// pausePools shows in the records of our pools whether requests wait for room in
+// them: then launchers with other pools need not leave them requests. A record
+// changes once in pauseTime at most. The time is when to look again.
+func (s *shift) pausePools(decisions []Decision) (again time.Time) {
+	full := map[string]bool{}
+	for _, d := range decisions {
+		if d.Verdict == Wait && d.Queued {
+			full[d.Pool.ID] = true
+		}
+	}
+	for _, p := range s.pools {
+		if p.paused == full[p.id] {
+			continue
+		}
+		if due := p.since.Add(pauseTime); due.After(s.now()) {
+			again = earlier(again, due)
+			continue
+		}
+		data, err := p.component(s.deps.Hostname, s.deps.Version, full[p.id]).Encode()
+		if err != nil {
+			s.log.Warn("Pool cannot be shown as it is", "pool", p.id, "error", err)
+			continue
+		}
+		p.paused, p.since = full[p.id], s.now()
+		p.record.Set(data)
+	}
+	return again
 }
 
 // serveRegistered serves session after session while this launcher is registered.

@@ -23,7 +23,7 @@ func TestLaunchersShareAPool(t *testing.T) {
 	var most atomic.Int32
 	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
 		if c.Op == fake.OpCreate && c.Done {
-			for now := int32(s.machines("cloud")); ; {
+			for now := int32(s.machines("cloud")); ; { //nolint:contextcheck // a test helper
 				if old := most.Load(); now <= old || most.CompareAndSwap(old, now) {
 					return nil
 				}

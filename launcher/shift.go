@@ -42,6 +42,7 @@ type shift struct {
 	// nodes that were told to go.
 	since   map[string]time.Time
 	evicted map[string]time.Time
+	members map[string]bool // the pools that were registered
 
 	mu   sync.Mutex
 	lost map[string]bool // pending requests that were found unlocked
@@ -121,8 +122,9 @@ func (s *shift) loop(ctx context.Context, f *follower) {
 			s.images, f.imagesChanged = s.mirror.Images(), false
 		}
 		if now := s.now(); f.membersChanged || !now.Before(resync) {
-			f.membersChanged = false
-			s.findLost(ctx)
+			if f.membersChanged = false; s.membersLeft() || !now.Before(resync) {
+				s.findLost(ctx)
+			}
 			if !now.Before(resync) {
 				resync = now.Add(s.deps.Resync)
 			}
@@ -170,6 +172,7 @@ func (s *shift) decide(ctx context.Context, snap *Snapshot) time.Time {
 	}
 	_ = group.Wait() // never an error
 	s.since = since
+	again = earlier(again, s.pausePools(decisions))
 	for name, t := range s.tenures {
 		t.yield(ctx)
 		if uncounted[name] {

@@ -98,7 +98,7 @@ func (s *shift) remove(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, 
 		s.step(StepDeleteCloud)
 	}
 	// Our lock ends within this, so it must not end with our lock.
-	if err := s.store.DeleteNode(lock.Session().Context(), lock, n); err != nil {
+	if err := s.store.DeleteNode(lock.Session().Context(), lock, n); err != nil { //nolint:contextcheck // see above
 		return err
 	}
 	s.step(StepDeleted)

@@ -7,6 +7,7 @@ package static
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"poolkeeper/configs"
 	"poolkeeper/providers"
@@ -91,13 +92,8 @@ func (p *Provider) Limits(context.Context) (providers.Resources, error) {
 // NodeResources implements providers.Nodes.
 func (p *Provider) NodeResources(_ context.Context, pool, label string) (providers.Resources, error) {
 	for _, s := range p.Slots() {
-		if s.Pool != pool {
-			continue
-		}
-		for _, l := range s.Node.Labels {
-			if l == label {
-				return providers.Resources{providers.Instances: 1}, nil
-			}
+		if s.Pool == pool && slices.Contains(s.Node.Labels, label) {
+			return providers.Resources{providers.Instances: 1}, nil
 		}
 	}
 	return nil, fmt.Errorf("size node: %w: no machine of pool %s in static provider %s has the label %s",

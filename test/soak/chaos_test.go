@@ -90,6 +90,6 @@ func (w *world) killServers(ctx context.Context) {
 		w.ensemble.Kill(i)
 		w.watch.count("servers killed")
 		pause(ctx, r, 0, 2*time.Second)
-		w.ensemble.Restart(w.t, i)
+		w.ensemble.Restart(w.t, i) //nolint:contextcheck // a test helper
 	}
 }

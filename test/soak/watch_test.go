@@ -126,9 +126,11 @@ func (w *world) settle() {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), settleTime)
 	defer cancel()
-	trouble := "?"
-	for tick := time.NewTicker(100 * time.Millisecond); ; {
-		if trouble = w.watch.unsettled(ctx); trouble == "" {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		trouble := w.watch.unsettled(ctx)
+		if trouble == "" {
 			return
 		}
 		select {
