@@ -42,7 +42,8 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 		return nil, s.cause()
 	}
 	s.lease.restart()
-	s.link = newLink(conn, raw, addr, wait, s.zxid.Load(), s)
+	seen := s.zxid.Load()
+	s.link = newLink(conn, raw, addr, wait, seen, s.rewatch.restart(seen), s)
 	return s.link, nil
 }
 
@@ -65,11 +66,12 @@ func (t *TLS) handshake(ctx context.Context, raw net.Conn, addr string) (net.Con
 
 // sending implements tap: nothing goes out for a session that has ended, except
 // the farewell with which shutdown gives it back to the server.
-func (s *Session) sending() error {
+func (s *Session) sending(packet []byte) error {
 	if s.ctx.Err() != nil && !s.bye.Load() {
 		return s.cause()
 	}
 	s.lease.send(time.Now())
+	s.rewatch.sent(packet)
 	return nil
 }
 
@@ -96,11 +98,12 @@ func (s *Session) connected(id int64, timeout time.Duration) error {
 }
 
 // answered implements tap.
-func (s *Session) answered(zxid int64) {
+func (s *Session) answered(xid uint32, zxid int64) {
 	s.lease.answer()
 	if zxid > s.zxid.Load() {
 		s.zxid.Store(zxid) // one goroutine reads a link, and one link is open at a time
 	}
+	s.rewatch.answered(xid)
 }
 
 // broken implements tap.

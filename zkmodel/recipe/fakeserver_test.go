@@ -23,6 +23,7 @@ type fakeServer struct {
 	zxid atomic.Int64  // in every answer
 	told chan int64    // the last transactions that clients say they have seen
 	lost atomic.Bool   // answers that the session expired
+	mute atomic.Bool   // answers no restoring of watches
 	seen chan fakeCall // requests other than those that each session makes
 }
 
@@ -111,6 +112,9 @@ func (f *fakeServer) serve(conn net.Conn) {
 		case opPing:
 		case opSetWatches:
 			f.told <- int64(binary.BigEndian.Uint64(p[8:]))
+			if f.mute.Load() {
+				continue
+			}
 		case opSync:
 			answer = append(answer, p[8:]...) // the path
 		case opExists, opGetData, opGetChildren:
@@ -257,11 +261,46 @@ func TestMissedChangesAreAskedFor(t *testing.T) {
 		before := f.zxid.Load()
 		f.zxid.Add(1000) // the changes that are missed
 		drop()
-		must(t, s.Sync(ctx)) // an answer on the new connection, soon or late
+		barrier(t, tree) // answers on the new connection, soon and late
 		for _, packet := range []string{"connect request", "restoring of watches"} {
 			if told := <-f.told; told < before || told > before+1 { // a ping may have come in between
 				t.Fatalf("%s names %d, the last answer was %d", packet, told, before)
 			}
 		}
 	}
+}
+
+// TestMissedChangesAreAskedForAgain breaks a connection before its watches are
+// restored, but after other answers. The next one must ask from where the first
+// one ended, and a barrier must wait for it.
+func TestMissedChangesAreAskedForAgain(t *testing.T) {
+	t.Parallel()
+	f, drop := startFake(t)
+	f.next.Store(1)
+	c := dial(t, "", through(f.addr))
+	tree := follow(t, c, "/none", recipe.TreeOptions{})
+	barrier(t, tree)
+	s, ctx := session(t, c), patiently(t)
+	<-f.told
+	before := f.zxid.Load()
+	for i := range int64(5) {
+		f.zxid.Add(1000)
+		f.mute.Store(true)
+		drop()
+		must(t, s.Sync(ctx))
+		if told := <-f.told; told < before+i*1000 {
+			t.Fatalf("connect request %d names %d: an older server would take it", i, told)
+		}
+		if told := <-f.told; told < before || told > before+1 { // a ping may have come in between
+			t.Fatalf("restoring %d of watches names %d, they stood last at %d", i, told, before)
+		}
+		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		want(t, tree.Barrier(short), context.DeadlineExceeded)
+		want(t, tree.WaitFor(short, before), context.DeadlineExceeded)
+		cancel()
+	}
+	f.mute.Store(false)
+	drop()
+	barrier(t, tree)
+	must(t, tree.WaitFor(ctx, before))
 }

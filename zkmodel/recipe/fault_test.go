@@ -141,6 +141,44 @@ func TestTreeOverFaults(t *testing.T) {
 	}
 }
 
+// TestBarrierAfterReconnect changes everything while a client is cut off that
+// watches more than one request can restore. Its barrier must wait for the events
+// of all of them, although the answer that it asks for comes first.
+func TestBarrierAfterReconnect(t *testing.T) {
+	t.Parallel()
+	const nodes, batch = 1500, 300
+	root := zktest.Root(t)
+	c, p := proxied(t, root, timeout(20*time.Second))
+	s, ctx := session(t, dial(t, root)), patiently(t)
+	must(t, s.EnsurePath(ctx, "/t"))
+	all := func(op func(path string) recipe.Op) {
+		t.Helper()
+		for from := 0; from < nodes; from += batch {
+			var ops []recipe.Op
+			for i := range batch {
+				ops = append(ops, op(fmt.Sprintf("/t/%0200d", from+i)))
+			}
+			_, err := s.Multi(ctx, ops...)
+			must(t, err)
+		}
+	}
+	all(func(path string) recipe.Op { return recipe.OpCreate(path, []byte("old"), recipe.Persistent) })
+	tree := follow(t, c, "/t", recipe.TreeOptions{})
+	barrier(t, tree)
+	for _, data := range []string{"new", "newer"} {
+		p.Cut()
+		p.Break()
+		all(func(path string) recipe.Op { return recipe.OpSet(path, []byte(data), recipe.AnyVersion) })
+		p.Heal()
+		barrier(t, tree)
+		for path, got := range content(tree, "/t") {
+			if path != "/t" && got != data {
+				t.Fatalf("%s is %q behind a barrier, want %q", path, got, data)
+			}
+		}
+	}
+}
+
 // TestTreeInventsNothing loses the session while nothing changes.
 func TestTreeInventsNothing(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,6 @@ const (
 const (
 	seenInConnect    = lengthSize + 4
 	seenInSetWatches = lengthSize + 8
-	opSetWatches     = 101
 )
 
 // link is one connection to one server. It sees every packet pass and tells
@@ -37,7 +36,9 @@ const (
 // answers to other requests while it prepares to restore its watches after a
 // reconnect; one that came early would move its number past changes that were
 // missed, and the server would never report them. So answers reach the library
-// without a transaction, and what it sends bears the last one of the connections before.
+// without a transaction, and what it sends bears that of the connections before: the
+// connect request the last one, so that no older server takes us, and the
+// restoring of watches the one up to which no event is missing; see rewatch.
 type link struct {
 	net.Conn // what the bytes go through, TLS or not
 	raw      net.Conn
@@ -46,7 +47,8 @@ type link struct {
 	left     int         // bytes of the packet at hand that have not been read
 	opened   atomic.Bool // the answer to the connect request has come
 	greeted  bool        // the connect request was sent
-	since    int64       // the last transaction seen before this connection
+	latest   int64       // the last transaction seen before this connection
+	since    int64       // the last one up to which all watch events have come
 	maxWait  time.Duration
 	readBy   time.Time
 	writeBy  time.Time
@@ -55,20 +57,21 @@ type link struct {
 
 // tap is told what passes over a link.
 type tap interface {
-	// sending is called before a packet goes out; an error stops it.
-	sending() error
+	// sending is called before packet goes out; an error stops it.
+	sending(packet []byte) error
 	// connected is called with the session that a server grants; an error refuses it.
 	connected(id int64, timeout time.Duration) error
-	// answered is called for every answer, with the server's last transaction.
-	answered(zxid int64)
+	// answered is called for every answer, with the number of the request and the
+	// server's last transaction.
+	answered(xid uint32, zxid int64)
 	// broken is called with the error that ended the link.
 	broken(addr string, err error)
 }
 
-func newLink(conn, raw net.Conn, addr string, maxWait time.Duration, since int64, t tap) *link {
+func newLink(conn, raw net.Conn, addr string, maxWait time.Duration, latest, since int64, t tap) *link {
 	return &link{
 		Conn: conn, raw: raw, addr: addr, in: bufio.NewReaderSize(conn, 64<<10),
-		since: since, maxWait: maxWait, tap: t,
+		latest: latest, since: since, maxWait: maxWait, tap: t,
 	}
 }
 
@@ -114,27 +117,27 @@ func (l *link) seen(head []byte) error {
 		timeout := time.Duration(binary.BigEndian.Uint32(head[4:])) * time.Millisecond
 		return l.tap.connected(int64(binary.BigEndian.Uint64(head[8:])), timeout)
 	}
-	if xid := int32(binary.BigEndian.Uint32(head)); xid != eventXid {
-		l.tap.answered(int64(binary.BigEndian.Uint64(head[4:])))
+	if xid := binary.BigEndian.Uint32(head); int32(xid) != eventXid {
+		l.tap.answered(xid, int64(binary.BigEndian.Uint64(head[4:])))
 		clear(head[4:12])
 	}
 	return nil
 }
 
-// dated returns packet with the last transaction that was seen, if it names one.
+// dated returns packet with the transaction that was seen, if it names one.
 func (l *link) dated(packet []byte) []byte {
-	at := 0
+	at, zxid := 0, l.since
 	switch {
 	case !l.greeted:
-		l.greeted, at = true, seenInConnect
-	case len(packet) >= seenInSetWatches && binary.BigEndian.Uint32(packet[seenInSetWatches-4:]) == opSetWatches:
+		l.greeted, at, zxid = true, seenInConnect, l.latest
+	case len(packet) >= seenInSetWatches && binary.BigEndian.Uint32(packet[codeAt:]) == opSetWatches:
 		at = seenInSetWatches
 	}
 	if at == 0 || len(packet) < at+8 {
 		return packet
 	}
 	packet = slices.Clone(packet)
-	binary.BigEndian.PutUint64(packet[at:], uint64(l.since))
+	binary.BigEndian.PutUint64(packet[at:], uint64(zxid))
 	return packet
 }
 
@@ -145,7 +148,7 @@ func (l *link) dated(packet []byte) []byte {
 // error and once for the connection, a third time perhaps because it is closed;
 // it has room for two answers, and then never ends.
 func (l *link) Write(p []byte) (int, error) {
-	err := l.tap.sending()
+	err := l.tap.sending(p)
 	if err == nil {
 		_, err = l.Conn.Write(l.dated(p))
 	}

@@ -38,15 +38,15 @@ type listener struct {
 	ended   error
 }
 
-func (l *listener) sending() error { return nil }
+func (l *listener) sending([]byte) error { return nil }
 
 func (l *listener) connected(id int64, timeout time.Duration) error {
 	l.session, l.timeout = id, timeout
 	return l.refuse
 }
 
-func (l *listener) answered(zxid int64)        { l.zxids = append(l.zxids, zxid) }
-func (l *listener) broken(_ string, err error) { l.ended = err }
+func (l *listener) answered(_ uint32, zxid int64) { l.zxids = append(l.zxids, zxid) }
+func (l *listener) broken(_ string, err error)    { l.ended = err }
 
 // frame puts the length before a packet.
 func frame(packet []byte) []byte {
@@ -81,7 +81,7 @@ func TestLinkReads(t *testing.T) {
 		}
 		conn := &script{in: bytes.NewReader(stream), piece: func() int { return rapid.IntRange(1, 60).Draw(t, "piece") }}
 		told := &listener{}
-		got, err := io.ReadAll(newLink(conn, conn, "host", time.Second, 0, told))
+		got, err := io.ReadAll(newLink(conn, conn, "host", time.Second, 0, 0, told))
 		if err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("read %x, %v, want %x", got, err, want)
 		}
@@ -91,14 +91,14 @@ func TestLinkReads(t *testing.T) {
 	})
 }
 
-// TestLinkWrites: the requests that name a transaction bear the one that the
+// TestLinkWrites: the requests that name a transaction bear those that the
 // session has seen, and the library's buffer stays as it is.
 func TestLinkWrites(t *testing.T) {
 	t.Parallel()
-	const since = 0x1122334455667788
-	dated := func(at int, packet []byte) []byte {
+	const latest, since = 0x1122334455667788, 0x1122334455660000
+	dated := func(at int, zxid uint64, packet []byte) []byte {
 		packet = slices.Clone(packet)
-		binary.BigEndian.PutUint64(packet[at:], since)
+		binary.BigEndian.PutUint64(packet[at:], zxid)
 		return packet
 	}
 	request := func(code uint32) []byte {
@@ -107,11 +107,11 @@ func TestLinkWrites(t *testing.T) {
 	}
 	connect := frame(make([]byte, 44))
 	conn := &script{}
-	l := newLink(conn, conn, "host", time.Second, since, &listener{})
+	l := newLink(conn, conn, "host", time.Second, latest, since, &listener{})
 	for _, step := range []struct{ packet, sent []byte }{
-		{connect, dated(seenInConnect, connect)},
+		{connect, dated(seenInConnect, latest, connect)},
 		{request(4), request(4)},
-		{request(opSetWatches), dated(seenInSetWatches, request(opSetWatches))},
+		{request(opSetWatches), dated(seenInSetWatches, since, request(opSetWatches))},
 		{request(11)[:12], request(11)[:12]},
 	} {
 		before := slices.Clone(step.packet)
@@ -131,7 +131,7 @@ func TestLinkRefuses(t *testing.T) {
 	hello := frame(append(make([]byte, 8), answer(0, 5, nil)...))
 	conn := &script{in: bytes.NewReader(hello), piece: func() int { return 100 }}
 	told := &listener{refuse: ErrSessionLost}
-	n, err := newLink(conn, conn, "host", time.Second, 0, told).Read(make([]byte, 4))
+	n, err := newLink(conn, conn, "host", time.Second, 0, 0, told).Read(make([]byte, 4))
 	if n != 0 || !errors.Is(err, ErrSessionLost) {
 		t.Errorf("read %d bytes of a refused session: %v", n, err)
 	}
@@ -143,7 +143,7 @@ func FuzzLinkRead(f *testing.F) {
 	f.Add(frame(answer(1, 2, []byte("data"))), 3)
 	f.Fuzz(func(t *testing.T, stream []byte, piece int) {
 		conn := &script{in: bytes.NewReader(stream), piece: func() int { return max(piece, 1) }}
-		got, err := io.ReadAll(newLink(conn, conn, "host", time.Second, 0, &listener{}))
+		got, err := io.ReadAll(newLink(conn, conn, "host", time.Second, 0, 0, &listener{}))
 		if len(got) > len(stream) || err == nil && len(got) < len(stream)-headSize {
 			t.Errorf("%d bytes of %d: %v", len(got), len(stream), err)
 		}

@@ -25,16 +25,17 @@ type Session struct {
 	log    hclog.Logger
 	report func(addr string, err error) // of connections that fail
 
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	conn   *zk.Conn
-	acl    []zk.ACL
-	lease  lease
-	id     atomic.Int64
-	zxid   atomic.Int64  // last transaction that our servers told of
-	opened chan struct{} // closed when the first server granted the session
-	bye    atomic.Bool   // the farewell may still be sent
-	work   sync.WaitGroup
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	conn    *zk.Conn
+	acl     []zk.ACL
+	lease   lease
+	rewatch *rewatch
+	id      atomic.Int64
+	zxid    atomic.Int64  // last transaction that our servers told of
+	opened  chan struct{} // closed when the first server granted the session
+	bye     atomic.Bool   // the farewell may still be sent
+	work    sync.WaitGroup
 
 	mu        sync.Mutex
 	link      *link
@@ -47,9 +48,10 @@ type Session struct {
 func newSession(parent context.Context, cfg Config, h *hosts, report func(string, error)) (*Session, <-chan zk.Event, error) {
 	s := &Session{
 		cfg: cfg, hosts: h, log: cfg.Logger, report: report,
-		acl:    zk.WorldACL(zk.PermAll),
-		opened: make(chan struct{}),
-		routes: map[int]route{},
+		acl:     zk.WorldACL(zk.PermAll),
+		opened:  make(chan struct{}),
+		routes:  map[int]route{},
+		rewatch: newRewatch(),
 	}
 	if cfg.Digest != nil && cfg.Digest.Private {
 		s.acl = zk.AuthACL(zk.PermAll)

@@ -108,17 +108,18 @@ func (t *Tree) WaitSynced(ctx context.Context) error {
 // Barrier waits until the Tree shows all that was committed before the call, by
 // whomever: it costs one round trip to ZooKeeper, which may be a loaded server.
 func (t *Tree) Barrier(ctx context.Context) error {
-	return t.await(ctx, func(ctx context.Context, f *follower) error { return f.session.Sync(ctx) })
+	return t.await(ctx, func(ctx context.Context, f *follower) error { return f.session.catchUp(ctx) })
 }
 
 // WaitFor waits until the Tree shows all up to the transaction zxid, which a
 // Stat names. It costs nothing if our server has told of that transaction already.
 func (t *Tree) WaitFor(ctx context.Context, zxid int64) error {
 	return t.await(ctx, func(ctx context.Context, f *follower) error {
-		if f.session.zxid.Load() >= zxid {
+		seen := f.session.zxid.Load() >= zxid
+		if whole, _ := f.session.rewatch.state(); whole && seen {
 			return nil
 		}
-		return f.session.Sync(ctx)
+		return f.session.catchUp(ctx)
 	})
 }
 
