@@ -62,6 +62,9 @@ func (a *app) withExplanations(ctx context.Context, images []string, show func([
 		return err
 	}
 	return a.withStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
+		if cfg.ImagesDir == "" { // the builder would not start either
+			return fmt.Errorf("%s has no images-dir: this is not the configuration of a builder", cfg.Path)
+		}
 		all, err := builder.Explain(ctx, cfg, store, full, images...)
 		if err != nil {
 			return err
