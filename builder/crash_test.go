@@ -39,6 +39,7 @@ type child struct {
 	Env            map[string]string
 	UploadsFail    bool
 	DeleteFiles    bool // delete-after-upload
+	Images, Clouds int  // more of them, for benchmarks
 }
 
 // runChild is the child's main.
@@ -90,7 +91,7 @@ func (c child) config() *configs.Config {
 	if c.UploadsFail {
 		cloud.FailEvery = map[string]int{fake.OpUpload: 1}
 	}
-	return &configs.Config{
+	cfg := &configs.Config{
 		Path: "nodepool.yaml", ImagesDir: filepath.Join(home, "images"), BuildLogDir: filepath.Join(home, "logs"),
 		BuildLogRetention: 7, BuildEnvAllow: []string{"PATH"},
 		DiskImages: []configs.DiskImage{{
@@ -102,6 +103,18 @@ func (c child) config() *configs.Config {
 			Fake: &cloud, DiskImages: []configs.ProviderImage{{Name: "img"}},
 		}},
 	}
+	for i := 1; i < c.Images; i++ {
+		image := cfg.DiskImages[0]
+		image.Name = fmt.Sprintf("img-%03d", i)
+		cfg.DiskImages = append(cfg.DiskImages, image)
+		cfg.Providers[0].DiskImages = append(cfg.Providers[0].DiskImages, configs.ProviderImage{Name: image.Name})
+	}
+	for i := 1; i < c.Clouds; i++ {
+		p := cfg.Providers[0]
+		p.Name = fmt.Sprintf("cloud-%d", i)
+		cfg.Providers = append(cfg.Providers, p)
+	}
+	return cfg
 }
 
 // process is a running child.
@@ -113,24 +126,24 @@ type process struct {
 }
 
 // spawn starts a child.
-func (c child) spawn(t *testing.T) *process {
-	t.Helper()
+func (c child) spawn(tb testing.TB) *process {
+	tb.Helper()
 	arg, err := json.Marshal(c)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	p := &process{cmd: exec.Command(os.Args[0], childCommand, string(arg)), ended: make(chan struct{})} //nolint:noctx // ended by its input
 	if p.input, err = p.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	// A pipe of our own: a guard that outlives the child has its stderr.
 	read, write, err := os.Pipe()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	p.cmd.Stderr = write
 	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	_ = write.Close()
 	logged := make(chan struct{})
@@ -146,26 +159,26 @@ func (c child) spawn(t *testing.T) *process {
 		<-logged
 		_ = read.Close()
 	}()
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		_ = p.input.Close()
 		<-p.ended
-		if t.Failed() {
-			t.Logf("builder %s, to die at %q:\n%s", c.Host, c.At, strings.Join(p.lines, "\n"))
+		if tb.Failed() {
+			tb.Logf("builder %s, to die at %q:\n%s", c.Host, c.At, strings.Join(p.lines, "\n"))
 		}
 	})
 	return p
 }
 
 // dies waits until a child has killed itself.
-func (p *process) dies(t *testing.T) {
-	t.Helper()
+func (p *process) dies(tb testing.TB) {
+	tb.Helper()
 	select {
 	case <-p.ended:
 	case <-time.After(30 * time.Second):
-		t.Fatal("the step was not reached")
+		tb.Fatal("the step was not reached")
 	}
 	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
-		t.Fatalf("ended otherwise: %v", p.cmd.ProcessState)
+		tb.Fatalf("ended otherwise: %v", p.cmd.ProcessState)
 	}
 }
 
@@ -176,10 +189,10 @@ func (p *process) stop() {
 }
 
 // newSiteOf is a site on the tree and the cloud that children use.
-func newSiteOf(t *testing.T) (*site, child) {
-	t.Helper()
-	s := newSite(t)
-	c := child{Server: zktest.Shared(t).Addr(), Chroot: s.root, Dir: s.dir, Host: "one", Env: map[string]string{}}
+func newSiteOf(tb testing.TB) (*site, child) {
+	tb.Helper()
+	s := newSite(tb)
+	c := child{Server: zktest.Shared(tb).Addr(), Chroot: s.root, Dir: s.dir, Host: "one", Env: map[string]string{}}
 	s.config = c.config()
 	return s, c
 }

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 
 // site is a tree, clouds and folders of one test.
 type site struct {
-	t      *testing.T
+	t      testing.TB
 	dir    string
 	root   string // of its tree
 	client *recipe.Client
@@ -56,13 +56,13 @@ type site struct {
 }
 
 // newSite makes a site with the image "img" of one provider, "north".
-func newSite(t *testing.T) *site {
-	t.Helper()
-	s := &site{t: t, dir: t.TempDir(), root: zktest.Root(t), clouds: map[string]*fake.Provider{}, log: &strings.Builder{}}
+func newSite(tb testing.TB) *site {
+	tb.Helper()
+	s := &site{t: tb, dir: tb.TempDir(), root: zktest.Root(tb), clouds: map[string]*fake.Provider{}, log: &strings.Builder{}}
 	s.client = s.dial(s.root)
-	session, err := s.client.Session(t.Context())
+	session, err := s.client.Session(tb.Context())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	s.store = zkmodel.NewStore(session, nil)
 	s.config = &configs.Config{

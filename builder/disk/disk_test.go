@@ -151,7 +151,7 @@ func TestReclaimEndsWhatACrashLeft(t *testing.T) {
 
 func TestOpenTidiesWhatACrashLeft(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, ".poolkeeper/img-1/.manifest.json123", ".poolkeeper/img-2/manifest.json", ".poolkeeper/img-3/tmp/x")
+	write(t, dir, ".poolkeeper/img-1/manifest.json.new", ".poolkeeper/img-2/manifest.json", ".poolkeeper/img-3/tmp/x")
 	if err := os.Mkdir(filepath.Join(dir, ".poolkeeper/img-4"), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"poolkeeper/builder/dib"
 )
 
@@ -94,11 +92,22 @@ func (w *Work) save() error {
 	if err != nil {
 		return fmt.Errorf("note build %s: %w", w.name, err)
 	}
-	if err := renameio.WriteFile(w.images.manifestPath(w.name), data, 0o644); err != nil {
+	if err := replaceFile(w.images.manifestPath(w.name), data); err != nil {
 		return fmt.Errorf("note build %s: %w", w.name, err)
 	}
 	w.images.remember(w.manifest)
 	return nil
+}
+
+// replaceFile writes a file in one piece. It does not wait for the disk, as that
+// would wait for the image too, gigabytes that were just written: a manifest
+// must survive our crash, not that of the machine, which loses the image as well.
+func replaceFile(path string, data []byte) error {
+	fresh := path + ".new"
+	if err := os.WriteFile(fresh, data, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(fresh, path)
 }
 
 func (d *Images) ownPath(n Name) string { return filepath.Join(d.dir, ownDir, n.String()) }
