@@ -29,6 +29,7 @@ const sweepWait = 20 * time.Second
 type devCmd struct {
 	Dir           string `default:".poolkeeper" placeholder:"DIR" help:"Folder that holds everything (${default})."`
 	ZooKeeperPort int    `name:"zookeeper-port" placeholder:"PORT" help:"Port of its ZooKeeper; by default a free one, chosen once."`
+	NoLauncher    bool   `help:"Run no launcher; any number of them can be run beside: poolkeeper launcher."`
 	workers
 }
 
@@ -108,13 +109,29 @@ func (c devCmd) daemons(ctx context.Context, s site) (b, l daemon, server *web.S
 		return nil, nil, nil, err
 	}
 	b, server, err = servedBuilder(ctx, s, c.workers, func(o web.Options) (*web.Server, error) {
-		builds := o.Ready
-		o.Ready = func() error { return errors.Join(builds(), launching.Ready()) }
+		if builds := o.Ready; !c.NoLauncher {
+			o.Ready = func() error { return errors.Join(builds(), launching.Ready()) }
+		}
 		o.Gatherer = prometheus.Gatherers{o.Gatherer, metrics}
 		o.Daemon, o.Tree = "dev", wholeTree(launching.Tree())
 		return webFlags{}.listen(ctx, s, 0, o)
 	})
+	if c.NoLauncher {
+		return b, onlooker{launching.Tree()}, server, err
+	}
 	return b, launching, server, err
+}
+
+// onlooker stands where a launcher would, and follows the tree for the status
+// page.
+type onlooker struct{ tree *zkmodel.Mirror }
+
+// Run follows the tree until ctx ends.
+func (o onlooker) Run(ctx context.Context) error {
+	if err := o.tree.Run(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
 }
 
 // endNodes deletes the machines of all providers: there is nobody left to use

@@ -25,7 +25,7 @@ func lockNode(ctx context.Context, store *zkmodel.Store, id string) (*recipe.Hel
 // notThere keeps the message that scripts know.
 func notThere(err error, id string) error {
 	if errors.Is(err, zkmodel.ErrNotFound) {
-		return errors.New("Node id " + id + " not found") //nolint:revive // Nodepool's words
+		return errors.New("Node id " + id + " not found") // Nodepool's words
 	}
 	return err
 }

@@ -15,6 +15,9 @@ import (
 // limit is how long the whole may take.
 const limit = 10 * time.Minute
 
+// launchers is how many run; one is killed on the way.
+const launchers = 2
+
 // errInterrupted is Ctrl-C.
 var errInterrupted = errors.New("interrupted")
 
@@ -33,6 +36,7 @@ func run(ctx context.Context, binary string, keep bool, out io.Writer) error {
 	defer cancel()
 
 	j := journey.New(binary, dir)
+	j.Launchers = launchers
 	p := newProgress(out)
 	err = travel(limited, j, p)
 	if err == nil && keep {
@@ -67,13 +71,15 @@ func travel(ctx context.Context, j *journey.Journey, p *progress) error {
 		name string // "" shows nothing
 		run  func(context.Context) error
 	}{
-		{"start ZooKeeper, a builder and a launcher", j.Start},
+		{"start ZooKeeper and a builder", j.Start},
+		{"start two launchers", j.StartLaunchers},
 		{"build an image with diskimage-builder", j.AwaitBuild},
 		{"", show("dib-image-list")},
 		{"upload it to the local provider", j.AwaitUpload},
 		{"", show("image-list")},
 		{"request a node, as Zuul does", j.AskForNode},
-		{"boot it, and read its SSH host keys", j.AwaitNode},
+		{"kill -9 the launcher that boots it", j.KillLauncher},
+		{"the other goes on, and reads its SSH host keys", j.AwaitNode},
 		{"take it: lock it, mark it as in use", j.TakeNode},
 		{"", show("list")},
 		{"log in and run uname -a", j.LogIn},

@@ -33,7 +33,7 @@ type dev struct {
 func logFile(dir string) string { return filepath.Join(dir, "dev.log") }
 
 // startDev starts an environment in dir and returns when it is ready.
-func startDev(ctx context.Context, binary, dir string) (*dev, error) {
+func startDev(ctx context.Context, binary, dir string, flags ...string) (*dev, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func startDev(ctx context.Context, binary, dir string) (*dev, error) {
 		return nil, err
 	}
 	d := &dev{
-		cmd: exec.Command(binary, "dev", "--dir", dir), //nolint:noctx // stop ends it in order
+		cmd: exec.Command(binary, append([]string{"dev", "--dir", dir}, flags...)...), //nolint:noctx // stop ends it in order
 		log: log.Name(), exited: make(chan struct{}),
 	}
 	// A group of its own: Ctrl-C is for us, who stop it at the right moment. If we

@@ -29,6 +29,9 @@ type Options struct {
 	Image    string // of the first configuration of `poolkeeper dev`
 	Label    string
 	Provider string
+	// Launchers is how many launchers run as processes of their own; 0 leaves
+	// it to the environment, which has one.
+	Launchers int
 }
 
 // Journey is one image on its way. Its steps are called in the order in which
@@ -45,6 +48,8 @@ type Journey struct {
 	outcome zuul.Outcome
 	node    *zuul.Node
 
+	launchers []*launcher
+
 	stopMirror context.CancelFunc
 	mirrorDone chan struct{}
 }
@@ -59,6 +64,7 @@ type Facts struct {
 	Address string // host:port of its sshd
 	HostKey string // the one that it showed, "type base64"
 	Answer  string // to uname -a
+	Killed  int    // process id of the launcher that was killed on the way; 0 is none
 }
 
 // New prepares a journey of the image that a first configuration has.
@@ -69,7 +75,7 @@ func New(binary, dir string) *Journey {
 // Start starts `poolkeeper dev` and follows its tree.
 func (j *Journey) Start(ctx context.Context) error {
 	var err error
-	if j.dev, err = startDev(ctx, j.Binary, j.Dir); err != nil {
+	if j.dev, err = startDev(ctx, j.Binary, j.Dir, j.devFlags()...); err != nil {
 		return err
 	}
 	if j.cfg, err = configs.Load(j.ConfigFile(), configs.Options{}); err != nil {
@@ -89,6 +95,14 @@ func (j *Journey) Start(ctx context.Context) error {
 		_ = j.mirror.Run(following) // it ends by stop only
 	}()
 	return j.mirror.WaitSynced(ctx)
+}
+
+// devFlags are what the environment is told beside its folder.
+func (j *Journey) devFlags() []string {
+	if j.Launchers > 0 {
+		return []string{"--no-launcher"}
+	}
+	return nil
 }
 
 // ConfigFile is the environment's configuration.
@@ -220,8 +234,9 @@ func (j *Journey) Stop() error {
 	if j.client != nil {
 		j.client.Close()
 	}
+	err := j.stopLaunchers()
 	if j.dev == nil {
-		return nil
+		return err
 	}
-	return j.dev.stop()
+	return errors.Join(err, j.dev.stop())
 }
