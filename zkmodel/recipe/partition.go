@@ -91,9 +91,6 @@ type holding struct {
 
 func (p *shareholder) run(ctx context.Context) error {
 	members := p.dir + "/members"
-	if err := p.session.EnsurePath(ctx, members); err != nil {
-		return err
-	}
 	own := joinPath(members, p.member)
 	if err := p.join(ctx, own); err != nil {
 		return err
@@ -102,10 +99,10 @@ func (p *shareholder) run(ctx context.Context) error {
 	defer p.keep(nil)
 	for {
 		n, err := p.session.childrenWatch(ctx, members)
-		if err != nil {
+		if err != nil && !errors.Is(err, ErrNoNode) {
 			return err
 		}
-		if !slices.Contains(n.children, p.member) {
+		if !slices.Contains(n.children, p.member) { // somebody removed us, or all
 			if err := p.join(ctx, own); err != nil {
 				return err
 			}
@@ -124,6 +121,11 @@ func (p *shareholder) join(ctx context.Context, own string) error {
 		switch {
 		case err == nil:
 			return nil
+		case errors.Is(err, ErrNoNode):
+			dir, _ := splitPath(own)
+			if err := p.session.EnsurePath(ctx, dir); err != nil {
+				return err
+			}
 		case errors.Is(err, ErrNodeExists):
 			stat, exists, err := p.session.Exists(ctx, own)
 			if err != nil || exists && stat.EphemeralOwner == p.session.ID() {

@@ -63,10 +63,10 @@ func (r *Registration) current() []byte {
 // Run keeps the node until ctx ends or the Client is closed, and then removes it.
 func (r *Registration) Run(ctx context.Context) error {
 	return r.client.Serve(ctx, func(ctx context.Context, s *Session) error {
-		if err := s.EnsurePath(ctx, r.dir); err != nil {
-			return err
-		}
 		for {
+			if err := s.EnsurePath(ctx, r.dir); err != nil {
+				return err
+			}
 			if err := r.serve(ctx, s); !errors.Is(err, ErrNoNode) {
 				return err
 			}
@@ -75,7 +75,7 @@ func (r *Registration) Run(ctx context.Context) error {
 }
 
 // serve registers once and writes changes until ctx ends, or returns ErrNoNode
-// when somebody has removed the node.
+// when somebody has removed the node, or the directory before it could be made.
 func (r *Registration) serve(ctx context.Context, s *Session) error {
 	data := r.current()
 	path, err := createOwned(ctx, s, joinPath(r.dir, r.prefix), data)
@@ -95,7 +95,11 @@ func (r *Registration) serve(ctx context.Context, s *Session) error {
 		for same := true; same; {
 			if data = r.current(); !bytes.Equal(n.data, data) {
 				// Only we write it, so no version is at stake.
-				if _, err := s.Set(ctx, path, data, AnyVersion); err != nil && !errors.Is(err, ErrConnectionLost) {
+				_, err := s.Set(ctx, path, data, AnyVersion)
+				if errors.Is(err, ErrConnectionLost) {
+					break // see what came of it
+				}
+				if err != nil {
 					return err
 				}
 			}

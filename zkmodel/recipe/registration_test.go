@@ -1,0 +1,82 @@
+package recipe_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"poolkeeper/test/zktest"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// registered waits until data is registered in dir.
+func registered(t *testing.T, s *recipe.Session, dir, data string) {
+	t.Helper()
+	zktest.Eventually(t, func() bool {
+		members, err := recipe.Members(t.Context(), s, dir)
+		must(t, err)
+		return len(members) == 1 && string(members[0].Data) == data
+	}, "registered as %s", data)
+}
+
+// TestRegistrationLostWrite swallows a change on its way to the server, and its
+// answer on the way back. Either way it must be seen in the end.
+func TestRegistrationLostWrite(t *testing.T) {
+	t.Parallel()
+	for cut, lose := range lossy {
+		t.Run(cut, func(t *testing.T) {
+			t.Parallel()
+			root := zktest.Root(t)
+			c, p := proxied(t, root, timeout(10*time.Second))
+			s := session(t, dial(t, root))
+			r, _ := register(t, c, "/c", "nb01", []byte("old"))
+			registered(t, s, "/c", "old")
+			lose(p)
+			r.Set([]byte("new"))
+			wait(t.Context(), 100*time.Millisecond) // for the request to be on its way
+			p.Break()
+			p.Heal()
+			registered(t, s, "/c", "new")
+		})
+	}
+}
+
+// TestRegistrationLosesDirectory: somebody who removes all components does not
+// keep those that live from coming back.
+func TestRegistrationLosesDirectory(t *testing.T) {
+	t.Parallel()
+	root := zktest.Root(t)
+	s, c := session(t, dial(t, root)), dial(t, root)
+	register(t, c, "/all/c", "nb01", []byte("here"))
+	registered(t, s, "/all/c", "here")
+	for range 3 {
+		must(t, s.DeleteTree(t.Context(), "/all"))
+		registered(t, s, "/all/c", "here")
+	}
+}
+
+// TestPartitionLosesDirectory: nor do the members of a partition stay away.
+func TestPartitionLosesDirectory(t *testing.T) {
+	t.Parallel()
+	root := zktest.Root(t)
+	s, c := session(t, dial(t, root)), dial(t, root)
+	part := recipe.NewPartition(c, "/all/p", "one", recipe.PartitionOptions{Settle: time.Millisecond})
+	part.SetShares([]string{"share"})
+	working := make(chan struct{})
+	running(t, func(ctx context.Context) error {
+		return part.Run(ctx, func(ctx context.Context, _ string, _ *recipe.Held) error {
+			working <- struct{}{}
+			<-ctx.Done()
+			return nil
+		})
+	})
+	for range 3 {
+		select {
+		case <-working:
+		case <-patiently(t).Done():
+			t.Fatal("the share is not worked")
+		}
+		must(t, s.DeleteTree(t.Context(), "/all"))
+	}
+	registered(t, s, "/all/p/members", "")
+}
