@@ -33,10 +33,16 @@ type cloud struct {
 	mu       sync.Mutex
 	provider providers.Provider
 	limits   providers.Resources
+	zones    []string                    // of the cloud; none when it does not tell
 	needs    map[string]map[string]Offer // by pool and label; without Ready
 	trouble  string                      // why it cannot serve; "" when it can
 	full     fullness
 	suspects map[string]bool // machines without a record, at the last look
+}
+
+// zoner is a provider that knows its cloud's availability zones.
+type zoner interface {
+	Zones(ctx context.Context) ([]string, error)
 }
 
 // fullness is what follows from a cloud that refuses although we counted room.
@@ -123,10 +129,20 @@ func (c *cloud) learn(ctx context.Context, p providers.Provider) error {
 			}
 		}
 	}
+	var zones []string
+	if z, ok := p.(zoner); ok {
+		var err error
+		if zones, err = z.Zones(ctx); err != nil {
+			c.log.Warn("Provider does not tell its availability zones", "error", err)
+		}
+	}
 	limits, err := p.Limits(ctx)
 	failed = errors.Join(failed, err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if zones != nil {
+		c.zones = zones
+	}
 	if err == nil {
 		c.limits = limits
 	}
@@ -181,6 +197,7 @@ func (c *cloud) use() (providers.Provider, error) {
 
 // cloudView is what a cloud looks like at one moment.
 type cloudView struct {
+	zones  []string
 	limits providers.Resources
 	needs  map[string]map[string]Offer
 	hold   string
@@ -191,7 +208,7 @@ type cloudView struct {
 func (c *cloud) view() cloudView {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	v := cloudView{limits: c.limits, needs: c.needs, hold: c.trouble}
+	v := cloudView{zones: c.zones, limits: c.limits, needs: c.needs, hold: c.trouble}
 	switch {
 	case v.hold != "":
 	case c.needs == nil:

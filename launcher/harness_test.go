@@ -102,7 +102,7 @@ func (s *site) dial() *recipe.Client {
 }
 
 // keepOpen is a cloud that outlives the launchers that open it.
-type keepOpen struct{ providers.Provider }
+type keepOpen struct{ *fake.Provider }
 
 func (keepOpen) Close() error { return nil }
 

@@ -52,6 +52,9 @@ func (s *shift) poolView(p *pool, view cloudView, launching int) *Pool {
 		Offers: make(map[string]Offer, len(p.config.Labels)),
 	}
 	_, v.Counted = s.tenures[p.provider.Name].fence()
+	if len(v.Zones) == 0 {
+		v.Zones = view.zones
+	}
 	if p.config.IgnoreProviderQuota {
 		v.Cloud = nil
 	}

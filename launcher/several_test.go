@@ -178,3 +178,24 @@ func TestIdleNodesMakeRoom(t *testing.T) {
 	}
 	zktest.Eventually(t, func() bool { return len(s.nodes()) == 5 }, "two idle nodes gone, and no more")
 }
+
+// All nodes of a request are in one availability zone, and requests in several.
+func TestOneZoneARequest(t *testing.T) {
+	s := newSite(t, strings.Replace(onePool, "max-servers: 5", "max-servers: 20", 1))
+	s.image()
+	s.launch()
+	zones := map[string]bool{}
+	for range 6 {
+		out := s.wait(s.submit(zuul.Wish{Labels: []string{"small", "small", "large"}, Fresh: true}))
+		zone := s.node(out.Nodes[0]).AZ
+		for _, id := range out.Nodes {
+			if got := s.node(id).AZ; got != zone || got == "" {
+				t.Errorf("node %s is in %q, its sibling in %q", id, got, zone)
+			}
+		}
+		zones[zone] = true
+	}
+	if len(zones) != 2 {
+		t.Errorf("all requests are in %v, want both zones", zones)
+	}
+}

@@ -32,6 +32,9 @@ func (p *Provider) NodeResources(_ context.Context, pool, label string) (provide
 	}, nil
 }
 
+// Zones lists the availability zones.
+func (p *Provider) Zones(context.Context) ([]string, error) { return zones(), nil }
+
 // label finds a label of the configuration that this cloud can serve.
 func (p *Provider) label(pool, name string) (configs.PoolLabel, error) {
 	for _, candidate := range p.cfg.Pools {

@@ -25,6 +25,11 @@ func (p *Provider) zone(ctx context.Context, o offer, wanted string) (string, er
 	return zones[p.pick(len(zones))], nil
 }
 
+// Zones lists the zones that take nodes; a cloud that does not tell has none.
+func (p *Provider) Zones(ctx context.Context) ([]string, error) {
+	return p.zones.get(ctx, p.now, p.listZones)
+}
+
 // listZones lists the zones that take nodes. Not every cloud tells; then there
 // are none.
 func (p *Provider) listZones(ctx context.Context) ([]string, error) {
