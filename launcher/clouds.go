@@ -26,8 +26,7 @@ type cloud struct {
 	open   func(configs.Provider) (providers.Provider, error)
 	log    hclog.Logger
 	now    func() time.Time
-	notify func() // something has changed
-	stale  chan struct{}
+	notify func()        // something has changed
 	ready  chan struct{} // closed when the provider is open
 
 	mu       sync.Mutex
@@ -78,8 +77,6 @@ func (c *cloud) run(ctx context.Context) {
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
-		case <-c.stale:
-			timer.Stop()
 		case <-ctx.Done():
 			timer.Stop()
 			return
@@ -136,7 +133,7 @@ func (c *cloud) learn(ctx context.Context, p providers.Provider) error {
 			c.log.Warn("Provider does not tell its availability zones", "error", err)
 		}
 	}
-	limits, err := p.Limits(ctx)
+	limits, err := c.firstLimits(ctx, p)
 	failed = errors.Join(failed, err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,18 +153,38 @@ func (c *cloud) learn(ctx context.Context, p providers.Provider) error {
 	return failed
 }
 
+// firstLimits are the limits as far as they are known; the provider is asked only
+// when they are not, so that a start need not wait for the launcher that asks for
+// all.
+func (c *cloud) firstLimits(ctx context.Context, p providers.Provider) (providers.Resources, error) {
+	c.mu.Lock()
+	known := c.limits
+	c.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	return p.Limits(ctx)
+}
+
+// limit takes over what the provider said to whoever asked for all.
+func (c *cloud) limit(limits providers.Resources) {
+	c.mu.Lock()
+	c.limits = limits
+	if c.needs != nil {
+		c.trouble = ""
+	}
+	c.mu.Unlock()
+	c.notify()
+}
+
 // refused notes that the cloud said it is full. The provider rests for a
-// moment, longer each time, and its limits are asked for again.
+// moment, longer each time.
 func (c *cloud) refused(reason error) {
 	c.mu.Lock()
 	c.full.failures++
 	pause := backoff{first: quotaPause, longest: 30 * time.Second}.after(c.full.failures)
 	c.full.until, c.full.reason = c.now().Add(pause), reason.Error()
 	c.mu.Unlock()
-	select {
-	case c.stale <- struct{}{}:
-	default:
-	}
 }
 
 // roomier notes that the cloud made a node, or has one less: it need not rest.

@@ -12,7 +12,7 @@ import (
 )
 
 // What is to be done once, however many launchers there are: for a provider the
-// search for leaks, for a label the stock of ready nodes. Each is a share of a
+// search for leaks and the question for its limits, for a label the stock of ready nodes. Each is a share of a
 // partition among the launchers that have the provider or the label, so it has
 // one worker at a time, and another when that one dies. What concerns all
 // launchers alike, whatever they serve, is done by the one that they elect.
@@ -47,7 +47,10 @@ func (l *Launcher) runDuties(ctx context.Context) error {
 			if c.cfg.Driver == configs.DriverStatic {
 				return l.keepSlots(ctx, zkmodel.NewStore(h.Session(), l.now), c)
 			}
-			return l.patrol(ctx, c)
+			group, ctx := errgroup.WithContext(ctx)
+			group.Go(func() error { return l.patrol(ctx, c) })
+			group.Go(func() error { return l.askLimits(ctx, zkmodel.NewStore(h.Session(), l.now), c) })
+			return group.Wait()
 		})
 	}
 	for _, label := range l.stocked() {

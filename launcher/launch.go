@@ -47,7 +47,7 @@ func (s *shift) launch(ctx context.Context, h *handling, n *handled) error {
 		log.Warn("Launch failed", "attempt", n.node.Attempt, "of", last, "error", err)
 		s.logConsole(ctx, h, n)
 		if errors.Is(err, providers.ErrQuota) {
-			h.cloud.refused(err)
+			s.refused(ctx, h.cloud, err)
 			return errors.Join(err, s.giveUp(ctx, n, zkmodel.NodeAborted, err))
 		}
 		undone := s.undo(ctx, h.cloud, n.node)

@@ -55,6 +55,7 @@ type Launcher struct {
 	member  string // of this launcher, among all: for the duties
 	clouds  map[string]*cloud
 	pools   []*pool
+	limits  *recipe.Tree
 	scanner *scanner
 	boots   *boots
 	wake    chan struct{}
@@ -86,7 +87,7 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 	}
 	l := &Launcher{
 		cfg: cfg, deps: deps, log: deps.Logger.Named("launcher"), now: deps.Now,
-		table: newTable(), metrics: metrics, scanner: newScanner(), boots: newBoots(),
+		table: newTable(), metrics: metrics, limits: newLimits(deps), scanner: newScanner(), boots: newBoots(),
 		wake: make(chan struct{}, 1), clouds: map[string]*cloud{}, member: deps.FQDN + "-" + unique(),
 	}
 	if l.mirror = deps.Mirror; l.mirror == nil {
@@ -95,7 +96,7 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 	for _, p := range cfg.Providers {
 		l.clouds[p.Name] = &cloud{
 			cfg: p, open: deps.Open, log: l.log.With("provider", p.Name), now: l.now,
-			notify: l.notify, stale: make(chan struct{}, 1), ready: make(chan struct{}),
+			notify: l.notify, ready: make(chan struct{}),
 		}
 		for _, section := range p.Pools {
 			l.pools = append(l.pools, newPool(deps.FQDN, p, section))
@@ -124,6 +125,7 @@ func (l *Launcher) Run(ctx context.Context) error {
 	for _, c := range l.clouds {
 		group.Go(func() error { c.run(ctx); return nil })
 	}
+	group.Go(func() error { return l.followLimits(ctx) })
 	group.Go(func() error { return l.runDuties(ctx) })
 	group.Go(func() error { return l.serveRegistered(ctx) })
 	err := group.Wait()

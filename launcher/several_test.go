@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"poolkeeper/launcher"
+	"poolkeeper/providers"
 	"poolkeeper/providers/fake"
 	"poolkeeper/test/zktest"
 	"poolkeeper/test/zuul"
@@ -197,5 +198,45 @@ func TestOneZoneARequest(t *testing.T) {
 	}
 	if len(zones) != 2 {
 		t.Errorf("all requests are in %v, want both zones", zones)
+	}
+}
+
+// One launcher asks a cloud for its limits; and again when the cloud was fuller
+// than it said.
+func TestLimitsAreAskedForOnce(t *testing.T) {
+	s := newSite(t, onePool)
+	s.image()
+	var asked, full atomic.Int32
+	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
+		switch {
+		case c.Op == fake.OpLimits:
+			asked.Add(1)
+		case c.Op == fake.OpCreate && !c.Done && full.CompareAndSwap(1, 0):
+			return providers.ErrQuota
+		}
+		return nil
+	})
+	for range 3 {
+		s.launch()
+	}
+	written := func() int64 {
+		stat, _, err := s.store.Session().Exists(t.Context(), zkmodel.LimitsPath("cloud"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stat.Czxid
+	}
+	zktest.Eventually(t, func() bool { return written() != 0 }, "limits in the tree")
+	if got := asked.Load(); got > 4 { // each at its start, and the one for all
+		t.Errorf("asked %d times", got)
+	}
+	first, before := written(), asked.Load()
+	full.Store(1)
+	if out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}})); out.State != "fulfilled" {
+		t.Fatalf("%+v", out)
+	}
+	zktest.Eventually(t, func() bool { now := written(); return now != 0 && now != first }, "limits asked for anew")
+	if got := asked.Load() - before; got != 1 {
+		t.Errorf("asked %d times after the refusal, want once", got)
 	}
 }

@@ -106,3 +106,31 @@ func ProviderDutyPath(provider string) string { return OwnRoot + "/duties/provid
 
 // LabelDutyPath is like ProviderDutyPath, for a label.
 func LabelDutyPath(label string) string { return OwnRoot + "/duties/labels/" + label }
+
+// LimitsRoot holds what providers said of their limits, by provider: one launcher
+// asks, and all read.
+const LimitsRoot = OwnRoot + "/provider-limits"
+
+// LimitsPath is what one provider said.
+func LimitsPath(provider string) string { return LimitsRoot + "/" + provider }
+
+// SaveLimits writes what a provider said of its limits, as a JSON object of
+// amounts by resource.
+func (st *Store) SaveLimits(ctx context.Context, provider string, data []byte) error {
+	if err := st.session.EnsurePath(ctx, LimitsPath(provider)); err != nil {
+		return fmt.Errorf("save limits of %s: %w", provider, err)
+	}
+	if _, err := st.session.Set(ctx, LimitsPath(provider), data, recipe.AnyVersion); err != nil {
+		return fmt.Errorf("save limits of %s: %w", provider, err)
+	}
+	return nil
+}
+
+// ForgetLimits has a provider asked again. What is gone already is no error.
+func (st *Store) ForgetLimits(ctx context.Context, provider string) error {
+	err := st.session.Delete(ctx, LimitsPath(provider), recipe.AnyVersion)
+	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
+		return fmt.Errorf("forget limits of %s: %w", provider, err)
+	}
+	return nil
+}
