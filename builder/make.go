@@ -70,6 +70,9 @@ func (l *loop) make(ctx context.Context, cfg *configs.Config, image *configs.Dis
 	l.deps.Step(StepBuildNoted)
 	began := time.Now()
 	err = l.command(ctx, cfg, image, record, work, log, &m)
+	if m.phases, _ = dib.Phases(log.path); m.phases == nil { // other commands have none
+		m.phases = map[string]float64{}
+	}
 	m.phases["command"] = time.Since(began).Seconds()
 	if err != nil {
 		return m, err

@@ -101,3 +101,31 @@ func TestSweepableRefusesWhatIsNoBuilds(t *testing.T) {
 		}
 	}
 }
+
+func TestPhases(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	text := `2026-11-20 10:56:00.242 | dib-run-parts Running /tmp/x/hooks/root.d/10-files-only
+2026-11-20 10:56:00.288 | dib-run-parts ----------------------- PROFILING -----------------------
+2026-11-20 10:56:00.288 | dib-run-parts 
+2026-11-20 10:56:00.290 | dib-run-parts Target: root.d
+2026-11-20 10:56:00.292 | dib-run-parts 
+2026-11-20 10:56:00.292 | dib-run-parts Script                                     Seconds
+2026-11-20 10:56:00.292 | dib-run-parts ---------------------------------------  ----------
+2026-11-20 10:56:00.333 | dib-run-parts 08-yum                                        1.5
+2026-11-20 10:56:00.333 | dib-run-parts 10-files-only                                 0.042
+2026-11-20 10:56:00.335 | dib-run-parts --------------------- END PROFILING ---------------------
+2026-11-20 10:56:01.335 | dib-run-parts stray 9
+2026-11-20 10:56:02.290 | dib-run-parts Target: install.d
+2026-11-20 10:56:02.333 | dib-run-parts 10-x 2
+`
+	if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Phases(log)
+	if diff := cmp.Diff(map[string]float64{"root.d": 1.542, "install.d": 2}, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if _, err := Phases(log + "x"); err == nil {
+		t.Error("no error for a missing log")
+	}
+}
