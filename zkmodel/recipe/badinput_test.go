@@ -142,7 +142,7 @@ func TestTooLarge(t *testing.T) {
 func TestBadPath(t *testing.T) {
 	t.Parallel()
 	s, ctx := session(t, dial(t, zktest.Root(t))), t.Context()
-	for _, path := range []string{"", "x", "/x/", "//", "/x//y", "/x/../y", "/./x", "/a\x00b", "/a\x1f", "/\u0085", "/\uf000", "/a\xff"} {
+	for _, path := range []string{"", "x", "/x/", "//", "/x//y", "/x/../y", "/./x", "/a\x00b", "/a\x1f", "/\u0085", "/\uf000", "/\U0001f600", "/a\xff"} {
 		_, _, err := s.Get(ctx, path)
 		want(t, err, recipe.ErrBadPath)
 		want(t, s.EnsurePath(ctx, path), recipe.ErrBadPath)

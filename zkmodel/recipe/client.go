@@ -135,6 +135,7 @@ func (c *Client) run(ctx context.Context) {
 		s, events, err := newSession(context.WithoutCancel(ctx), c.cfg, c.hosts, func(addr string, err error) { c.failed("connect "+addr, err) })
 		if err != nil {
 			c.log.Error("cannot start a session", "error", err)
+			c.refuse(err)
 			return
 		}
 		err = c.keep(ctx, s)

@@ -20,7 +20,8 @@ type hosts struct {
 	mu       sync.Mutex
 	list     []string
 	next     int
-	failures int // connections tried since one was accepted
+	failures int       // connections tried since one was accepted
+	accepts  time.Time // when the last one was
 }
 
 func newHosts(list []string) *hosts {
@@ -35,7 +36,7 @@ func (h *hosts) set(list []string) {
 	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.list, h.next, h.failures = list, 0, 0
+	h.list, h.next, h.failures, h.accepts = list, 0, 0, time.Time{}
 }
 
 // has reports whether addr is in the list.
@@ -61,9 +62,14 @@ func (h *hosts) pick() string {
 }
 
 // pause waits before a connection is tried: not at all in the first round, then
-// ever longer, with jitter. It counts the try as failed until accepted says otherwise.
+// ever longer, with jitter. It counts the try as failed until accepted says
+// otherwise, and the first round as over if we were let in just now: what made the
+// server drop us will not have passed.
 func (h *hosts) pause(ctx context.Context) error {
 	h.mu.Lock()
+	if h.failures == 0 && time.Since(h.accepts) < lastPause {
+		h.failures = len(h.list)
+	}
 	round := h.failures / len(h.list)
 	h.failures++
 	h.mu.Unlock()
@@ -86,7 +92,7 @@ func (h *hosts) pause(ctx context.Context) error {
 func (h *hosts) accepted() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.failures = 0
+	h.failures, h.accepts = 0, time.Now()
 }
 
 // hostProvider shows hosts to the client library for one session.

@@ -31,7 +31,7 @@ func TestHostsInTurn(t *testing.T) {
 }
 
 // TestHostsPause: the first round is tried at once, then pauses grow to a second;
-// an accepted connection starts over.
+// an accepted connection starts over if it lasted.
 func TestHostsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHosts([]string{"a:1", "b:1"})
@@ -54,8 +54,13 @@ func TestHostsPause(t *testing.T) {
 			}
 		}
 		h.accepted()
+		if p := pause(); p < firstPause/2 || p > firstPause {
+			t.Errorf("a pause of %s after a success that did not last", p)
+		}
+		h.accepted()
+		waitFor(t.Context(), lastPause)
 		if p := pause(); p != 0 {
-			t.Errorf("a pause of %s after success", p)
+			t.Errorf("a pause of %s after a success that lasted", p)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()

@@ -38,9 +38,10 @@ func checkNew(path string, mode Mode) error {
 	return checkPath(path)
 }
 
-// forbiddenRune reports the characters that ZooKeeper's documentation rules out.
+// forbiddenRune reports the characters that ZooKeeper rules out. It looks at UTF-16,
+// in which those beyond the first plane are made of two that it refuses.
 func forbiddenRune(r rune) bool {
-	return r < 0x20 || (r >= 0x7f && r <= 0x9f) || (r >= 0xd800 && r <= 0xf8ff) || (r >= 0xfff0 && r <= 0xffff)
+	return r < 0x20 || (r >= 0x7f && r <= 0x9f) || (r >= 0xd800 && r <= 0xf8ff) || r >= 0xfff0
 }
 
 // splitPath returns the parent and the last name of path.
