@@ -187,14 +187,16 @@ func (s *shift) chosen(h *handling, n *handled) (providers.NodeSpec, error) {
 
 // spec is what a provider needs to know of a node, but for the image.
 func (s *shift) spec(h *handling, n *handled, image imageConfig) providers.NodeSpec {
+	meta := map[string]string{}
+	for name, format := range h.pool.labels[n.place.Label].DynamicProperties {
+		meta[name] = fill(format, h.request)
+	}
+	meta[providers.MetaNode] = n.node.ID
+	meta[providers.MetaPool] = h.pool.config.Name
+	meta[providers.MetaProvider] = h.pool.provider.Name
 	return providers.NodeSpec{
 		NodeID: n.node.ID, Hostname: "np" + n.node.ID, Pool: h.pool.config.Name, Label: n.place.Label,
-		AZ: n.node.AZ, Username: image.username,
-		Metadata: map[string]string{
-			providers.MetaNode:     n.node.ID,
-			providers.MetaPool:     h.pool.config.Name,
-			providers.MetaProvider: h.pool.provider.Name,
-		},
+		AZ: n.node.AZ, Username: image.username, Metadata: meta,
 	}
 }
 
