@@ -75,10 +75,12 @@ func (e *Ensemble) Addrs() []string {
 // Kill ends server i at once.
 func (e *Ensemble) Kill(i int) { e.Servers[i].Kill() }
 
-// Restart starts server i, which was killed, and waits until it serves.
-func (e *Ensemble) Restart(tb testing.TB, i int) {
+// Restart starts the servers that were killed and waits until all serve.
+func (e *Ensemble) Restart(tb testing.TB, killed ...int) {
 	tb.Helper()
-	e.start(tb, i)
+	for _, i := range killed {
+		e.start(tb, i)
+	}
 	e.Await(tb)
 }
 

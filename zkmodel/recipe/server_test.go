@@ -132,3 +132,38 @@ func TestAtRest(t *testing.T) {
 		t.Errorf("%d requests in %s at rest", sent, rest)
 	}
 }
+
+// TestQuorumLost kills all servers of an ensemble but one, which can vouch for
+// nothing. The lock ends in time, nothing is written, no session begins; all is
+// well again once the others are back.
+func TestQuorumLost(t *testing.T) {
+	t.Parallel()
+	e, ctx := zktest.StartEnsemble(t, 3), patiently(t)
+	c := dial(t, "/root", through(e.Addrs()...), timeout(short))
+	s := session(t, c)
+	must(t, s.EnsurePath(ctx, "/r"))
+	held, err := recipe.NewLock(s, "/r/lock", "").Try(ctx)
+	must(t, err)
+	leader := e.Leader(t)
+	down := []int{leader, (leader + 2) % len(e.Servers)}
+	for _, i := range down {
+		e.Kill(i)
+	}
+	start := time.Now()
+	lost(t, held.Context(), recipe.ErrSessionLost)
+	if took := time.Since(start); took > s.Timeout()+500*time.Millisecond {
+		t.Errorf("the lock ended after %s without a quorum, the time-out is %s", took, s.Timeout())
+	}
+	_, err = held.Set(ctx, "/r", []byte("late"), 0)
+	want(t, err, recipe.ErrSessionLost)
+	brief, cancel := context.WithTimeout(ctx, short)
+	defer cancel()
+	_, err = c.Session(brief)
+	want(t, err, context.DeadlineExceeded)
+	e.Restart(t, down...)
+	_, stat, err := session(t, c).Get(ctx, "/r")
+	must(t, err)
+	if stat.Version != 0 {
+		t.Errorf("/r was written %d times", stat.Version)
+	}
+}
