@@ -2,6 +2,8 @@ package builder
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,8 +23,13 @@ type loop struct {
 	alarms  map[string]time.Time // when to decide about an image that nobody touches
 	short   map[string]bool      // images that wait for room on the disk
 	done    chan ended
+	left    chan struct{} // closed when nobody listens to done any more
 	work    sync.WaitGroup
 }
+
+// drainPatience is how long work that was told to end may take: a build's grace,
+// the sweep, and the last words to the tree.
+const drainPatience = 9 * time.Second
 
 // ended is an action that came to its end.
 type ended struct {
@@ -39,6 +46,7 @@ func newLoop(b *Builder, store *zkmodel.Store) *loop {
 		alarms:  map[string]time.Time{},
 		short:   map[string]bool{},
 		done:    make(chan ended),
+		left:    make(chan struct{}),
 	}
 }
 
@@ -135,7 +143,10 @@ func (l *loop) start(ctx context.Context) {
 				err = l.mirror.Barrier(ctx)
 			}
 			l.doing.end(t.Action)
-			l.done <- ended{t, err}
+			select {
+			case l.done <- ended{t, err}:
+			case <-l.left:
+			}
 		})
 	}
 }
@@ -150,14 +161,28 @@ func (l *loop) finish(e ended) {
 	l.mark(e.Image)
 }
 
-// drain waits for all that runs; it ends soon, as its context has ended.
+// drain waits for all that runs, which ends soon as its context has ended. What
+// does not, in a cloud's library perhaps, is left to itself: its locks are lost,
+// so that it can do no harm.
 func (l *loop) drain() {
+	over := make(chan struct{})
 	go func() {
 		l.work.Wait()
-		close(l.done)
+		close(over)
 	}()
-	for e := range l.done {
-		l.queue.done(e.task)
+	patience := time.NewTimer(drainPatience)
+	defer patience.Stop()
+	defer close(l.left)
+	for {
+		select {
+		case e := <-l.done:
+			l.queue.done(e.task)
+		case <-over:
+			return
+		case <-patience.C:
+			l.log.Error("Something does not end and is left to itself", "actions", slices.Sorted(maps.Keys(l.queue.running)))
+			return
+		}
 	}
 }
 

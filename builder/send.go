@@ -14,9 +14,12 @@ import (
 	"poolkeeper/providers"
 )
 
-// takeBackTime is how long the removal of an image may take that was sent in
-// vain.
-const takeBackTime = 30 * time.Second
+// How long the removal of an image may take that was sent in vain, and how long
+// when this builder is to stop.
+const (
+	takeBackTime  = 30 * time.Second
+	takeBackHaste = 3 * time.Second
+)
 
 // send verifies the file, sends it and runs the provider's hook. When it fails
 // nothing is left in the cloud.

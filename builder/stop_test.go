@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"poolkeeper/configs"
+	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -65,6 +67,40 @@ func TestStopInABuild(t *testing.T) {
 	s.ready("img", 1, "north")
 	if id := s.builds("img", zkmodel.BuildReady)[0].ID; id <= first.ID {
 		t.Errorf("build id %s was given again after %s", id, first.ID)
+	}
+}
+
+// Neither a build that does not listen nor a cloud that does not answer keeps a
+// builder from stopping within ten seconds.
+func TestStopWhenNobodyListens(t *testing.T) {
+	s, _ := waitingSite(t)
+	s.addImage("other")
+	s.addProvider("mute", "raw", "other")
+	s.image().EnvVars["FAKE_DEAF"] = "1"
+	answered := make(chan struct{})
+	defer close(answered)
+	asked := make(chan struct{}, 1)
+	stop := s.start(func(d *Deps) {
+		d.BuildWorkers = 2
+		open := d.Open
+		d.Open = func(c configs.Provider) (providers.Provider, error) {
+			if c.Name == "mute" {
+				asked <- struct{}{}
+				<-answered
+			}
+			return open(c)
+		}
+	})
+	s.underWay()
+	s.ready("other", 1)
+	<-asked
+	before := time.Now()
+	stop()
+	if took := time.Since(before); took > 10*time.Second {
+		t.Errorf("stopping took %s", took)
+	}
+	if n := len(s.tree("img").Builds); n != 0 {
+		t.Errorf("%d records are left", n)
 	}
 }
 

@@ -121,7 +121,11 @@ func (s *sending) saveReady(ctx context.Context, id string) error {
 // takeBack removes an image from the cloud that was just sent. If that fails,
 // the search for leaks finds it by its metadata.
 func (s *sending) takeBack(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTime)
+	limit := takeBackTime
+	if ctx.Err() != nil {
+		limit = takeBackHaste
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	if err := s.cloud.DeleteImage(ctx, id); err != nil {
 		return fmt.Errorf("take back image %s of %s: %w", id, s.record.Provider, err)
