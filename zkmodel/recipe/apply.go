@@ -71,6 +71,8 @@ func (f *follower) apply(j *job, path string, got fetched, err error) {
 	case errors.Is(err, ErrConnectionLost):
 		f.enqueue(n, j.want, j.epoch, true) // as again, since j is running
 		return
+	case errors.Is(err, ErrSessionLost):
+		return // the next session reads all again
 	default:
 		t.log.Warn("cannot follow a node", "path", path, "error", err)
 		f.session.background(func() { f.retry(path) })

@@ -159,7 +159,7 @@ func (h *Held) find(ctx context.Context, prefix string, mine func([]byte) bool) 
 	}
 	slices.Sort(names)
 	for _, name := range slices.Backward(names) {
-		if len(name) != len(start)+10 || !strings.HasPrefix(name, start) {
+		if seq, ok := strings.CutPrefix(name, start); !ok || !isSeq(seq) {
 			continue
 		}
 		data, _, err := h.session.Get(ctx, joinPath(parent, name))

@@ -58,7 +58,7 @@ func TestHostsPause(t *testing.T) {
 			t.Errorf("a pause of %s after a success that did not last", p)
 		}
 		h.accepted()
-		waitFor(t.Context(), lastPause)
+		waitFor(t.Context(), 2*lastPause)
 		if p := pause(); p != 0 {
 			t.Errorf("a pause of %s after a success that lasted", p)
 		}
