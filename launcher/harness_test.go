@@ -63,7 +63,7 @@ type site struct {
 func newSite(t *testing.T, yaml string) *site {
 	t.Helper()
 	s := &site{t: t, root: zktest.Root(t), clouds: map[string]*fake.Provider{}}
-	s.client = s.dial()
+	s.client = s.dial(30 * time.Second) // whoever looks on must not be lost
 	session, err := s.client.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -89,10 +89,10 @@ func newSite(t *testing.T, yaml string) *site {
 	return s
 }
 
-func (s *site) dial() *recipe.Client {
+func (s *site) dial(timeout time.Duration) *recipe.Client {
 	s.t.Helper()
 	client, err := recipe.Dial(recipe.Config{
-		Servers: []string{zktest.Shared(s.t).Addr()}, Chroot: s.root, Timeout: 4 * time.Second,
+		Servers: []string{zktest.Shared(s.t).Addr()}, Chroot: s.root, Timeout: timeout,
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -116,7 +116,7 @@ type running struct {
 // launch starts a launcher with a client of its own. It is stopped with the test.
 func (s *site) launch(change ...func(*launcher.Deps)) *running {
 	s.t.Helper()
-	client := s.dial()
+	client := s.dial(4 * time.Second)
 	deps := launcher.Deps{
 		Client: client, Hostname: "host", FQDN: "host.example.org", Version: "1.0", Logger: s.logger(),
 		Open: func(p configs.Provider) (providers.Provider, error) { return keepOpen{s.clouds[p.Name]}, nil },
