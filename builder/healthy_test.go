@@ -75,7 +75,10 @@ func TestProviderDownForAnHour(t *testing.T) {
 	aMinute := func() {
 		clock.move(time.Minute)
 		b.wake() // its alarm clock is real
-		s.eventually("nothing is to be done", func() bool { return len(plan.Decide(b.look("img")).Actions) == 0 })
+		s.eventually("nothing is to be done", func() bool {
+			in := b.look("img")
+			return len(plan.Decide(in).Actions)+len(in.Doing.Uploads) == 0
+		})
 	}
 	for range 60 {
 		aMinute()

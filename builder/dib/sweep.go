@@ -9,10 +9,15 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
-// rounds is how often a sweep starts again when it finds something new.
-const rounds = 5
+// A sweep looks again until nothing is left: what was killed or released a
+// moment ago may hold a loop device for as long as the kernel takes it apart.
+const (
+	sweepPatience = 2500 * time.Millisecond
+	sweepPause    = 20 * time.Millisecond
+)
 
 // Sweep removes what a build left of its private folder: processes that live
 // in it, loop devices over its files, mounts in it, and the folder itself. A
@@ -35,14 +40,20 @@ func Sweep(ctx context.Context, dir string) error {
 	if err := sweepable(dir); err != nil {
 		return err
 	}
-	var trouble error
-	for range rounds {
-		var clean bool
-		if clean, trouble = release(ctx, dir); clean {
+	patience := time.NewTimer(sweepPatience)
+	defer patience.Stop()
+	for {
+		clean, err := release(ctx, dir)
+		if clean {
 			return RemoveTree(ctx, dir)
 		}
+		pause := time.NewTimer(sweepPause)
+		select {
+		case <-pause.C:
+		case <-patience.C:
+			return fmt.Errorf("sweep build: %w in %s: %w", ErrLeft, dir, err)
+		}
 	}
-	return fmt.Errorf("sweep build: %w in %s: %w", ErrLeft, dir, trouble)
 }
 
 // sweepable refuses folders that nobody gives to a build alone.
