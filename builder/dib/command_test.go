@@ -68,11 +68,11 @@ func TestEnviron(t *testing.T) {
 		Allow:  []string{"PATH", "DIB_*", "LC_*"},
 		Name:   "img", Release: "", Base: "/i/img-1", ElementsDir: "/e",
 		Vars:   map[string]string{"DIB_IMAGE_NAME": "other", "FOO": "a=b", "TMP_DIR": "/tmp", "TMPDIR": "/tmp"},
-		TmpDir: "/work/tmp",
+		TmpDir: "/build/tmp",
 	}
 	want := []string{
 		"DIB_IMAGE_FILENAME=/i/img-1", "DIB_IMAGE_NAME=other", "DIB_RELEASE=", "DIB_X=1", "ELEMENTS_PATH=/e",
-		"FOO=a=b", "LC_ALL=C", "PATH=/bin", "TMPDIR=/work/tmp", "TMP_DIR=/work/tmp",
+		"FOO=a=b", "LC_ALL=C", "PATH=/bin", "TMPDIR=/build/tmp", "TMP_DIR=/build/tmp",
 	}
 	if diff := cmp.Diff(want, e.Environ()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
