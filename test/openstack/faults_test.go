@@ -31,7 +31,7 @@ func TestFaults(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			gate, file := interpose(t, smallCloud)
+			gate, file := interpose(t)
 			p := open(t, section(smallCloud), file)
 			met := 0
 			gate.inject(func(c call) mishap {
@@ -107,7 +107,7 @@ func TestBrokenUpload(t *testing.T) {
 		"reset":   middle(500_000),
 		"refused": answer(401),
 	} {
-		gate, file := interpose(t, smallCloud)
+		gate, file := interpose(t)
 		p := open(t, section(smallCloud), file)
 		gate.inject(func(c call) mishap {
 			if strings.HasSuffix(c.Path, "/file") {
@@ -129,7 +129,7 @@ func TestBrokenUpload(t *testing.T) {
 // clouds.yaml holds by then: here another kind of them.
 func TestRotation(t *testing.T) {
 	empty(t, smallCloud)
-	gate, file := interpose(t, smallCloud)
+	gate, file := interpose(t)
 	p := open(t, section(smallCloud), file)
 	if _, err := p.ListNodes(t.Context()); err != nil {
 		t.Fatal(err)
@@ -138,12 +138,12 @@ func TestRotation(t *testing.T) {
 	if _, err := p.ListNodes(t.Context()); err != nil {
 		t.Errorf("after the revocation: %v", err)
 	}
-	gate.writeClouds(t, file, smallCloud, func(auth map[string]any) { auth["password"] = "wrong" })
+	gate.writeClouds(t, file, func(auth map[string]any) { auth["password"] = "wrong" })
 	revoke(t, gate)
 	if _, err := p.ListNodes(t.Context()); !errors.Is(err, providers.ErrTransient) || !strings.Contains(err.Error(), "credentials") {
 		t.Errorf("with a wrong password: %v", err)
 	}
-	gate.writeClouds(t, file, smallCloud, nil)
+	gate.writeClouds(t, file, nil)
 	life(t, p, bootable(t))
 }
 

@@ -49,9 +49,9 @@ var services = map[string]string{
 	"compute": "http://127.0.0.1:18774", "network": "http://127.0.0.1:19696",
 }
 
-// interpose starts a proxy in front of a cloud, and writes a clouds.yaml that
-// leads to it.
-func interpose(t *testing.T, cloud string) (*proxy, string) {
+// interpose starts a proxy in front of the small cloud, and writes a clouds.yaml
+// that leads to it.
+func interpose(t *testing.T) (*proxy, string) {
 	t.Helper()
 	p := &proxy{urls: map[string]string{}, tokens: map[string]bool{}, revoked: map[string]bool{}}
 	for service, target := range services {
@@ -72,13 +72,13 @@ func interpose(t *testing.T, cloud string) (*proxy, string) {
 		p.urls[service] = server.URL
 	}
 	path := filepath.Join(t.TempDir(), "clouds.yaml")
-	p.writeClouds(t, path, cloud, nil)
+	p.writeClouds(t, path, nil)
 	return p, path
 }
 
-// writeClouds writes the entry of a cloud with the proxy's addresses; change may
+// writeClouds writes the cloud's entry with the proxy's addresses; change may
 // spoil its auth.
-func (p *proxy) writeClouds(t *testing.T, path, cloud string, change func(auth map[string]any)) {
+func (p *proxy) writeClouds(t *testing.T, path string, change func(auth map[string]any)) {
 	t.Helper()
 	content, err := os.ReadFile(cloudsFile())
 	if err != nil {
@@ -88,7 +88,7 @@ func (p *proxy) writeClouds(t *testing.T, path, cloud string, change func(auth m
 	if err := yaml.Unmarshal(content, &file); err != nil {
 		t.Fatal(err)
 	}
-	entry := file.Clouds[cloud]
+	entry := file.Clouds[smallCloud]
 	auth := entry["auth"].(map[string]any)
 	auth["auth_url"] = p.urls["identity"] + "/v3"
 	if change != nil {
@@ -97,7 +97,7 @@ func (p *proxy) writeClouds(t *testing.T, path, cloud string, change func(auth m
 	entry["image_endpoint_override"] = p.urls["image"]
 	entry["compute_endpoint_override"] = p.urls["compute"] + "/v2.1"
 	entry["network_endpoint_override"] = p.urls["network"]
-	text, err := yaml.Marshal(map[string]any{"clouds": map[string]any{cloud: entry}})
+	text, err := yaml.Marshal(map[string]any{"clouds": map[string]any{smallCloud: entry}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,11 @@ func answer(status int, header ...string) mishap {
 func cut(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }
 
 // deaf lets the service act, and the client hear nothing of it.
-func deaf(through string) mishap {
+func deaf(through string) mishap { return withheld(through, nil) }
+
+// withheld lets the service act, then waits for the client to go away; with
+// acted nil, it cuts the connection at once.
+func withheld(through string, acted chan<- struct{}) mishap {
 	return func(_ http.ResponseWriter, r *http.Request) bool {
 		req, err := http.NewRequestWithContext(r.Context(), r.Method, through+r.URL.RequestURI(), r.Body)
 		if err == nil {
@@ -208,6 +212,10 @@ func deaf(through string) mishap {
 				_, _ = io.Copy(io.Discard, resp.Body)
 				_ = resp.Body.Close()
 			}
+		}
+		if acted != nil {
+			acted <- struct{}{}
+			<-r.Context().Done()
 		}
 		panic(http.ErrAbortHandler)
 	}
@@ -244,4 +252,24 @@ func (b *torn) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
 	return n, err
+}
+
+// trickle lets a body through slowly.
+func trickle(_ http.ResponseWriter, r *http.Request) bool {
+	r.Body = &drops{ReadCloser: r.Body, r: r}
+	return false
+}
+
+type drops struct {
+	io.ReadCloser
+	r *http.Request
+}
+
+func (d *drops) Read(p []byte) (int, error) {
+	select {
+	case <-time.After(100 * time.Millisecond):
+	case <-d.r.Context().Done():
+		return 0, d.r.Context().Err()
+	}
+	return d.ReadCloser.Read(p[:min(len(p), 16<<10)])
 }
