@@ -60,11 +60,14 @@ func (l *loop) finishBuild(ctx context.Context, lock *recipe.Held, a plan.Action
 	name := disk.Name{Image: record.Image, ID: record.ID}
 	switch {
 	case err == nil:
-		if err = l.saveReady(ctx, lock, record, image, made); err == nil {
-			log.Info("Build is ready", "sizes", sizes(record.Files))
-			l.serveRequest(ctx, lock, in, record)
-			return nil
+		if err := l.saveReady(ctx, lock, record, image, made); err != nil {
+			// The tree may have it all the same, so the files stay: if it has
+			// not, the record is a leftover, and they go with it.
+			return err
 		}
+		log.Info("Build is ready", "sizes", sizes(record.Files))
+		l.serveRequest(ctx, lock, in, record)
+		return nil
 	case stopped(ctx, lock):
 		log.Info("Build is given up: this builder stops")
 		return errors.Join(l.images.Remove(ctx, name), l.dropBuild(ctx, lock, record))

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -146,13 +147,17 @@ func TestFleetLimit(t *testing.T) {
 	for i := range s.config.DiskImages {
 		s.config.DiskImages[i].EnvVars["FAKE_WAIT"] = flag
 	}
+	inLine := func(n int) {
+		s.eventually(strconv.Itoa(n)+" stand in line", func() bool {
+			claims, err := recipe.Members(t.Context(), s.store.Session(), zkmodel.BuildLimitPath)
+			return err == nil && len(claims) == n
+		})
+	}
 	s.start(func(d *Deps) { d.BuildWorkers = 2 })
+	inLine(2)
 	s.config.ImagesDir += "2"
 	s.start(func(d *Deps) { d.Client, d.Hostname, d.FQDN = s.dial(s.root), "second", "second" })
-	s.eventually("three stand in line", func() bool {
-		claims, err := recipe.Members(t.Context(), s.store.Session(), zkmodel.BuildLimitPath)
-		return err == nil && len(claims) >= 3
-	})
+	inLine(3)
 	if n := len(s.builds("img", zkmodel.BuildBuilding)) + len(s.builds("other", zkmodel.BuildBuilding)); n > 1 {
 		t.Errorf("%d builds at once", n)
 	}

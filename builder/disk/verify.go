@@ -2,6 +2,7 @@ package disk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -25,6 +26,9 @@ func (d *Images) Verify(ctx context.Context, n Name, format, md5, sha256 string)
 	file, ok := known.Files[format]
 	if !ok || !file.Unchanged(path) {
 		if file, err = Sum(ctx, path); err != nil {
+			if errors.Is(err, ErrNoFile) {
+				d.forget(n, format) // somebody removed it behind our back
+			}
 			return File{}, err
 		}
 		if before, ok := known.Files[format]; ok && before.SHA256 != file.SHA256 {

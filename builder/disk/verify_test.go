@@ -85,6 +85,9 @@ func TestVerifySeesWhatChanged(t *testing.T) {
 	if _, err := d.Verify(t.Context(), n, "raw", "", ""); !errors.Is(err, ErrNoFile) {
 		t.Errorf("gone: %v", err)
 	}
+	if b, ok := d.Build(n); !ok || slices.Contains(b.Formats, "raw") {
+		t.Errorf("the file that is gone is still known: %+v", b)
+	}
 }
 
 func TestAdoptMakesFilesOurs(t *testing.T) {

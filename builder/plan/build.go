@@ -105,6 +105,10 @@ func (d *decision) reason(requested bool) (why string, due time.Time) {
 	}
 	d.say(subjectBuild, "missing", "", "build %s is ready in all formats", newest.ID)
 	given, stranded := d.stranded(newest)
+	if stranded && d.madeHere(newest) {
+		d.say(subjectBuild, "stranded", For, "a provider waits for a file of build %s that is gone from this host", newest.ID)
+		return "build " + newest.ID + " cannot be uploaded: its file is gone from here", due
+	}
 	if stranded && !d.Now.Before(given) {
 		d.say(subjectBuild, "stranded", For, "only %s has the files of build %s, and it is gone", newest.Builder, newest.ID)
 		return "build " + newest.ID + " cannot be uploaded: builder " + newest.Builder + " is gone", due

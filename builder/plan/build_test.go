@@ -98,6 +98,29 @@ func TestStrandedBuilds(t *testing.T) {
 			s.Others.Since, s.Others.Seen = s.Now.Add(-hour), map[string]time.Time{"gone": s.Now.Add(-time.Minute)}
 			s.build(zkmodel.BuildReady, hour, theirs)
 		}, ""},
+		"its files are gone from here": {func(s *scene) {
+			s.build(zkmodel.BuildReady, hour)
+			s.Local[0].Formats = nil
+		}, "build"},
+		"its files are gone, and an older one's are not": {func(s *scene) {
+			s.build(zkmodel.BuildReady, 2*hour)
+			s.build(zkmodel.BuildReady, hour)
+			s.Local[1].Formats = nil
+		}, "build; upload 1 north qcow2; upload 1 south raw"},
+		"a provider came after its file was removed": {func(s *scene) {
+			s.image().DeleteAfterUpload = true
+			s.upload(s.build(zkmodel.BuildReady, hour), "north", zkmodel.UploadReady)
+			s.Local[0].Formats = nil
+		}, "build"},
+		"its files went as every provider has it": {func(s *scene) {
+			s.image().DeleteAfterUpload = true
+			s.uploaded(hour)
+			s.Local[0].Formats = nil
+		}, ""},
+		"another builder on this host has its files": {func(s *scene) {
+			s.build(zkmodel.BuildReady, hour, func(b *zkmodel.Build) { b.BuilderID = "peer-id" })
+			s.Others.Alive[s.Host.Name], s.Local = true, nil
+		}, ""},
 		"it is everywhere": {func(s *scene) {
 			s.Others.Since = s.Now.Add(-hour)
 			s.everywhere(s.build(zkmodel.BuildReady, hour, theirs))

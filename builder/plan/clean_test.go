@@ -41,7 +41,7 @@ func TestWhatToUpload(t *testing.T) {
 		"one format is gone": {func(s *scene) {
 			s.build(zkmodel.BuildReady, hour)
 			s.Local[0].Formats = []string{"raw"}
-		}, "upload 1 south raw"},
+		}, "build; upload 1 south raw"},
 		"one is under way here": {func(s *scene) {
 			b := s.build(zkmodel.BuildReady, hour)
 			s.upload(b, "north", zkmodel.UploadUploading)

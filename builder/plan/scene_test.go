@@ -68,6 +68,9 @@ func (s *scene) build(state zkmodel.BuildState, ago time.Duration, change ...fun
 	for _, c := range change {
 		c(b.Build)
 	}
+	if b.Builder != s.Host.Name && b.BuilderID == s.Host.ID {
+		b.BuilderID = b.Builder + "-id"
+	}
 	s.Image.Builds = append(s.Image.Builds, b)
 	if b.Builder == s.Host.Name {
 		formats := []string(b.Formats)

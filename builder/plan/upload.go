@@ -40,6 +40,10 @@ func (d *decision) candidate(subject string, p *configs.Provider) *zkmodel.Build
 		if here, ok := d.local(b.ID); ok && slices.Contains(here.Formats, p.ImageFormat) {
 			return b
 		}
+		if d.madeHere(b) {
+			d.say(subject, "files", "", "the %s file of build %s was here, and is gone", p.ImageFormat, b.ID)
+			continue
+		}
 		if d.Others.alive(b.Builder) {
 			d.say(subject, "files", Against, "the %s file of build %s is not on this builder but on %s", p.ImageFormat, b.ID, b.Builder)
 			return nil
@@ -91,18 +95,30 @@ func (d *decision) decideUpload(subject string, p *configs.Provider, b *zkmodel.
 	})
 }
 
-// stranded tells whether a provider waits for a build whose files are only on a
-// builder that is gone, and when that builder is given up.
+// stranded tells whether a provider waits for a file of a build that nobody can
+// send: it was on this host and is gone, or it is only on a builder that is gone.
+// Such a builder is given up at a time; for what was lost here there is none.
 func (d *decision) stranded(b *zkmodel.BuildTree) (given time.Time, is bool) {
-	if _, here := d.local(b.ID); here || d.Others.alive(b.Builder) {
-		return time.Time{}, false
-	}
+	local, _ := d.local(b.ID)
 	for _, p := range d.Config.ProvidersOf(d.name) {
-		if image, _ := p.Image(d.name); !image.Pause && readyUpload(b, p.Name) == nil {
+		image, _ := p.Image(d.name)
+		if image.Pause || readyUpload(b, p.Name) != nil || slices.Contains(local.Formats, p.ImageFormat) {
+			continue
+		}
+		if d.madeHere(b) {
+			return time.Time{}, true
+		}
+		if !d.Others.alive(b.Builder) {
 			return d.Others.lastSeen(b.Builder).Add(d.Policy.AwayFor), true
 		}
 	}
 	return time.Time{}, false
+}
+
+// madeHere tells whether a build's files were, or are, in our folder. The name
+// of the host would not do: another builder there has a folder of its own.
+func (d *decision) madeHere(b *zkmodel.BuildTree) bool {
+	return b.BuilderID != "" && b.BuilderID == d.Host.ID
 }
 
 // readyUpload finds the ready upload of a build to a provider.
