@@ -10,10 +10,19 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
-// RequestBuild sets the flag that asks for a build of the image now. Asking
-// twice is asking once.
+// RequestBuild sets the flag that asks for a build of the image now. One that
+// is there is replaced: what tells a request from one that a failed build has
+// used up, or that a build under way serves, is the flag's creation.
 func (st *Store) RequestBuild(ctx context.Context, image string) error {
-	return st.setFlag(ctx, RequestBuildPath(image))
+	flag := RequestBuildPath(image)
+	_, err := st.session.Multi(ctx, recipe.OpDelete(flag, recipe.AnyVersion), recipe.OpCreate(flag, nil, recipe.Persistent))
+	if errors.Is(err, recipe.ErrNoNode) {
+		return st.setFlag(ctx, flag)
+	}
+	if err != nil {
+		return fmt.Errorf("set %s: %w", flag, err)
+	}
+	return nil
 }
 
 // PauseImage sets the flag that stops builds of the image.

@@ -187,6 +187,23 @@ func TestBuildRequestMadeMeanwhileStays(t *testing.T) {
 	}
 }
 
+// A request that a failed build has used up stays; the next one must be another.
+func TestBuildRequestIsRenewed(t *testing.T) {
+	_, s := connect(t)
+	st := zkmodel.NewStore(s, nil)
+	var before int64
+	for range 3 {
+		if err := st.RequestBuild(t.Context(), "image"); err != nil {
+			t.Fatal(err)
+		}
+		image, err := st.Image(t.Context(), "image")
+		if err != nil || image.BuildRequested == nil || image.BuildRequested.Czxid <= before {
+			t.Fatalf("after a request of %d: %+v, %v", before, image, err)
+		}
+		before = image.BuildRequested.Czxid
+	}
+}
+
 func TestNodeLifeOnTheWire(t *testing.T) {
 	_, s := connect(t)
 	st := zkmodel.NewStore(s, nil)
