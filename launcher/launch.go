@@ -40,6 +40,9 @@ func (s *shift) launch(ctx context.Context, h *handling, n *handled) error {
 		}
 		s.metrics.launch(h.pool, launchResult(err), s.now().Sub(start))
 		s.boots.note(n.node.ImageID, err)
+		if errors.Is(err, providers.ErrNotFound) && n.node.ExternalID.IsNull() {
+			s.imageMissing(n.node.ImageID) //nolint:contextcheck // the mark outlives the launch
+		}
 		log.Warn("Launch failed", "attempt", n.node.Attempt, "of", last, "error", err)
 		s.logConsole(ctx, h, n)
 		if errors.Is(err, providers.ErrQuota) {

@@ -36,6 +36,14 @@ func (b *boots) note(path string, err error) {
 	}
 }
 
+// missing notes that the cloud does not have an upload: it need not be tried
+// again.
+func (b *boots) missing(path string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failed[path] = suspectAfter
+}
+
 // count is how many boots in a row have failed.
 func (b *boots) count(path string) int {
 	b.mu.Lock()
@@ -72,6 +80,20 @@ func (s *shift) booted(path string) {
 			return
 		}
 	}
+}
+
+// imageMissing notes that the cloud does not have an upload that its record says
+// is ready. The mark tells all launchers, and the builder, which looks itself.
+func (s *shift) imageMissing(path string) {
+	key, err := zkmodel.ParseUploadPath(path)
+	if err != nil {
+		return // a cloud image
+	}
+	s.boots.missing(path)
+	ctx := s.store.Session().Context() // the mark outlives the launch
+	s.jobs.start("suspect "+path, func() error {
+		return s.markSuspect(ctx, key, "suspect: the cloud says that it does not have it")
+	})
 }
 
 // markSuspect writes into an upload why it is suspect, or that it is not.
