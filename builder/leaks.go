@@ -20,20 +20,27 @@ type leaks struct {
 	since map[string]map[string]time.Time // by provider and external id
 }
 
-// patrol looks for leaked images in all clouds, now and then.
+// patrol looks for leaked images in all clouds, now and then, and sooner in a
+// cloud that is said to lack an image.
 func (l *loop) patrol(ctx context.Context) {
 	tick := time.NewTicker(l.deps.LeakEvery)
 	defer tick.Stop()
+	soon := time.NewTicker(min(l.deps.LeakEvery, doubtEvery))
+	defer soon.Stop()
 	for {
+		every := true
 		select {
 		case <-tick.C:
+		case <-soon.C:
+			every = false
 		case <-ctx.Done():
 			return
 		}
 		cfg := l.config.Load()
 		var all sync.WaitGroup // a cloud that hangs holds up the next round, and no other cloud in this
 		for i := range cfg.Providers {
-			if name := cfg.Providers[i].Name; cfg.Providers[i].Driver != configs.DriverStatic {
+			name := cfg.Providers[i].Name
+			if cfg.Providers[i].Driver != configs.DriverStatic && (every || len(l.doubted(name)) > 0) {
 				all.Go(func() {
 					if err := l.lookForLeaks(ctx, cfg, name); err != nil && ctx.Err() == nil && !isHeld(err) {
 						l.log.Warn("Cannot look for leaked images", "provider", name, "error", err)
@@ -72,6 +79,7 @@ func (l *loop) lookForLeaks(ctx context.Context, cfg *configs.Config, provider s
 	if err := l.mirror.Barrier(ctx); err != nil {
 		return err
 	}
+	err = l.forgetLost(ctx, provider, images)
 	images = slices.DeleteFunc(images, func(i providers.Image) bool { return !l.isOrphan(provider, i) })
 	for _, image := range l.leaks.second(provider, images, l.deps.Now(), l.deps.LeakEvery/2) {
 		if derr := cloud.DeleteImage(ctx, image.ExternalID); derr != nil {
