@@ -3,6 +3,7 @@ package builder
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,8 +13,8 @@ import (
 )
 
 // tracing makes the image's command note when it begins and ends, by host.
-func tracing(t *testing.T, c *child) (trace string) {
-	t.Helper()
+func tracing(tb testing.TB, c *child) (trace string) {
+	tb.Helper()
 	trace = filepath.Join(c.Dir, "trace")
 	c.Env = map[string]string{"FAKE_TRACE": trace}
 	return trace
@@ -62,18 +63,42 @@ func TestPausedBuilderIsReplaced(t *testing.T) {
 // old one is over, and the stale record is gone soon after.
 func TestKilledBuilderIsReplacedSoon(t *testing.T) {
 	t.Parallel()
-	s, c := newSiteOf(t)
-	trace := tracing(t, &c)
+	begun, gone := takeover(t)
+	t.Logf("new build after %s, stale record gone after %s", begun, gone)
+	if gone > 2*time.Second { // 1 s on a machine that does nothing else
+		t.Errorf("the stale record was gone after %s", gone)
+	}
+}
+
+// BenchmarkTakeover is the time from the end of the session of a builder that was
+// killed in a build, to the new build and to the end of the stale record. The
+// peer takes 2.5 to 7 s and about 45 s.
+func BenchmarkTakeover(b *testing.B) {
+	var begun, gone []time.Duration
+	for b.Loop() {
+		one, other := takeover(b)
+		begun, gone = append(begun, one), append(gone, other)
+	}
+	b.ReportMetric(float64(slices.Max(begun).Milliseconds()), "new-build-max-ms")
+	b.ReportMetric(float64(slices.Max(gone).Milliseconds()), "stale-gone-max-ms")
+}
+
+// takeover kills a builder in a build, with another at hand, and measures from
+// the end of its session.
+func takeover(tb testing.TB) (begun, gone time.Duration) {
+	tb.Helper()
+	s, c := newSiteOf(tb)
+	trace := tracing(tb, &c)
 	c.Env["FAKE_WAIT"] = filepath.Join(c.Dir, "go")
-	first := c.spawn(t)
+	first := c.spawn(tb)
 	s.eventually("the first builds", func() bool { return len(marks(trace)) == 1 })
 	second := c
 	second.Host = "two"
-	second.spawn(t)
+	other := second.spawn(tb)
 	s.eventually("the second is there", func() bool { return len(s.members()) == 2 })
 	stale := s.builds("img", zkmodel.BuildBuilding)[0].ID
 	if err := first.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	s.eventually("the session is over", func() bool { return len(s.members()) == 1 })
 	over := time.Now()
@@ -81,16 +106,18 @@ func TestKilledBuilderIsReplacedSoon(t *testing.T) {
 		b := s.tree("img").Builds
 		return len(b) > 0 && b[len(b)-1].ID != stale && b[len(b)-1].State == zkmodel.BuildBuilding
 	})
-	t.Logf("new build after %s", time.Since(over))
+	begun = time.Since(over)
 	s.eventually("the stale record is gone", func() bool {
 		b := s.tree("img").Builds
 		return len(b) == 1 && b[0].ID != stale
 	})
-	if took := time.Since(over); took > 2*time.Second {
-		t.Errorf("the stale record was gone after %s", took)
-	}
+	gone = time.Since(over)
 	if err := os.WriteFile(c.Env["FAKE_WAIT"], nil, 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	s.settled("two")
+	if err := other.cmd.Process.Kill(); err != nil { // a benchmark comes again
+		tb.Fatal(err)
+	}
+	return begun, gone
 }
