@@ -127,5 +127,16 @@ func TestImageDeletedBehindOurBack(t *testing.T) {
 		}
 	}
 	official(t, smallCloud, nil, "image", "delete", newest)
-	s.giveBack(s.take(s.submit()))
+	node := s.take(s.submit())
+	s.await("the image in the cloud again", func() bool {
+		for _, row := range s.list("image-list") {
+			if row["external_id"] == newest {
+				return false
+			}
+		}
+		return true
+	})
+	s.awaitImages(2)
+	s.giveBack(node)
+	s.wantTruth()
 }
