@@ -18,7 +18,7 @@ BENCH         ?= .
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## Build, upload and boot a real image on this machine; KEEP=1 stays up until Ctrl-C
@@ -31,6 +31,11 @@ test: bin/gotestsum ## Run every test, with -race, against a real ZooKeeper
 	@scripts/prerequisites test
 	bin/gotestsum --format standard-quiet -- \
 		-race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $(PACKAGES)
+
+.PHONY: test-openstack
+test-openstack: ## Test against a real OpenStack, started on loopback and stopped again
+	@scripts/prerequisites test
+	test/openstack/run
 
 .PHONY: soak
 soak: ## Let requestors and killers loose on three launchers; SOAK=10m

@@ -21,7 +21,7 @@ func TestFaults(t *testing.T) {
 		"500":             func(*proxy, call) mishap { return answer(500) },
 		"503":             func(*proxy, call) mishap { return answer(503) },
 		"reset":           func(*proxy, call) mishap { return cut },
-		"lost answer":     func(_ *proxy, c call) mishap { return deaf(services[c.Service]) },
+		"lost answer":     func(p *proxy, c call) mishap { return deaf(p.targets[c.Service]) },
 		"slow":            func(*proxy, call) mishap { return slow(2 * time.Second) },
 		"409 of a deletion": func(_ *proxy, c call) mishap {
 			if c.Method == http.MethodDelete && c.Service == "compute" && c.Try == 1 {
@@ -157,7 +157,7 @@ func revoke(t *testing.T, gate *proxy) {
 		if gate.revoked[token] {
 			continue
 		}
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, services["identity"]+"/v3/auth/tokens", nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, gate.targets["identity"]+"/v3/auth/tokens", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,8 @@ import (
 // proxy stands between a provider and the real services, one listener for each
 // of them. It records every call, and makes some of them go wrong.
 type proxy struct {
-	urls map[string]string // of the listeners, by service
+	targets map[string]string // the real services
+	urls    map[string]string // of the listeners
 
 	mu      sync.Mutex
 	calls   []call
@@ -44,9 +45,18 @@ type mishap func(w http.ResponseWriter, r *http.Request) bool
 
 // services are where the stack listens, by the names of their overrides in
 // clouds.yaml.
-var services = map[string]string{
-	"identity": "http://127.0.0.1:15000", "image": "http://127.0.0.1:19292",
-	"compute": "http://127.0.0.1:18774", "network": "http://127.0.0.1:19696",
+func services(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(os.Getenv(stackVariable), "services"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, address, _ := strings.Cut(strings.TrimSpace(line), " ")
+		found[name] = address
+	}
+	return found
 }
 
 // interpose starts a proxy in front of the small cloud, and writes a clouds.yaml
@@ -54,7 +64,8 @@ var services = map[string]string{
 func interpose(t *testing.T) (*proxy, string) {
 	t.Helper()
 	p := &proxy{urls: map[string]string{}, tokens: map[string]bool{}, revoked: map[string]bool{}}
-	for service, target := range services {
+	p.targets = services(t)
+	for service, target := range p.targets {
 		u, err := url.Parse(target)
 		if err != nil {
 			t.Fatal(err)

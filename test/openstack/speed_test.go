@@ -219,7 +219,7 @@ func states(t *testing.T, compute *gophercloud.ServiceClient) map[string]int {
 func bareClient(t *testing.T, image string) (*gophercloud.ServiceClient, servers.CreateOpts) {
 	t.Helper()
 	client, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{
-		IdentityEndpoint: services["identity"] + "/v3", Username: "ci", Password: "loopback-only", DomainID: "default",
+		IdentityEndpoint: services(t)["identity"] + "/v3", Username: "ci", Password: "loopback-only", DomainID: "default",
 		Scope: &gophercloud.AuthScope{ProjectName: "ci", DomainID: "default"},
 	})
 	if err != nil {

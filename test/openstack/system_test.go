@@ -69,7 +69,7 @@ func TestLauncherKilledBeforeRecord(t *testing.T) {
 	acted := make(chan struct{}, 1)
 	s.gate.inject(func(c call) mishap {
 		if c.Method == http.MethodPost && strings.HasSuffix(c.Path, "/servers") && c.Try == 1 {
-			return withheld(services[c.Service], acted)
+			return withheld(s.gate.targets[c.Service], acted)
 		}
 		return nil
 	})

@@ -325,4 +325,6 @@ write_clouds() {
   } >"$dir/clouds.yaml"
   [ ! -s "$state/credential.yaml" ] || cat "$state/credential.yaml" >>"$dir/clouds.yaml"
   chmod 600 "$dir/clouds.yaml"
+  printf '%s http://'"$host"':%s\n' identity "$keystone_port" image "$glance_port" compute "$nova_port" \
+    network "$neutron_port" >"$dir/services"
 }

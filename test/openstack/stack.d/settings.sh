@@ -2,15 +2,22 @@
 # shellcheck shell=bash disable=SC2034  # used by the other parts
 
 readonly host=127.0.0.1
-readonly keystone_port=${PORT_KEYSTONE:-15000}
-readonly glance_port=${PORT_GLANCE:-19292}
-readonly nova_port=${PORT_NOVA:-18774}
-readonly placement_port=${PORT_PLACEMENT:-18778}
-readonly neutron_port=${PORT_NEUTRON:-19696}
-readonly mariadb_port=${PORT_MARIADB:-13306}
-readonly rabbit_port=${PORT_RABBIT:-15672}
-readonly epmd_port=${PORT_EPMD:-14369}
-readonly rabbit_dist_port=${PORT_RABBIT_DIST:-25772}
+# The ports follow each other from one that is chosen when DIR is new.
+choose_base() {
+  local base port
+  for ((base = 15000; base < 32000; base += 20)); do
+    for ((port = base; port < base + 9; port++)); do
+      ! (exec 3<>"/dev/tcp/$host/$port") 2>/dev/null || continue 2
+    done
+    echo $base
+    return
+  done
+}
+[ -s "$dir/base" ] || choose_base >"$dir/base"
+base=$(<"$dir/base")
+readonly base keystone_port=$base glance_port=$((base + 1)) nova_port=$((base + 2)) placement_port=$((base + 3))
+readonly neutron_port=$((base + 4)) mariadb_port=$((base + 5)) rabbit_port=$((base + 6)) epmd_port=$((base + 7))
+readonly rabbit_dist_port=$((base + 8))
 readonly region=RegionOne
 readonly compute_host=fake-compute-1
 # Reachable from this host only, and known to everybody who reads this.
