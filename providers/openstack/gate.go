@@ -2,17 +2,11 @@ package openstack
 
 import (
 	"context"
-	"math"
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"poolkeeper/providers"
 )
-
-// everyone is the weight of a creation that must be alone.
-const everyone = math.MaxInt32
 
 // roomAge is how long the free room is believed. Others use the project, too.
 const roomAge = time.Minute
@@ -24,52 +18,76 @@ const roomAge = time.Minute
 type gate struct {
 	ask func(context.Context) (providers.Resources, error) // the free room
 
-	crowd *semaphore.Weighted
-
-	mu    sync.Mutex
-	room  providers.Resources
-	until time.Time
+	mu      sync.Mutex
+	inside  int  // creations under way
+	alone   bool // the one that is inside must stay the only one
+	room    providers.Resources
+	until   time.Time
+	changed chan struct{} // closed when somebody left, or need not be alone
 }
 
 func newGate(ask func(context.Context) (providers.Resources, error)) *gate {
-	return &gate{ask: ask, crowd: semaphore.NewWeighted(everyone)}
+	return &gate{ask: ask, changed: make(chan struct{})}
 }
 
 // enter waits for the permission to create a server. The caller leaves when
 // Nova has answered.
 func (g *gate) enter(ctx context.Context, need providers.Resources) (leave func(), err error) {
-	if g.take(need) {
-		if err := g.crowd.Acquire(ctx, 1); err != nil {
+	for {
+		g.mu.Lock()
+		fits := !g.alone && g.take(need)
+		if fits || g.inside == 0 {
+			g.inside++
+			g.alone = !fits
+			g.mu.Unlock()
+			if !fits {
+				g.learn(ctx, need)
+			}
+			return g.leave, nil
+		}
+		changed := g.changed
+		g.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		return func() { g.crowd.Release(1) }, nil
 	}
-	if err := g.crowd.Acquire(ctx, everyone); err != nil {
-		return nil, context.Cause(ctx)
-	}
-	if !g.take(need) && !g.learn(ctx, need) {
-		return func() { g.crowd.Release(everyone) }, nil // alone: Nova decides
-	}
-	g.crowd.Release(everyone - 1)
-	return func() { g.crowd.Release(1) }, nil
 }
 
-// learn asks for the free room, and takes from it. Nobody is creating a server.
-func (g *gate) learn(ctx context.Context, need providers.Resources) bool {
+// learn asks for the free room while its caller is alone. If there is room, the
+// caller need not be alone any more; if not, or nobody knows, Nova decides.
+func (g *gate) learn(ctx context.Context, need providers.Resources) {
 	room, err := g.ask(ctx)
 	if err != nil {
-		return false
+		return
 	}
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.room, g.until = room, time.Now().Add(roomAge)
-	g.mu.Unlock()
-	return g.take(need)
+	if g.take(need) {
+		g.alone = false
+		g.tell()
+	}
 }
 
-// take takes need from the room that is known to be free.
-func (g *gate) take(need providers.Resources) bool {
+// leave lets others in.
+func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.inside--
+	g.alone = false
+	g.tell()
+}
+
+// tell wakes those who wait. The caller holds the lock.
+func (g *gate) tell() {
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// take takes need from the room that is known to be free. The caller holds the lock.
+func (g *gate) take(need providers.Resources) bool {
 	if time.Now().After(g.until) {
 		return false
 	}
