@@ -36,6 +36,13 @@ func (c *cache[T]) get(name string, s stamp, read func() T) T {
 	return record
 }
 
+// size is how many records are kept, about as many as there are.
+func (c *cache[T]) size() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.records)
+}
+
 // trim forgets records that are not listed, once they are many.
 func (c *cache[T]) trim(listed []T, name func(T) string) {
 	c.mu.Lock()

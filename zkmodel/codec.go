@@ -8,7 +8,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -16,132 +15,146 @@ import (
 // errNotObject is returned for znode data that is no JSON object.
 var errNotObject = errors.New("data is not a JSON object")
 
+// recordSize is about the size of a node's record, the largest.
+const recordSize = 1 << 10
+
 // extra holds what a record carries besides the keys that we know, or under a
 // known key in a shape that we do not expect. It is written back unchanged, so
 // that a foreign writer's knowledge survives our rewrites.
 type extra map[string]json.RawMessage
 
-// field is one known key of a record.
-type field struct {
-	key       string
-	omitEmpty bool
-	value     reflect.Value
-}
-
-// fields lists the known keys of the struct that record points to, in order.
-// The tag is `wire:"key"` or `wire:"key,omitempty"`.
-func fields(record any) []field {
-	v := reflect.ValueOf(record).Elem()
-	list := make([]field, 0, v.NumField())
-	for i := range v.NumField() {
-		tag := v.Type().Field(i).Tag.Get("wire")
-		if tag == "" {
-			continue
-		}
-		key, option, _ := strings.Cut(tag, ",")
-		list = append(list, field{key: key, omitEmpty: option == "omitempty", value: v.Field(i)})
-	}
-	return list
-}
-
 // decode reads data into the known keys of record and returns the rest. A key
-// that is null or missing leaves its field as it is; a key of an unexpected
-// type lands in the rest, so that one odd value never hides a record.
+// that is null becomes the zero value, one that is missing leaves its field as
+// it is; a key of an unexpected type lands in the rest, so that one odd value
+// never hides a record.
+//
+// Launchers read every state of every node, so what records consist of for the
+// most part, plain strings and numbers, is read without reflection's detours.
 func decode(data []byte, record any) (extra, error) {
+	var whole json.RawMessage
+	if !json.Valid(data) {
+		return nil, fmt.Errorf("decode record: %w", json.Unmarshal(data, &whole))
+	}
+	if data[blank(data, 0)] != '{' {
+		return nil, fmt.Errorf("decode record: %w", errNotObject)
+	}
 	rest := extra{}
-	if err := json.Unmarshal(data, (*map[string]json.RawMessage)(&rest)); err != nil {
-		return nil, fmt.Errorf("decode record: %w", err)
-	}
-	if rest == nil { // the JSON text `null`
-		return nil, errNotObject
-	}
-	for _, f := range fields(record) {
-		raw, ok := rest[f.key]
-		if !ok {
-			continue
+	v := reflect.ValueOf(record).Elem()
+	shape := shapeOf(v.Type())
+	found := make([][]byte, len(shape.fields)) // of a key that comes twice, the last
+	for key, raw := range members(data) {
+		if at, known := shape.byKey[key]; known {
+			found[at] = raw
+		} else {
+			rest[key] = slices.Clone(raw)
 		}
-		if string(raw) == "null" {
-			f.value.SetZero()
-			delete(rest, f.key)
-			continue
-		}
-		fresh := reflect.New(f.value.Type())
-		if err := json.Unmarshal(raw, fresh.Interface()); err == nil {
-			f.value.Set(fresh.Elem())
-			delete(rest, f.key)
+	}
+	for i, f := range shape.fields {
+		if raw := found[i]; raw != nil && !decodeField(v.Field(f.index), raw) {
+			rest[f.key] = slices.Clone(raw)
 		}
 	}
 	return rest, nil
+}
+
+// decodeField reads JSON text into a field; if it does not fit, the field stays
+// as it is.
+func decodeField(field reflect.Value, raw []byte) bool {
+	if string(raw) == "null" {
+		field.SetZero()
+		return true
+	}
+	if field.Kind() == reflect.String && plain(raw) {
+		field.SetString(string(raw[1 : len(raw)-1]))
+		return true
+	}
+	fresh := reflect.New(field.Type())
+	target := fresh.Interface()
+	read := func() error { return json.Unmarshal(raw, target) }
+	if u, ok := target.(json.Unmarshaler); ok { // raw is valid already
+		read = func() error { return u.UnmarshalJSON(raw) }
+	}
+	if read() != nil {
+		return false
+	}
+	field.Set(fresh.Elem())
+	return true
 }
 
 // encode writes the known keys in their order and then the rest, in the shape
 // that Python's json.dumps gives: ", " and ": " between, ASCII only, an empty
 // string as null.
 func encode(record any, rest extra) ([]byte, error) {
-	var b bytes.Buffer
+	b := bytes.NewBuffer(make([]byte, 0, recordSize))
 	b.WriteByte('{')
-	put := func(key string, value json.RawMessage) error {
+	v := reflect.ValueOf(record).Elem()
+	shape := shapeOf(v.Type())
+	for _, f := range shape.fields {
+		field := v.Field(f.index)
+		odd, isOdd := rest[f.key]
+		switch isOdd = isOdd && field.IsZero(); { // an odd value is never ours to drop
+		case !isOdd && f.omitEmpty && field.IsZero():
+			continue
+		case b.Len() > 1:
+			b.WriteString(", ")
+		}
+		b.WriteString(f.label)
+		if isOdd {
+			appendPython(b, odd)
+		} else if err := encodeField(b, field); err != nil {
+			return nil, fmt.Errorf("encode %s: %w", f.key, err)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(rest)) {
+		if _, known := shape.byKey[key]; known {
+			continue
+		}
 		if b.Len() > 1 {
 			b.WriteString(", ")
 		}
 		name, err := json.Marshal(key)
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("encode %s: %w", key, err)
 		}
-		appendPython(&b, name)
+		appendPython(b, name)
 		b.WriteString(": ")
-		appendPython(&b, value)
-		return nil
-	}
-	left := maps.Clone(rest)
-	for _, f := range fields(record) {
-		odd, isOdd := left[f.key]
-		delete(left, f.key)
-		if isOdd && f.value.IsZero() { // never ours to drop
-			if err := put(f.key, odd); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		value, err := fieldJSON(f)
-		if err != nil {
-			return nil, fmt.Errorf("encode %s: %w", f.key, err)
-		}
-		if value == nil {
-			continue
-		}
-		if err := put(f.key, value); err != nil {
-			return nil, err
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(left)) {
-		if err := put(key, left[key]); err != nil {
-			return nil, err
-		}
+		appendPython(b, rest[key])
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil
 }
 
-// fieldJSON is the JSON text of a field, or nil when it is left out.
-func fieldJSON(f field) (json.RawMessage, error) {
-	empty := f.value.IsZero()
-	if empty && f.omitEmpty {
-		return nil, nil
+// encodeField writes the JSON text of a field. What most fields are is written
+// without the encoder, which would take as long as all the rest of a launch.
+func encodeField(b *bytes.Buffer, field reflect.Value) error {
+	if field.Kind() == reflect.String && printable(field.String()) {
+		writeText(b, field.String())
+		return nil
 	}
-	if empty && f.value.Kind() == reflect.String {
-		return json.RawMessage("null"), nil
+	value := field.Interface()
+	if w, ok := value.(interface{ write(b *bytes.Buffer) }); ok {
+		w.write(b)
+		return nil
 	}
-	if list, ok := reflect.TypeAssert[[]string](f.value); ok && list == nil {
-		return json.RawMessage("[]"), nil
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(f.value.Interface()); err != nil {
-		return nil, err
+	if err := enc.Encode(value); err != nil {
+		return err
 	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
+	appendPython(b, text.Bytes()) // drops the line feed
+	return nil
+}
+
+// writeText writes a printable string, and null for an empty one.
+func writeText(b *bytes.Buffer, text string) {
+	if text == "" {
+		b.WriteString("null")
+		return
+	}
+	b.WriteByte('"')
+	b.WriteString(text)
+	b.WriteByte('"')
 }
 
 // appendPython copies compact or spaced JSON text in Python's spacing, with

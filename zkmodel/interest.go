@@ -60,11 +60,20 @@ func nodeInterest(p string) recipe.Interest {
 	case len(names) == 0:
 		return recipe.Children
 	case len(names) == 1:
-		return recipe.Data | recipe.Children
+		return recipe.Data
 	case len(names) == 2 && names[1] == lockName:
 		return recipe.Children
 	}
 	return recipe.None
+}
+
+// knownBelowNode names the one child of a node that there ever is, which saves a
+// read and a watch a node.
+func knownBelowNode(p string) []string {
+	if len(below(NodesRoot, p)) == 1 {
+		return []string{lockName}
+	}
+	return nil
 }
 
 // requestInterest says what a Mirror follows below /nodepool/requests.

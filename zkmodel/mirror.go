@@ -43,7 +43,7 @@ func NewMirror(client *recipe.Client, parts Part, log hclog.Logger) *Mirror {
 	}
 	return &Mirror{
 		images:     tree(PartImages, ImagesRoot, recipe.TreeOptions{Filter: imageInterest, Known: knownBelowImage}),
-		nodes:      tree(PartNodes, NodesRoot, recipe.TreeOptions{Filter: nodeInterest}),
+		nodes:      tree(PartNodes, NodesRoot, recipe.TreeOptions{Filter: nodeInterest, Known: knownBelowNode}),
 		requests:   tree(PartRequests, RequestsRoot, recipe.TreeOptions{Filter: requestInterest}),
 		components: tree(PartComponents, ComponentsRoot, recipe.TreeOptions{Filter: componentInterest}),
 	}
@@ -72,7 +72,27 @@ func (m *Mirror) WaitSynced(ctx context.Context) error {
 // Barrier returns once the Mirror shows all that was committed before the call,
 // by whomever.
 func (m *Mirror) Barrier(ctx context.Context) error {
-	return m.each(ctx, (*recipe.Tree).Barrier)
+	return recipe.BarrierAll(ctx, m.trees()...)
+}
+
+// DeferRequest lets changes of a request show up to half a second late, until
+// Resume: for a launcher that makes them itself. DeferNodes does so for nodes.
+func (m *Mirror) DeferRequest(id string) { m.requests.Defer(id) }
+
+// DeferNodes is DeferRequest for nodes.
+func (m *Mirror) DeferNodes(ids ...string) { m.nodes.Defer(ids...) }
+
+// Resume ends the deferral of requests and nodes.
+func (m *Mirror) Resume(requests, nodes []string) {
+	m.requests.Resume(requests...)
+	m.nodes.Resume(nodes...)
+}
+
+// Settle resumes, and returns once the Mirror shows of these requests and nodes
+// all that was committed before the call.
+func (m *Mirror) Settle(ctx context.Context, requests, nodes []string) error {
+	m.Resume(requests, nodes)
+	return recipe.Settled(ctx, m.requests, m.nodes)
 }
 
 // WaitFor returns once the Mirror shows all up to a logical time of Store.Ltime,

@@ -63,15 +63,11 @@ func viewUploads(v recipe.View, image, build string) []*Upload {
 
 // Nodes lists all nodes, by id.
 func (m *Mirror) Nodes() []*Node {
-	var list []*Node
+	list := make([]*Node, 0, m.nodeCache.size())
 	m.nodes.View(func(v recipe.View) {
-		ids := v.Children(NodesRoot)
-		list = make([]*Node, 0, len(ids))
-		for _, id := range ids {
-			if n := m.viewNode(v, id); n != nil {
-				list = append(list, n)
-			}
-		}
+		v.Each(NodesRoot, func(c recipe.Child) {
+			list = append(list, m.viewNode(c.Name(), stamp{c.Mzxid(), c.Has(lockName, recipe.IsContender)}, c.Entry))
+		})
 	})
 	m.nodeCache.trim(list, func(n *Node) string { return n.ID })
 	return list
@@ -80,32 +76,31 @@ func (m *Mirror) Nodes() []*Node {
 // Node returns one node, or nil.
 func (m *Mirror) Node(id string) *Node {
 	var n *Node
-	m.nodes.View(func(v recipe.View) { n = m.viewNode(v, id) })
+	m.nodes.View(func(v recipe.View) {
+		if entry, ok := v.Get(NodePath(id)); ok {
+			locked := slices.ContainsFunc(v.Children(LockPath(NodePath(id))), recipe.IsContender)
+			n = m.viewNode(id, stamp{entry.Stat.Mzxid, locked}, func() recipe.Entry { return entry })
+		}
+	})
 	return n
 }
 
-func (m *Mirror) viewNode(v recipe.View, id string) *Node {
-	entry, ok := v.Get(NodePath(id))
-	if !ok {
-		return nil
-	}
-	locked := slices.ContainsFunc(v.Children(LockPath(NodePath(id))), recipe.IsContender)
-	return m.nodeCache.get(id, stamp{entry.Stat.Mzxid, locked}, func() *Node {
-		n := DecodeNode(id, entry.Data, entry.Stat)
-		n.Locked = locked
+func (m *Mirror) viewNode(id string, s stamp, entry func() recipe.Entry) *Node {
+	return m.nodeCache.get(id, s, func() *Node {
+		e := entry()
+		n := DecodeNode(id, e.Data, e.Stat)
+		n.Locked = s.locked
 		return n
 	})
 }
 
 // Requests lists all node requests in the order in which they are served.
 func (m *Mirror) Requests() []*Request {
-	var list []*Request
+	list := make([]*Request, 0, m.requestCache.size())
 	m.requests.View(func(v recipe.View) {
-		for _, id := range v.Children(RequestsRoot) {
-			if r := m.viewRequest(v, id); r != nil {
-				list = append(list, r)
-			}
-		}
+		v.Each(RequestsRoot, func(c recipe.Child) {
+			list = append(list, m.viewRequest(c.Name(), c.Mzxid(), c.Entry))
+		})
 	})
 	m.requestCache.trim(list, func(r *Request) string { return r.ID })
 	slices.SortFunc(list, CompareRequests)
@@ -115,17 +110,18 @@ func (m *Mirror) Requests() []*Request {
 // Request returns one node request, or nil.
 func (m *Mirror) Request(id string) *Request {
 	var r *Request
-	m.requests.View(func(v recipe.View) { r = m.viewRequest(v, id) })
+	m.requests.View(func(v recipe.View) {
+		if entry, ok := v.Get(RequestPath(id)); ok {
+			r = m.viewRequest(id, entry.Stat.Mzxid, func() recipe.Entry { return entry })
+		}
+	})
 	return r
 }
 
-func (m *Mirror) viewRequest(v recipe.View, id string) *Request {
-	entry, ok := v.Get(RequestPath(id))
-	if !ok {
-		return nil
-	}
-	return m.requestCache.get(id, stamp{mzxid: entry.Stat.Mzxid}, func() *Request {
-		return DecodeRequest(id, entry.Data, entry.Stat)
+func (m *Mirror) viewRequest(id string, mzxid int64, entry func() recipe.Entry) *Request {
+	return m.requestCache.get(id, stamp{mzxid: mzxid}, func() *Request {
+		e := entry()
+		return DecodeRequest(id, e.Data, e.Stat)
 	})
 }
 

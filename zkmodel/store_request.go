@@ -13,8 +13,18 @@ import (
 func (r *Request) SetState(state RequestState, now Epoch) { r.State, r.StateTime = state, now }
 
 // CreateRequest makes a node request with a priority, "100" being high and
-// "300" low, and fills in its ID.
+// "300" low, and fills in its ID. It stays until somebody deletes it.
 func (st *Store) CreateRequest(ctx context.Context, priority string, r *Request) error {
+	return st.createRequest(ctx, priority, r, recipe.Sequential)
+}
+
+// CreateBoundRequest is CreateRequest for those who wait for their nodes: the
+// request goes with our session at the latest, and nodes that it was given with it.
+func (st *Store) CreateBoundRequest(ctx context.Context, priority string, r *Request) error {
+	return st.createRequest(ctx, priority, r, recipe.Sequential|recipe.Ephemeral)
+}
+
+func (st *Store) createRequest(ctx context.Context, priority string, r *Request, mode recipe.Mode) error {
 	if r.State == "" {
 		r.SetState(RequestRequested, EpochOf(st.now()))
 	}
@@ -28,7 +38,7 @@ func (st *Store) CreateRequest(ctx context.Context, priority string, r *Request)
 	if err := st.session.EnsurePath(ctx, RequestsRoot); err != nil {
 		return fmt.Errorf("create request: %w", err)
 	}
-	made, err := st.session.Create(ctx, RequestPath(priority+"-"), data, recipe.Sequential)
+	made, err := st.session.Create(ctx, RequestPath(priority+"-"), data, mode)
 	if err != nil {
 		return fmt.Errorf("create request: %w", err)
 	}

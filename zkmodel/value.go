@@ -1,6 +1,8 @@
 package zkmodel
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -32,6 +34,19 @@ func (e Epoch) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	return json.Marshal(float64(e))
+}
+
+// write is MarshalJSON for the codec.
+func (e Epoch) write(b *bytes.Buffer) {
+	if f := float64(e); f >= 1 && f < 1e15 { // the range in which all write a float the same way
+		b.Write(strconv.AppendFloat(b.AvailableBuffer(), f, 'f', -1, 64))
+		return
+	}
+	text, err := e.MarshalJSON()
+	if err != nil { // a finite number always marshals
+		text = []byte("null")
+	}
+	b.Write(text)
 }
 
 // Value is a JSON value whose shape belongs to somebody else: a cloud's id, a
@@ -90,6 +105,9 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return []byte(v.raw), nil
 }
 
+// write is MarshalJSON for the codec.
+func (v Value) write(b *bytes.Buffer) { appendPython(b, []byte(cmp.Or(v.raw, "null"))) }
+
 // UnmarshalJSON keeps the text.
 func (v *Value) UnmarshalJSON(data []byte) error {
 	v.raw = string(data)
@@ -104,12 +122,15 @@ type Strings []string
 
 // UnmarshalJSON accepts both shapes.
 func (s *Strings) UnmarshalJSON(data []byte) error {
-	var one string
-	if json.Unmarshal(data, &one) == nil {
-		*s = Strings{one}
-		return nil
+	if len(data) > 0 && data[0] == '[' {
+		return json.Unmarshal(data, (*[]string)(s))
 	}
-	return json.Unmarshal(data, (*[]string)(s))
+	var one string
+	if err := json.Unmarshal(data, &one); err != nil {
+		return err
+	}
+	*s = Strings{one}
+	return nil
 }
 
 // MarshalJSON writes a list, also for none.
@@ -118,6 +139,26 @@ func (s Strings) MarshalJSON() ([]byte, error) {
 		return []byte("[]"), nil
 	}
 	return json.Marshal([]string(s))
+}
+
+// write is MarshalJSON for the codec.
+func (s Strings) write(b *bytes.Buffer) {
+	b.WriteByte('[')
+	for i, text := range s {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if text != "" && printable(text) {
+			writeText(b, text)
+			continue
+		}
+		raw, err := json.Marshal(text)
+		if err != nil { // a string always marshals
+			raw = []byte(`""`)
+		}
+		appendPython(b, raw)
+	}
+	b.WriteByte(']')
 }
 
 // Seconds is a number of seconds that careless writers store as a string.

@@ -117,7 +117,9 @@ func (f *follower) visit(n *treeNode, parent string, epoch uint64) {
 	path := joinPath(parent, n.name())
 	interest := f.tree.interest(path)
 	if interest != None {
-		f.enqueue(n, interest, epoch, false)
+		if !f.putOff(n, path, interest) {
+			f.enqueue(n, interest, epoch, false)
+		}
 		return
 	}
 	n.round = f.round

@@ -29,7 +29,8 @@ func (b *Bid) ops() []Op {
 
 // TakeAll applies ops as one transaction that also takes the locks of bids,
 // all or nothing; the results are those of ops. An op on something below a lock
-// must come before it.
+// must come before it. The loss of a lock that is held for less than a moment
+// shows by its fence alone; the Context of one that is kept ends as always.
 //
 // ErrNodeExists says that a lock's directory is there already: Try it instead.
 // After ErrConnectionLost the ops may have been applied, but no lock is held.
@@ -58,8 +59,12 @@ func TakeAll(ctx context.Context, s *Session, bids []*Bid, ops ...Op) ([]*Held, 
 	if err != nil {
 		return nil, nil, err
 	}
-	held, err := holdAll(ctx, bids, contenders(results, len(bids)))
-	return held, results[:len(ops)], err
+	held := make([]*Held, len(bids))
+	for i, path := range contenders(results, len(bids)) {
+		_, name := splitPath(path)
+		held[i] = bids[i].lock.won(name)
+	}
+	return held, results[:len(ops)], nil
 }
 
 // contenders returns the paths of those that the last steps of a transaction made for n bids.
@@ -69,26 +74,6 @@ func contenders(results []OpResult, n int) []string {
 		paths[i] = results[len(results)-2*(n-i)+1].Path
 	}
 	return paths
-}
-
-// holdAll begins to watch the contenders at paths; if one is gone already, all are given up.
-func holdAll(ctx context.Context, bids []*Bid, paths []string) ([]*Held, error) {
-	held := make([]*Held, 0, len(bids))
-	for i, b := range bids {
-		_, name := splitPath(paths[i])
-		h, err := b.lock.hold(ctx, name)
-		if err != nil {
-			for _, h := range held {
-				h.cancel(ErrReleased)
-			}
-			for _, path := range paths {
-				b.lock.session.discard(path)
-			}
-			return nil, err
-		}
-		held = append(held, h)
-	}
-	return held, nil
 }
 
 // discardAll removes the contenders of a transaction whose answer was lost.

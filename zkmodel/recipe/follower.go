@@ -31,19 +31,29 @@ type follower struct {
 	epoch   uint64
 	open    map[uint64]int // jobs not done, by the epoch that brought them
 	waiters []waiter
+
+	deferred map[string]bool                   // children of the root whose changes may wait
+	late     map[string]map[*treeNode]Interest // what waits, by child of the root
 }
 
 // message is a change that ZooKeeper told of, or a barrier behind it.
 type message struct {
 	change
 	barrier chan struct{}
+	partial bool // the barrier does not wait for what was put off
 }
 
-// retryEvent is the change of a node that could not be read before.
-const retryEvent zk.EventType = -100
+// Events of our own.
+const (
+	retryEvent zk.EventType = -100 - iota // a node that could not be read before
+	lateEvent                             // the time of what was put off has come
+)
 
 func newFollower(ctx context.Context, t *Tree, s *Session) *follower {
-	return &follower{ctx: ctx, session: s, tree: t, wake: make(chan struct{}, 1), jobs: map[*treeNode]*job{}, open: map[uint64]int{}}
+	return &follower{
+		ctx: ctx, session: s, tree: t, wake: make(chan struct{}, 1), jobs: map[*treeNode]*job{}, open: map[uint64]int{},
+		deferred: map[string]bool{}, late: map[string]map[*treeNode]Interest{},
+	}
 }
 
 // run follows until the session or the context of the Tree ends. Everything that
@@ -81,11 +91,18 @@ func (f *follower) post(m message) {
 
 // drained waits until all is applied that was in the inbox when it was called,
 // and all that was found because of it.
-func (f *follower) drained(ctx context.Context) error {
-	done := make(chan struct{})
-	f.post(message{barrier: done})
+func (f *follower) drained(ctx context.Context) error { return f.await(ctx, message{}) }
+
+// drainedButLate is drained, but for what was put off.
+func (f *follower) drainedButLate(ctx context.Context) error {
+	return f.await(ctx, message{partial: true})
+}
+
+func (f *follower) await(ctx context.Context, m message) error {
+	m.barrier = make(chan struct{})
+	f.post(m)
 	select {
-	case <-done:
+	case <-m.barrier:
 		return nil
 	case <-ctx.Done():
 		return ended("wait for tree", f.tree.root, context.Cause(ctx))
@@ -101,15 +118,31 @@ func (f *follower) pump() {
 	f.tree.mu.Lock()
 	defer f.tree.mu.Unlock()
 	for _, m := range inbox {
-		if m.barrier != nil {
+		switch {
+		case m.barrier != nil:
+			if !m.partial {
+				f.catchUpLate()
+			}
 			f.waiters = append(f.waiters, waiter{f.epoch, m.barrier})
 			f.epoch++
 			f.settle()
-			continue
+		case m.kind == lateEvent:
+			f.catchUpLate()
+		default:
+			f.changed(m.change)
 		}
-		if n := f.tree.top.find(f.tree.root, m.path); n != nil {
-			f.enqueue(n, f.stale(n, m.change), f.epoch, true)
-		}
+	}
+}
+
+// changed has read again what c tells of.
+func (f *follower) changed(c change) {
+	n := f.tree.top.find(f.tree.root, c.path)
+	if n == nil {
+		return
+	}
+	want := f.stale(n, c)
+	if !mayWait(c.kind) || !f.putOff(n, c.path, want) {
+		f.enqueue(n, want, f.epoch, true)
 	}
 }
 

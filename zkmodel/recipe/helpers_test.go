@@ -17,6 +17,7 @@ func TestMain(m *testing.M) {
 	if childMain() || partnerMain() {
 		return
 	}
+	zktest.Parallel("4")
 	goleak.VerifyTestMain(m)
 }
 

@@ -202,7 +202,11 @@ for i in range(%d):
     lock = zk.Lock("/theirs/%%d/lock" %% i)
     try:
         if lock.acquire(blocking=False):
-            zk.delete("/theirs/%%d" %% i, recursive=True)
+            while zk.exists("/theirs/%%d" %% i):
+                try:
+                    zk.delete("/theirs/%%d" %% i, recursive=True)
+                except NotEmptyError:
+                    pass # our contender came in between
     except NoNodeError:
         pass
 say("done")

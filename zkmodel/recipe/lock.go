@@ -7,9 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
+
+// watchDelay is how long a lock that was won by a transaction is held before it
+// is watched.
+const watchDelay = 250 * time.Millisecond
 
 // lockMark stands between the random part of a contender's name and its sequence number.
 const lockMark = "__lock__"
@@ -211,6 +216,23 @@ func (l *Lock) hold(ctx context.Context, name string) (*Held, error) {
 	h.ctx, h.cancel = context.WithCancelCause(l.session.ctx)
 	l.session.background(func() { h.guard(n.watch) })
 	return h, nil
+}
+
+// won is hold for a contender that a transaction has just made, so that nothing
+// need be read. Most locks of this kind are given up again within a moment; the
+// watch, which costs a read and an event, is for those that are kept. Until then
+// a loss is found by the fences.
+func (l *Lock) won(name string) *Held {
+	h := &Held{session: l.session, path: l.path(name)}
+	h.ctx, h.cancel = context.WithCancelCause(l.session.ctx)
+	fired := make(chan zk.Event)
+	close(fired)
+	time.AfterFunc(watchDelay, func() {
+		if h.ctx.Err() == nil {
+			h.session.background(func() { h.guard(fired) })
+		}
+	})
+	return h
 }
 
 // guard ends the context of h when its contender is deleted.

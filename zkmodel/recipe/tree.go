@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sync/errgroup"
 )
 
 // Interest says what of a node a Tree follows.
@@ -102,13 +103,40 @@ func (t *Tree) known(path string, interest Interest) []string {
 
 // WaitSynced waits until all of the tree has been read in the session that lives.
 func (t *Tree) WaitSynced(ctx context.Context) error {
-	return t.await(ctx, func(context.Context, *follower) error { return nil })
+	return t.await(ctx, func(context.Context, *follower) error { return nil }, (*follower).drained)
 }
 
 // Barrier waits until the Tree shows all that was committed before the call, by
 // whomever: it costs one round trip to ZooKeeper, which may be a loaded server.
 func (t *Tree) Barrier(ctx context.Context) error {
-	return t.await(ctx, func(ctx context.Context, f *follower) error { return f.session.catchUp(ctx) })
+	return BarrierAll(ctx, t)
+}
+
+// BarrierAll is the Barrier of several trees for the price of one, where they
+// share a client.
+func BarrierAll(ctx context.Context, trees ...*Tree) error {
+	return barrier(ctx, trees, (*follower).drained)
+}
+
+// barrier syncs each session once, and then waits with drained for each tree.
+func barrier(ctx context.Context, trees []*Tree, drained func(*follower, context.Context) error) error {
+	var mu sync.Mutex
+	caught := map[*Session]bool{}
+	once := func(ctx context.Context, f *follower) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if caught[f.session] {
+			return nil
+		}
+		err := f.session.catchUp(ctx)
+		caught[f.session] = err == nil
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for _, t := range trees {
+		g.Go(func() error { return t.await(ctx, once, drained) })
+	}
+	return g.Wait()
 }
 
 // WaitFor waits until the Tree shows all up to the transaction zxid, which a
@@ -120,12 +148,14 @@ func (t *Tree) WaitFor(ctx context.Context, zxid int64) error {
 			return nil
 		}
 		return f.session.catchUp(ctx)
-	})
+	}, (*follower).drained)
 }
 
 // await waits until all is applied that was known when prepare returned. If the
 // session ends in between, it begins anew with the next.
-func (t *Tree) await(ctx context.Context, prepare func(context.Context, *follower) error) error {
+func (t *Tree) await(
+	ctx context.Context, prepare func(context.Context, *follower) error, drained func(*follower, context.Context) error,
+) error {
 	for {
 		t.mu.RLock()
 		f, changed := t.follower, t.changed
@@ -134,7 +164,7 @@ func (t *Tree) await(ctx context.Context, prepare func(context.Context, *followe
 			bound, cancel := bind(ctx, f.ctx)
 			err := prepare(bound, f)
 			if err == nil {
-				err = f.drained(bound)
+				err = drained(f, bound)
 			}
 			cancel()
 			over := f.ctx.Err() != nil || errors.Is(err, ErrSessionLost) // the context is a moment late

@@ -80,6 +80,44 @@ func (v View) Children(path string) []string {
 	return names
 }
 
+// Each calls f for each child of the node at path, by name. It takes a fraction
+// of the time of a Get for each.
+func (v View) Each(path string, f func(Child)) {
+	n := v.node(path)
+	if n == nil {
+		return
+	}
+	for _, kid := range n.kids {
+		if kid.loaded {
+			f(Child{kid})
+		}
+	}
+}
+
+// Child is a node in a View, found by Each.
+type Child struct{ node *treeNode }
+
+// Name is that of the node, without its parent's.
+func (c Child) Name() string { return c.node.name() }
+
+// Entry is the node as Get returns it.
+func (c Child) Entry() Entry { return c.node.entry() }
+
+// Mzxid is that of the node's Stat.
+func (c Child) Mzxid() int64 {
+	if c.node.record == nil {
+		return 0
+	}
+	return c.node.record.mzxid
+}
+
+// Has tells whether the node has a child called name that has a child for which
+// is is true.
+func (c Child) Has(name string, is func(string) bool) bool {
+	kid := c.node.kid(name)
+	return kid != nil && slices.ContainsFunc(kid.kids, func(k *treeNode) bool { return k.loaded && is(k.name()) })
+}
+
 // Walk calls f for the node at path and all below it, parents first and names in
 // order, until f returns false.
 func (v View) Walk(path string, f func(path string, e Entry) bool) {
