@@ -22,7 +22,8 @@ const metaGroups = "groups"
 
 // CreateNode implements providers.Nodes. Nova has no way to make a request to
 // create a server safe to repeat, so before each one we look for a server that
-// carries the node's id.
+// carries the node's id. That may miss one that another launcher has just asked
+// for; DeleteNode removes both.
 func (p *Provider) CreateNode(ctx context.Context, node providers.NodeSpec) (string, error) {
 	o, err := p.offer(node.Pool, node.Label)
 	if err != nil {
@@ -46,9 +47,11 @@ func (p *Provider) CreateNode(ctx context.Context, node providers.NodeSpec) (str
 	return id, nil
 }
 
-// findOrCreate is one try.
+// findOrCreate is one try. A request that was sent is heard to its end even when
+// ctx ends: whoever goes on with the node shall find the server in Nova's list,
+// and not make another one.
 func (p *Provider) findOrCreate(ctx context.Context, o offer, node providers.NodeSpec) (string, error) {
-	if id, err := p.find(ctx, node.NodeID); id != "" || err != nil {
+	if id, err := p.find(ctx, node); id != "" || err != nil {
 		return id, err
 	}
 	opts, need, err := p.order(ctx, o, node)
@@ -65,24 +68,39 @@ func (p *Provider) findOrCreate(ctx context.Context, o offer, node providers.Nod
 		return "", err
 	}
 	withKey := keypairs.CreateOptsExt{CreateOptsBuilder: opts, KeyName: o.label.KeyName}
-	made, err := servers.Create(ctx, s.compute, withKey, nil).Extract()
+	made, err := servers.Create(hearing(ctx), s.compute, withKey, nil).Extract()
 	if err != nil {
 		return "", p.refused(o, failure(ctx, "create server", err))
 	}
 	return made.ID, nil
 }
 
+// twins are the other servers of a server's node: made by requests whose answers
+// were lost, so that nobody else knows of them.
+func (c *census) twins(s *server) []string {
+	var ids []string
+	for _, other := range c.servers {
+		if s.Metadata[providers.MetaNode] != "" && other.ID != s.ID && other.Metadata[providers.MetaNode] == s.Metadata[providers.MetaNode] &&
+			other.Metadata[providers.MetaProvider] == s.Metadata[providers.MetaProvider] &&
+			other.Metadata[providers.MetaSite] == s.Metadata[providers.MetaSite] { // two sites count from 0 both
+			ids = append(ids, other.ID)
+		}
+	}
+	return ids
+}
+
 // find looks for a node's server in a list that is read from now on. Should
 // there be two, after a request whose answer was lost, the older one is the
 // node; the other has no record of its own and is collected as a leak.
-func (p *Provider) find(ctx context.Context, nodeID string) (string, error) {
+func (p *Provider) find(ctx context.Context, node providers.NodeSpec) (string, error) {
 	list, err := p.roster.since(ctx, time.Now())
 	if err != nil {
 		return "", err
 	}
 	var found *server
 	for _, s := range list.servers {
-		if s.Metadata[providers.MetaNode] != nodeID || s.Metadata[providers.MetaProvider] != p.cfg.Name || s.Task == taskDeleting {
+		if s.Metadata[providers.MetaNode] != node.NodeID || s.Metadata[providers.MetaProvider] != p.cfg.Name ||
+			s.Metadata[providers.MetaSite] != node.Metadata[providers.MetaSite] || s.Task == taskDeleting {
 			continue
 		}
 		if found == nil || cmp.Or(s.Created.Compare(found.Created), strings.Compare(s.ID, found.ID)) < 0 {

@@ -147,12 +147,26 @@ func TestTwins(t *testing.T) {
 	foreign := s.addServer(map[string]any{"name": "np", "metadata": map[string]any{
 		providers.MetaNode: "0000000007", providers.MetaProvider: "south",
 	}})
+	other := s.addServer(map[string]any{"name": "np", "metadata": map[string]any{ // of another installation
+		providers.MetaNode: "0000000007", providers.MetaProvider: "north", providers.MetaSite: "theirs",
+	}})
 	old.fields["created"], leaving.fields["created"] = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
-	foreign.fields["created"] = "2026-01-01T00:00:00Z"
+	foreign.fields["created"], other.fields["created"] = "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"
 	leaving.fields["OS-EXT-STS:task_state"] = taskDeleting
 	id, err := p.CreateNode(t.Context(), nodeSpec(upload(t, p)))
 	if err != nil || id != old.fields["id"] {
 		t.Errorf("CreateNode gave %s, %v, want %s, not %s", id, err, old.fields["id"], young.fields["id"])
+	}
+	if err := p.DeleteNode(t.Context(), id); err != nil {
+		t.Error(err)
+	}
+	for _, stays := range []string{foreign.fields["id"].(string), other.fields["id"].(string)} {
+		if s.servers[stays] == nil {
+			t.Errorf("DeleteNode took server %s, which is another's", stays)
+		}
+	}
+	if len(s.servers) != 2 {
+		t.Errorf("DeleteNode left %d servers, want two: of another provider, and of another site", len(s.servers))
 	}
 }
 

@@ -113,8 +113,8 @@ func answered(op string, answer gophercloud.ErrUnexpectedResponseCode) error {
 		e.message = "the cloud refuses our credentials: " + e.message
 	case e.status == http.StatusNotFound || e.status == http.StatusGone:
 		e.kind = providers.ErrNotFound
-	case e.status == http.StatusConflict || e.status == http.StatusRequestTimeout ||
-		e.status == http.StatusTooManyRequests || e.status == http.StatusRequestEntityTooLarge:
+	case e.status == http.StatusConflict || e.status == http.StatusRequestTimeout || e.status == http.StatusTooManyRequests,
+		e.status == http.StatusRequestEntityTooLarge && e.after > 0: // an older Nova's "too many"
 		// of the moment
 	case e.status < http.StatusInternalServerError:
 		e.kind = providers.ErrInvalid

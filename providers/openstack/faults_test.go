@@ -220,6 +220,40 @@ func answerHTML(status int, words string) func(http.ResponseWriter, *http.Reques
 }
 
 // A call that gets no answer is given up and tried again.
+// Who is called off in the middle of a creation hears its answer nevertheless,
+// for a while: nobody after it must make a second server.
+func TestCalledOffCreation(t *testing.T) {
+	s := newStub(t)
+	p := s.open(t, section())
+	image := upload(t, p)
+	ctx, cancel := context.WithCancel(t.Context())
+	s.fail("POST /compute/v2.1/servers", 1, func(http.ResponseWriter, *http.Request) bool {
+		cancel()
+		_ = sleep(t.Context(), 100*time.Millisecond) // Nova is slow
+		return false
+	})
+	id, err := p.CreateNode(ctx, nodeSpec(image))
+	if err != nil || s.servers[id] == nil || len(s.servers) != 1 {
+		t.Errorf("CreateNode gave %q, %v; %d servers", id, err, len(s.servers))
+	}
+	if again, err := p.CreateNode(t.Context(), nodeSpec(image)); again != id || err != nil {
+		t.Errorf("the next one made %q, %v, want %s", again, err, id)
+	}
+	p = s.open(t, section())
+	p.pace.hearing = 50 * time.Millisecond
+	ctx, cancel = context.WithCancel(t.Context())
+	s.fail("POST /compute/v2.1/servers", 1, func(w http.ResponseWriter, r *http.Request) bool {
+		cancel()
+		return s.silence(w, r)
+	})
+	other := nodeSpec(image)
+	other.NodeID = "0000000008"
+	start := time.Now()
+	if id, err := p.CreateNode(ctx, other); !errors.Is(err, context.Canceled) || time.Since(start) > time.Second {
+		t.Errorf("without an answer CreateNode gave %q, %v after %s", id, err, time.Since(start))
+	}
+}
+
 func TestSilence(t *testing.T) {
 	s := newStub(t)
 	p := s.open(t, section())

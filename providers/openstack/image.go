@@ -62,6 +62,10 @@ func field(opts *images.CreateOpts, key, value string) (bool, error) {
 			visibility := images.ImageVisibilityPublic
 			opts.Visibility = &visibility
 		}
+	case "protected", "is_protected":
+		opts.Protected, err = parseFlag(value)
+	case "os_hidden", "is_hidden":
+		opts.Hidden, err = parseFlag(value)
 	case "min_disk":
 		opts.MinDisk, err = strconv.Atoi(value)
 	case "min_ram":
@@ -75,6 +79,11 @@ func field(opts *images.CreateOpts, key, value string) (bool, error) {
 		return false, nil
 	}
 	return true, err
+}
+
+func parseFlag(value string) (*bool, error) {
+	flag, err := strconv.ParseBool(value)
+	return &flag, err
 }
 
 // DeleteImage implements providers.Images.
@@ -103,7 +112,7 @@ func (p *Provider) ListImages(ctx context.Context) ([]providers.Image, error) {
 	var list []providers.Image
 	for _, image := range all {
 		// Glance ignores a filter that it does not understand.
-		if image.Properties[providers.MetaProvider] != p.cfg.Name || leaving(image.Status) {
+		if image.Properties[providers.MetaProvider] != p.cfg.Name || leaving(image.Status) || snapshot(image) {
 			continue
 		}
 		list = append(list, providers.Image{
@@ -116,6 +125,13 @@ func (p *Provider) ListImages(ctx context.Context) ([]providers.Image, error) {
 
 func leaving(status images.ImageStatus) bool {
 	return status == images.ImageStatusDeleted || status == images.ImageStatusPendingDelete
+}
+
+// snapshot tells an image that somebody took of a node. Nova copies the
+// properties of what the node was booted from, ours among them, and yet the
+// image is not ours to delete.
+func snapshot(image images.Image) bool {
+	return image.Properties["image_type"] == "snapshot" || image.Properties["base_image_ref"] != nil
 }
 
 // properties are those that are text; Glance's own may be anything.

@@ -32,7 +32,7 @@ func TestImageRecord(t *testing.T) {
 	up.Verified = true // the sum is wrong
 	maps.Copy(up.Metadata, map[string]string{
 		"min_disk": "10", "min-ram": "512", "tags": "ci, nightly", "visibility": "shared", "hw_disk_bus": "virtio",
-		"disk_format": "raw", "container_format": "bare",
+		"disk_format": "raw", "container_format": "bare", "protected": "False", "os_hidden": "true",
 	})
 	if _, err := p.UploadImage(t.Context(), up); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestImageRecord(t *testing.T) {
 	}
 	want := map[string]any{
 		"name": "debian-1", "disk_format": "qcow2", "container_format": "bare", "visibility": "shared",
-		"min_disk": 10.0, "min_ram": 512.0, "tags": []any{"ci", "nightly"}, "hw_disk_bus": "virtio",
+		"protected": false, "os_hidden": true, "min_disk": 10.0, "min_ram": 512.0, "tags": []any{"ci", "nightly"}, "hw_disk_bus": "virtio",
 		providers.MetaProvider: "north", providers.MetaUpload: "0000000001",
 		"owner_specified.openstack.sha256": up.SHA256, "owner_specified.openstack.object": "images/debian-1",
 	}
@@ -61,7 +61,7 @@ func TestImageRecord(t *testing.T) {
 func TestBadImageMetadata(t *testing.T) {
 	s := newStub(t)
 	p := s.open(t, section())
-	for _, key := range []string{"min_disk", "min_ram", "is_public"} {
+	for _, key := range []string{"min_disk", "min_ram", "is_public", "protected"} {
 		up := describe(t, imageFile(t))
 		up.Metadata[key] = "much"
 		if _, err := p.UploadImage(t.Context(), up); !errors.Is(err, providers.ErrInvalid) || !strings.Contains(err.Error(), key) {
@@ -179,6 +179,9 @@ func TestListImages(t *testing.T) {
 		"c": {"status": "pending_delete", providers.MetaProvider: "north"},
 		"d": {"status": "active", providers.MetaProvider: "south"},
 		"e": {"status": "active"},
+		// What somebody took of a node inherits the node's properties.
+		"f": {"status": "active", providers.MetaProvider: "north", "image_type": "snapshot", "base_image_ref": "a"},
+		"g": {"status": "active", providers.MetaProvider: "north", "image_type": "daily", "base_image_ref": "a"},
 	} {
 		fields["id"] = id
 		s.images[id] = &stubImage{fields: fields}
@@ -236,5 +239,32 @@ func TestFileGoes(t *testing.T) {
 	}
 	if len(s.images) != 0 {
 		t.Errorf("%d images are left", len(s.images))
+	}
+}
+
+// An image that is larger than the cloud takes at all will never fit; one over
+// the quota may, later; a service that is busy says when to come again.
+func TestTooLarge(t *testing.T) {
+	for name, c := range map[string]struct {
+		message string
+		header  []string
+		want    error
+	}{
+		"cap":   {"Image exceeds the size cap", nil, providers.ErrInvalid},
+		"quota": {"The request exceeds the quota for image_size_total", nil, providers.ErrQuota},
+		"busy":  {"Over limit", []string{"Retry-After", "3600"}, providers.ErrTransient},
+	} {
+		s := newStub(t)
+		p := s.open(t, section())
+		s.fail("/file", 100, func(w http.ResponseWriter, _ *http.Request) bool {
+			for i := 0; i+1 < len(c.header); i += 2 {
+				w.Header().Set(c.header[i], c.header[i+1])
+			}
+			refuse(w, http.StatusRequestEntityTooLarge, "overLimit", c.message)
+			return true
+		})
+		if _, err := p.UploadImage(t.Context(), describe(t, imageFile(t))); !errors.Is(err, c.want) || len(s.images) > 0 {
+			t.Errorf("%s: %v and %d images, want %v", name, err, len(s.images), c.want)
+		}
 	}
 }

@@ -115,25 +115,41 @@ func (p *Provider) DeleteNode(ctx context.Context, externalID string) error {
 	if !isUUID(externalID) {
 		return nil // no cloud has it
 	}
-	return p.failure(ctx, "delete server "+externalID, p.remove(ctx, externalID))
+	return p.failure(ctx, "delete server "+externalID, p.removeAll(ctx, externalID))
 }
 
-func (p *Provider) remove(ctx context.Context, id string) error {
-	s, err := p.look(ctx, id, time.Now().Add(-p.pace.poll), time.Time{})
+// removeAll removes a server and its twins.
+func (p *Provider) removeAll(ctx context.Context, id string) error {
+	recent := time.Now().Add(-p.pace.poll)
+	s, err := p.look(ctx, id, recent, time.Time{})
 	if errors.Is(err, providers.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if err := p.releaseFloatingIPs(ctx, s); err != nil {
-		return err
-	}
-	again, err := p.askDelete(ctx, id)
+	list, err := p.roster.since(ctx, recent)
 	if err != nil {
 		return err
 	}
-	return p.awaitGone(ctx, id, again)
+	for _, twin := range list.twins(s) {
+		p.log.Warn("Deleting a second server of a node", "node", s.Metadata[providers.MetaNode], "id", twin, "first", id)
+		if err := p.remove(ctx, list.servers[twin]); err != nil {
+			return err
+		}
+	}
+	return p.remove(ctx, s)
+}
+
+func (p *Provider) remove(ctx context.Context, s *server) error {
+	if err := p.releaseFloatingIPs(ctx, s); err != nil {
+		return err
+	}
+	again, err := p.askDelete(ctx, s.ID)
+	if err != nil {
+		return err
+	}
+	return p.awaitGone(ctx, s.ID, again)
 }
 
 // awaitGone waits until Nova does not know a server any more. With again, the

@@ -7,6 +7,7 @@
 package openstack
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -36,6 +37,9 @@ type Options struct {
 	// Env is where the variables OS_*, HOME … are looked up; nil is the
 	// process's environment.
 	Env clouds.Env
+	// CallTime is how long one try of a call may take, uploads of data
+	// excepted; 0 is a minute.
+	CallTime time.Duration
 }
 
 // Provider is one project in one region of one cloud.
@@ -84,6 +88,7 @@ func New(cfg configs.Provider, opts Options) (*Provider, error) {
 	if p.env == nil {
 		p.env = os.LookupEnv
 	}
+	p.pace.call = cmp.Or(opts.CallTime, p.pace.call)
 	p.gate = newGate(p.room)
 	p.roster.list = p.servers
 	if _, err := p.account(); err != nil {

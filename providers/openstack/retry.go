@@ -18,12 +18,14 @@ type pace struct {
 	total    time.Duration // all tries of one call
 	poll     time.Duration // between two looks at the servers
 	patience time.Duration // how long a wait bears a cloud that does not answer
+	hearing  time.Duration // how long a creation that was sent is heard after it was called off
 }
 
 func defaultPace() pace {
 	return pace{
 		call: time.Minute, first: 500 * time.Millisecond, longest: 8 * time.Second, total: time.Minute,
 		poll: 500 * time.Millisecond, patience: 5 * time.Minute,
+		hearing: 15 * time.Second,
 	}
 }
 
@@ -74,9 +76,10 @@ func (b *patience) with(now time.Time, err error) bool {
 }
 
 // pollAfter is how long to wait before the next look at something that has been
-// awaited for a while. It is never so short that looking uses up the rate.
+// awaited for a while. It is never so short that looking uses up the rate, nor
+// that a cloud whose list of servers is long does little else than to tell it.
 func (p *Provider) pollAfter(waited time.Duration) time.Duration {
-	return max(p.pace.poll, 2*p.cfg.Rate, min(waited/20, 5*time.Second))
+	return max(p.pace.poll, 2*p.cfg.Rate, p.roster.cost(), min(waited/20, 5*time.Second))
 }
 
 // sleep waits, unless ctx ends first.

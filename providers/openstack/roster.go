@@ -19,6 +19,7 @@ type roster struct {
 // census is one reading of the list.
 type census struct {
 	began   time.Time
+	took    time.Duration
 	done    chan struct{} // closed when servers or err are there
 	servers map[string]*server
 	err     error
@@ -67,7 +68,7 @@ func (r *roster) join(t time.Time) (c *census, mine bool) {
 // read reads the list into c.
 func (r *roster) read(ctx context.Context, c *census) {
 	all, err := r.list(ctx)
-	c.err, c.ended = err, err != nil && ctx.Err() != nil
+	c.err, c.ended, c.took = err, err != nil && ctx.Err() != nil, time.Since(c.began)
 	c.servers = make(map[string]*server, len(all))
 	for i := range all {
 		c.servers[all[i].ID] = &all[i]
@@ -79,4 +80,14 @@ func (r *roster) read(ctx context.Context, c *census) {
 		r.latest = c
 	}
 	close(c.done)
+}
+
+// cost is how long it took to read the last list.
+func (r *roster) cost() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.latest == nil {
+		return 0
+	}
+	return r.latest.took
 }

@@ -258,7 +258,7 @@ func section() configs.Provider {
 func quick() pace {
 	return pace{
 		call: 5 * time.Second, first: time.Millisecond, longest: 10 * time.Millisecond, total: 2 * time.Second,
-		poll: 5 * time.Millisecond, patience: time.Second,
+		poll: 5 * time.Millisecond, patience: time.Second, hearing: time.Second,
 	}
 }
 

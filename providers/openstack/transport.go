@@ -116,7 +116,9 @@ func (t *transport) try(req *http.Request) (*http.Response, error) {
 	if err := t.turn(req.Context()); err != nil {
 		return nil, backoff.Permanent(err)
 	}
-	ctx, cancel := context.WithTimeoutCause(req.Context(), t.pace.call, fmt.Errorf("no answer within %s", t.pace.call))
+	ctx, release := t.outlasting(req.Context())
+	defer release()
+	ctx, cancel := context.WithTimeoutCause(ctx, t.pace.call, fmt.Errorf("no answer within %s", t.pace.call))
 	defer cancel()
 	one := req.Clone(ctx)
 	if req.GetBody != nil {
@@ -210,6 +212,37 @@ func repeatable(req *http.Request) bool {
 		return true
 	}
 	return req.Context().Value(idempotent{}) != nil || strings.HasSuffix(req.URL.Path, "/tokens")
+}
+
+// steadfast marks a context whose calls are heard to the end.
+type steadfast struct{}
+
+// hearing says that a call, once it was sent, is not called off with the
+// context: only its answer tells what was made.
+func hearing(ctx context.Context) context.Context {
+	return context.WithValue(ctx, steadfast{}, true)
+}
+
+// outlasting is the context of one try: the call's own or, where the answer is
+// to be heard, one that ends a while later.
+func (t *transport) outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Value(steadfast{}) == nil {
+		return ctx, func() {}
+	}
+	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(t.pace.hearing)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel(context.Cause(ctx))
+		case <-longer.Done():
+		}
+	})
+	return longer, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // retryAfter is how many seconds an answer asks us to wait, 0 when it does not

@@ -202,6 +202,38 @@ func TestRoster(t *testing.T) {
 	})
 }
 
+// A hundred launches among thousands of servers cost a list now and then, and no
+// call of their own; the longer the list, the rarer it is read.
+func TestManyWaitForFewLists(t *testing.T) {
+	s := newStub(t)
+	s.boot = 300 * time.Millisecond
+	const others, ours = 3000, 100
+	for range others {
+		s.addServer(map[string]any{"name": "other", "metadata": map[string]any{}, "flavorRef": "1"})
+	}
+	ids := make([]string, ours)
+	for i := range ids {
+		ids[i], _ = s.addServer(map[string]any{"name": "ours", "metadata": map[string]any{}, "flavorRef": "1"}).fields["id"].(string)
+	}
+	p := s.open(t, section())
+	var group sync.WaitGroup
+	for _, id := range ids {
+		group.Go(func() {
+			if _, err := p.WaitNode(t.Context(), id); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	pages, single := s.count("GET /compute/v2.1/servers/detail"), s.count("GET /compute/v2.1/servers/")
+	if single -= pages; single > 0 || pages > ours {
+		t.Errorf("%d waits cost %d pages of lists and %d calls for one server", ours, pages, single)
+	}
+	if cost := p.roster.cost(); cost <= 0 || p.pollAfter(0) < cost {
+		t.Errorf("a list that takes %s is read every %s", cost, p.pollAfter(0))
+	}
+}
+
 // At the edge of the quota one creation goes at a time, before it many.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
