@@ -38,6 +38,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // a second for each guard otherwise
+	zktest.Parallel("6")
 	goleak.VerifyTestMain(m)
 }
 

@@ -13,10 +13,12 @@ import (
 )
 
 // A sweep looks again until nothing is left: what was killed or released a
-// moment ago may hold a loop device for as long as the kernel takes it apart.
+// moment ago may hold a loop device for as long as the kernel takes it apart, and
+// a process that has just begun cannot be recognised before it has its environment.
 const (
 	sweepPatience = 2500 * time.Millisecond
 	sweepPause    = 20 * time.Millisecond
+	sweepLooks    = 2 // in a row that find nothing
 )
 
 // Sweep removes what a build left of its private folder: processes that live
@@ -42,9 +44,12 @@ func Sweep(ctx context.Context, dir string) error {
 	}
 	patience := time.NewTimer(sweepPatience)
 	defer patience.Stop()
-	for {
+	for quiet := 0; ; {
 		clean, err := release(ctx, dir)
-		if clean {
+		if quiet++; !clean {
+			quiet = 0
+		}
+		if quiet == sweepLooks {
 			return RemoveTree(ctx, dir)
 		}
 		pause := time.NewTimer(sweepPause)
@@ -64,9 +69,10 @@ func sweepable(dir string) error {
 	return nil
 }
 
-// release is one round: it tells whether nothing of the kernel's holds dir.
+// release is one round: it tells whether nothing held dir in it.
 func release(ctx context.Context, dir string) (clean bool, err error) {
-	for _, pid := range tenants(dir) {
+	living := tenants(dir)
+	for _, pid := range living {
 		err = errors.Join(err, kill(ctx, pid, syscall.SIGKILL))
 	}
 	loops, lerr := loopsOf(dir)
@@ -89,7 +95,7 @@ func release(ctx context.Context, dir string) (clean bool, err error) {
 		err = errors.Join(err, fmt.Errorf("mounts %q, loop devices %q", points, loops))
 		return false, err
 	}
-	return true, err
+	return len(living) == 0, err
 }
 
 // RemoveTree removes a folder with nothing mounted in it. Builds make files as
