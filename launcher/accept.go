@@ -54,21 +54,25 @@ func (s *shift) accept(ctx context.Context, d Decision) error {
 		}
 	}
 	var also []recipe.Op
-	if len(fresh) > 0 {
+	if d.Counted {
 		fence, ours := s.tenures[d.Pool.Provider].fence()
 		if !ours {
 			return fmt.Errorf("the quota of %s is counted by another: %w", d.Pool.Provider, ErrTaken)
 		}
 		also = append(also, fence)
 	}
+	// What we write from here on the ledger knows; the mirror need not follow each step.
+	s.mirror.DeferRequest(h.request.ID)
 	var err error
 	if h.lock, err = s.store.AcceptRequest(ctx, h.request, fresh, also...); err != nil {
+		s.mirror.Resume([]string{h.request.ID}, nil)
 		if errors.Is(err, recipe.ErrConnectionLost) {
 			s.markLost(h.request.ID) // it may be pending, and nobody's
 		}
 		return taken(err)
 	}
 	for _, n := range fresh {
+		s.mirror.DeferNodes(n.ID)
 		s.own.note(n)
 	}
 	s.step(StepAccepted)
@@ -141,13 +145,6 @@ func (s *shift) reuse(ctx context.Context, h *handling, place Place) (*handled, 
 	}
 	if n.State != zkmodel.NodeReady || n.AllocatedTo != "" || !slices.Contains(n.Type, place.Label) {
 		err := fmt.Errorf("node %s is not free any more: %w", n.ID, ErrTaken)
-		return nil, errors.Join(err, lock.Release(ctx))
-	}
-	if err := s.stillAlive(ctx, h, n); err != nil {
-		n.Reason = "it does not answer: " + err.Error()
-		if moved := s.table.moveNode(n, zkmodel.NodeDeleting, s.epoch()); moved == nil {
-			err = errors.Join(ErrTaken, err, s.store.SaveNode(ctx, lock, n))
-		}
 		return nil, errors.Join(err, lock.Release(ctx))
 	}
 	n.AllocatedTo, n.TenantName, n.Requestor = h.request.ID, h.request.TenantName, h.request.Requestor

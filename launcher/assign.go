@@ -41,6 +41,8 @@ type Decision struct {
 	Evict []string
 	// Queued: of Wait, it is for room in the pool.
 	Queued bool
+	// Counted: of Accept, it uses quota, so the lock of the quota must be ours.
+	Counted bool
 	// Uncounted: the quota of the pool's provider must be locked first.
 	Uncounted bool
 	// Deferred: another launcher takes it first; it is ours from Again on.
@@ -90,14 +92,16 @@ type assignment struct {
 	tenants map[string]providers.Resources
 	ready   *shelf
 	room    map[string]int              // provider to launches that may still begin; -1 is any number
-	waits   map[string]*zkmodel.Request // the first request that waits for room, by pool id
+	waits   map[string]*zkmodel.Request // the oldest request so far that waits for room, by pool id
+	shared  map[string]*zkmodel.Request // the oldest that waits for room in all of a provider, by provider
+	patient map[string]*zkmodel.Request // the oldest that waits for its tenant's limit, by tenant
 }
 
 func newAssignment(s *Snapshot) *assignment {
 	a := &assignment{
 		Snapshot: s, table: newTable(), tenants: tenantUsage(s),
 		used: newUsage(s.Nodes, s.Pools), leaving: newUsage(leavers(s), s.Pools), ready: newShelf(s.Nodes, s.Evicted),
-		room: map[string]int{}, waits: map[string]*zkmodel.Request{},
+		room: map[string]int{}, waits: map[string]*zkmodel.Request{}, shared: map[string]*zkmodel.Request{}, patient: map[string]*zkmodel.Request{},
 	}
 	for _, p := range s.Pools {
 		a.room[p.Provider] = p.Room
@@ -120,18 +124,35 @@ func (a *assignment) decide(r *zkmodel.Request) Decision {
 	if first := a.best(answers, Wait); first != nil {
 		return a.wait(r, first)
 	}
-	if other := a.best(answers, Leave); other != nil || len(answers) == 0 {
-		d := Decision{Request: r, Verdict: Leave, Reason: "every pool of this launcher has declined it"}
-		if other != nil {
-			d.Reason = other.reason
-		}
+	if d, some := declines(r, answers); some {
 		return d
 	}
-	d := Decision{Request: r, Verdict: Decline, Reason: answers[0].reason}
-	for _, no := range answers {
-		d.Declining = append(d.Declining, no.pool.ID)
+	if len(answers) == 0 && len(a.Registered) > 0 && declinedByAll(a.Registered, r) {
+		// Who had not declined has left since.
+		return Decision{Request: r, Verdict: Decline, Reason: cmp.Or(r.Reason, "every pool has declined it")}
+	}
+	d := Decision{Request: r, Verdict: Leave, Reason: "every pool of this launcher has declined it"}
+	if other := a.best(answers, Leave); other != nil {
+		d.Reason = other.reason
 	}
 	return d
+}
+
+// declines is the decision of those of our pools that can never serve a request.
+// They say so although others of ours leave it to them, or nobody would ever
+// answer.
+func declines(r *zkmodel.Request, answers []judgement) (Decision, bool) {
+	d := Decision{Request: r, Verdict: Decline}
+	for _, no := range answers {
+		if no.verdict != Decline {
+			continue
+		}
+		if len(d.Declining) == 0 {
+			d.Reason = no.reason
+		}
+		d.Declining = append(d.Declining, no.pool.ID)
+	}
+	return d, len(d.Declining) > 0
 }
 
 // accept is the decision over a request that can be served now. What it takes is
@@ -139,7 +160,11 @@ func (a *assignment) decide(r *zkmodel.Request) Decision {
 // first: those that come after it must not take its room.
 func (a *assignment) accept(r *zkmodel.Request, j *judgement, able []candidate) Decision {
 	a.take(r, j)
-	d := Decision{Request: r, Verdict: Accept, Reason: j.reason, Pool: j.pool, Places: j.places, Zone: j.zone}
+	_, limited := a.Tenants[r.TenantName] // who is counted over all providers, ready nodes too
+	d := Decision{
+		Request: r, Verdict: Accept, Reason: j.reason, Pool: j.pool, Places: j.places, Zone: j.zone,
+		Counted: len(j.needs) > 0 || limited,
+	}
 	if other := firstTaker(able, r); other != "" {
 		since, known := a.Since[r.ID]
 		if !known {
@@ -151,7 +176,7 @@ func (a *assignment) accept(r *zkmodel.Request, j *judgement, able []candidate) 
 			return d
 		}
 	}
-	if len(j.needs) > 0 && !j.pool.Counted {
+	if d.Counted && !j.pool.Counted {
 		d.Verdict, d.Uncounted = Wait, true
 		d.Reason = "the quota of provider " + j.pool.Provider + " is another launcher's at the moment"
 	}
@@ -161,18 +186,29 @@ func (a *assignment) accept(r *zkmodel.Request, j *judgement, able []candidate) 
 // wait is the decision over a request that may be served later.
 func (a *assignment) wait(r *zkmodel.Request, j *judgement) Decision {
 	d := Decision{Request: r, Verdict: Wait, Reason: j.reason, Pool: j.pool, Queued: j.queued}
+	if j.tenant && older(r, a.patient[r.TenantName]) {
+		a.patient[r.TenantName] = r
+		_, d.Again = a.drains(r)
+	}
 	if !j.queued {
 		return d
 	}
-	if a.waits[j.pool.ID] == nil {
+	if older(r, a.waits[j.pool.ID]) {
 		a.waits[j.pool.ID] = r
-		_, d.Again = drains(r, a.Now)
+		_, d.Again = a.drains(r)
+	}
+	if j.shared && older(r, a.shared[j.pool.Provider]) {
+		a.shared[j.pool.Provider] = r
+		_, d.Again = a.drains(r)
 	}
 	if len(j.evict) > 0 {
 		if d.Uncounted = !j.pool.Counted; !d.Uncounted {
 			d.Evict = j.evict
 			for _, id := range j.evict {
-				a.leaving.addNode(a.ready.remove(id), a.Pools)
+				if n := a.ready.remove(id); n != nil {
+					key := poolKey{n.Provider, n.Pool}
+					a.leaving.add(key, nodeResources(n, a.offers(key)))
+				}
 			}
 		}
 	}

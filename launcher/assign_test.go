@@ -161,6 +161,28 @@ func TestAssign(t *testing.T) {
 			want: []string{"decline"},
 		},
 		{
+			name: "too large for the pool that has the label, and unknown to the other",
+			pools: []*Pool{aPool(), aPool(func(p *Pool) {
+				p.ID, p.Name = "launcher-cloud-other", "other"
+				p.Offers = map[string]Offer{"b": p.Offers["b"]}
+			})},
+			requests: []*zkmodel.Request{aRequest("100-1", "a", "a", "a")},
+			want:     []string{"decline"},
+			reason:   "exceeds the limits of pool main: instances 0 used, 3 needed, limit 2",
+		},
+		{
+			name:  "unknown, and too large for those that know it",
+			pools: []*Pool{aPool(func(p *Pool) { p.Offers = map[string]Offer{"b": p.Offers["b"]} })},
+			requests: []*zkmodel.Request{func() *zkmodel.Request {
+				r := aRequest("100-1", "a", "a", "a")
+				r.DeclinedBy, r.Reason = zkmodel.Strings{"x"}, "exceeds the limits of pool main"
+				return r
+			}()},
+			registered: []*zkmodel.Component{other("x", "elsewhere", 100, "a")},
+			want:       []string{"decline"},
+			reason:     "exceeds the limits of pool main",
+		},
+		{
 			name: "no image", pools: []*Pool{aPool(func(p *Pool) {
 				p.Offers["a"] = Offer{Needs: providers.Resources{providers.Instances: 1}}
 			})},
@@ -182,6 +204,17 @@ func TestAssign(t *testing.T) {
 				return r
 			}()},
 			want: []string{"leave"},
+		},
+		{
+			name: "declined by all, the last of whom has left",
+			requests: []*zkmodel.Request{func() *zkmodel.Request {
+				r := aRequest("100-1", "a")
+				r.DeclinedBy, r.Reason = zkmodel.Strings{"launcher-cloud-main"}, "launch failed"
+				return r
+			}()},
+			registered: []*zkmodel.Component{other("launcher-cloud-main", "cloud", 100, "a")},
+			want:       []string{"decline"},
+			reason:     "launch failed",
 		},
 		{
 			name:  "the second pool serves what the first cannot",

@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -17,13 +18,13 @@ type candidate struct {
 }
 
 // candidates are the pools that have all labels of a request and have not
-// declined it. Ours count although the tree may not show them yet.
+// declined it. Those whose provider is broken have no labels. Ours count although the tree may not show them yet.
 func candidates(registered []*zkmodel.Component, ours []*Pool, r *zkmodel.Request) []candidate {
 	var able []candidate
 	mine := map[string]bool{}
 	for _, p := range ours {
 		mine[p.ID] = true
-		if p.offers(r.NodeTypes) && !r.DeclinedByPool(p.ID) {
+		if !p.Broken && p.offers(r.NodeTypes) && !r.DeclinedByPool(p.ID) {
 			able = append(able, candidate{id: p.ID, provider: p.Provider, priority: p.Priority, ours: true})
 		}
 	}
@@ -32,7 +33,7 @@ func candidates(registered []*zkmodel.Component, ours []*Pool, r *zkmodel.Reques
 			continue
 		}
 		able = append(able, candidate{
-			id: c.ID, provider: c.ProviderName, priority: c.Priority, paused: c.Paused != nil && *c.Paused,
+			id: c.ID, provider: c.ProviderName, priority: cmp.Or(c.Priority, defaultPriority), paused: c.Paused != nil && *c.Paused,
 		})
 	}
 	return able
@@ -72,6 +73,8 @@ func impossible(p *Pool, r *zkmodel.Request) string {
 	for _, label := range r.NodeTypes {
 		offer, ok := p.Offers[label]
 		switch {
+		case !ok && len(r.DeclinedBy) > 0 && r.Reason != "":
+			return r.Reason // of the pools that have it, and are of no use
 		case !ok:
 			return fmt.Sprintf("no pool has the label %s", label)
 		case offer.Fault != "":

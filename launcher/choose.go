@@ -49,6 +49,7 @@ func (s *shift) spec(h *handling, n *handled, image imageConfig) providers.NodeS
 	meta[providers.MetaNode] = n.node.ID
 	meta[providers.MetaPool] = h.pool.config.Name
 	meta[providers.MetaProvider] = h.pool.provider.Name
+	meta[providers.MetaSite] = s.site
 	return providers.NodeSpec{
 		NodeID: n.node.ID, Hostname: "np" + n.node.ID, Pool: h.pool.config.Name, Label: n.place.Label,
 		AZ: n.node.AZ, Username: image.username, Metadata: meta,

@@ -94,6 +94,7 @@ func (c *cloud) opened(ctx context.Context) providers.Provider {
 			c.provider = p
 			c.mu.Unlock()
 			close(c.ready)
+			c.notify() // nodes may have waited for it
 			return p
 		}
 		wait := retry.after(failures)
@@ -218,6 +219,7 @@ type cloudView struct {
 	limits providers.Resources
 	needs  map[string]map[string]Offer
 	hold   string
+	broken bool      // it never worked yet, for a reason that it told
 	again  time.Time // when hold is over by itself; zero when it is not
 }
 
@@ -225,7 +227,7 @@ type cloudView struct {
 func (c *cloud) view() cloudView {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	v := cloudView{zones: c.zones, limits: c.limits, needs: c.needs, hold: c.trouble}
+	v := cloudView{zones: c.zones, limits: c.limits, needs: c.needs, hold: c.trouble, broken: c.trouble != ""}
 	switch {
 	case v.hold != "":
 	case c.needs == nil:

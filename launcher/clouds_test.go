@@ -3,6 +3,7 @@ package launcher_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"poolkeeper/providers"
 	"poolkeeper/test/zktest"
 	"poolkeeper/test/zuul"
+	"poolkeeper/zkmodel"
 )
 
 // twoClouds has the same label in two providers, the first of them preferred.
@@ -52,6 +54,81 @@ func TestProviderThatDoesNotOpen(t *testing.T) {
 	if got := s.node(out.Nodes[0]).Provider; got != "broken" {
 		t.Errorf("served by %s", got)
 	}
+}
+
+// Nodes of a provider that cannot be opened are left as they are, without a try and
+// the longer and longer pauses that follow one: they go when it opens.
+func TestNodesOfAProviderThatDoesNotOpen(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, twoClouds)
+	s.image()
+	var mended atomic.Bool
+	id := s.orphan(zkmodel.NodeUsed, func(n *zkmodel.Node) { n.Provider = "broken" })
+	s.launch(func(d *launcher.Deps) {
+		open := d.Open
+		d.Open = func(p configs.Provider) (providers.Provider, error) {
+			if p.Name == "broken" && !mended.Load() {
+				return nil, errors.New("no clouds.yaml")
+			}
+			return open(p)
+		}
+	})
+	if err := s.zuul.Run(t.Context(), wish("small"), nil); err != nil { // it has looked at all
+		t.Fatal(err)
+	}
+	if n := s.node(id); n.State != zkmodel.NodeUsed {
+		t.Errorf("the node is %s already", n.State)
+	}
+	mended.Store(true)
+	s.eventuallyEmpty()
+}
+
+// only is a launcher's configuration that has but some of the providers.
+func (s *site) only(names ...string) *configs.Config {
+	cfg := *s.config
+	cfg.Providers = slices.DeleteFunc(slices.Clone(cfg.Providers), func(p configs.Provider) bool {
+		return !slices.Contains(names, p.Name)
+	})
+	return &cfg
+}
+
+// launchOnly starts a launcher that has but some of the providers.
+func (s *site) launchOnly(names []string, change ...func(*launcher.Deps)) *running {
+	s.t.Helper()
+	whole := s.config
+	defer func() { s.config = whole }()
+	s.config = s.only(names...)
+	return s.launch(change...)
+}
+
+// A provider that is broken, or is told to take nothing, holds up no launcher of
+// other providers: neither by its better priority nor because it was asked for.
+func TestOneBadProviderHoldsUpNoOtherLauncher(t *testing.T) {
+	t.Run("broken", func(t *testing.T) {
+		s := newSite(t, twoClouds)
+		s.image()
+		s.launchOnly([]string{"broken"}, func(d *launcher.Deps) {
+			d.Open = func(configs.Provider) (providers.Provider, error) { return nil, errors.New("no clouds.yaml") }
+		})
+		zktest.Eventually(t, func() bool { return len(s.pools()) == 1 }, "the broken one registered")
+		s.launchOnly([]string{"cloud"})
+		for _, w := range []zuul.Wish{wish("small"), {Labels: []string{"small"}, Provider: "broken", Fresh: true}} {
+			if err := s.zuul.Run(t.Context(), w, nil); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	t.Run("idle", func(t *testing.T) {
+		s := newSite(t, twoClouds)
+		s.image()
+		s.config.Providers[0].MaxConcurrency = 0
+		s.launchOnly([]string{"broken"})
+		zktest.Eventually(t, func() bool { return len(s.pools()) == 1 }, "the idle one registered")
+		s.launchOnly([]string{"cloud"})
+		if err := s.zuul.Run(t.Context(), wish("small"), nil); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestStopGivesRequestsBack(t *testing.T) {

@@ -84,6 +84,7 @@ func (c child) step(at launcher.Step) {
 	if err != nil {
 		return // one is enough
 	}
+	_, _ = f.WriteString(c.Name)
 	_ = f.Close()
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {}
@@ -149,13 +150,20 @@ func (p *process) stop() {
 	<-p.ended
 }
 
-// died waits until one of the children has killed itself.
-func (c child) died(t *testing.T) {
+// died waits until one of the children has killed itself, and tells which, and
+// when.
+func (c child) died(t *testing.T) (name string, at time.Time) {
 	t.Helper()
 	zktest.Eventually(t, func() bool {
-		_, err := os.Stat(c.deathNote())
-		return err == nil
+		text, err := os.ReadFile(c.deathNote())
+		name = string(text)
+		return err == nil && name != ""
 	}, "the step %s reached", c.At)
+	note, err := os.Stat(c.deathNote())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name, note.ModTime()
 }
 
 // newCrashSite is a site on the tree and the cloud that children use.
@@ -190,8 +198,11 @@ func (s *site) disorder() string {
 	there := map[string]bool{}
 	for _, r := range requests {
 		there[r.ID] = true
-		if r.State == zkmodel.RequestPending || r.State == zkmodel.RequestRequested {
+		switch {
+		case r.State == zkmodel.RequestPending, r.State == zkmodel.RequestRequested:
 			return "request " + r.ID + " is " + string(r.State)
+		case r.State == zkmodel.RequestFailed && r.Reason == "":
+			return "request " + r.ID + " failed for no reason"
 		}
 	}
 	recorded := map[string]string{}

@@ -34,12 +34,15 @@ func (l *Launcher) runDuties(ctx context.Context) error {
 				if err := l.mirror.WaitSynced(ctx); err != nil {
 					return err
 				}
-				return work(ctx, h)
+				if err := work(ctx, h); err != nil {
+					return err
+				}
+				return context.Cause(ctx) // why it has ended
 			})
 		})
 	}
 	group.Go(func() error {
-		tidying := recipe.Periodic{Every: l.deps.Resync, Task: l.collectLocks, Logger: l.log.Named("duties")}
+		tidying := recipe.Periodic{Every: l.deps.Resync, Task: l.clearUp, Logger: l.log.Named("duties")}
 		return tidying.Run(ctx, recipe.NewElection(l.deps.Client, zkmodel.TidyElectionPath, l.member))
 	})
 	for _, c := range l.clouds {
@@ -48,7 +51,7 @@ func (l *Launcher) runDuties(ctx context.Context) error {
 				return l.keepSlots(ctx, zkmodel.NewStore(h.Session(), l.now), c)
 			}
 			group, ctx := errgroup.WithContext(ctx)
-			group.Go(func() error { return l.patrol(ctx, c) })
+			group.Go(func() error { return l.patrol(ctx, zkmodel.NewStore(h.Session(), l.now), c) })
 			group.Go(func() error { return l.askLimits(ctx, zkmodel.NewStore(h.Session(), l.now), c) })
 			return group.Wait()
 		})

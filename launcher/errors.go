@@ -12,6 +12,8 @@ var (
 	ErrNoImage = errors.New("no image is ready")
 	// ErrKeyScan: the machine's SSH host keys could not be read.
 	ErrKeyScan = errors.New("host key scan failed")
+	// ErrNoAnswer: a machine that exists already does not answer, or is another.
+	ErrNoAnswer = errors.New("machine does not answer")
 	// ErrTaken: somebody else was faster, or the record has changed; look again.
 	ErrTaken = errors.New("taken by another")
 	// ErrNoProvider: the provider is not configured, or could not be opened yet.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"poolkeeper/configs"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -24,8 +25,11 @@ func (s *shift) handle(session context.Context, h *handling) {
 	if err == nil {
 		var group sync.WaitGroup
 		for _, n := range h.nodes {
-			if n.node.State == zkmodel.NodeBuilding {
+			switch {
+			case n.node.State == zkmodel.NodeBuilding:
 				group.Go(func() { n.err = s.launch(ctx, h, n) })
+			case h.pool.provider.Driver == configs.DriverStatic:
+				group.Go(func() { n.err = s.checkAlive(ctx, h, n) })
 			}
 		}
 		group.Wait()
@@ -84,13 +88,15 @@ func (s *shift) begin(ctx context.Context, h *handling) error {
 }
 
 // settle ends the work on a request: fulfilled, declined, given back because
-// the cloud was full, or cancelled because its requestor has left.
+// the cloud was full or a machine dead, or cancelled because its requestor has left.
 func (s *shift) settle(ctx context.Context, h *handling) error {
-	var failed, full error
+	var failed, later error
 	for _, n := range h.nodes {
 		switch {
 		case errors.Is(n.err, providers.ErrQuota):
-			full = n.err
+			later = fmt.Errorf("the cloud is full: %w", n.err)
+		case errors.Is(n.err, ErrNoAnswer):
+			later = fmt.Errorf("node %s: %w", n.node.ID, n.err)
 		case n.err != nil:
 			failed = errors.Join(failed, fmt.Errorf("node %s (%s): %w", n.node.ID, n.place.Label, n.err))
 		}
@@ -99,8 +105,8 @@ func (s *shift) settle(ctx context.Context, h *handling) error {
 	switch {
 	case failed != nil:
 		err = s.declineFailed(ctx, h, failed)
-	case full != nil:
-		s.putBack(ctx, h, "the cloud is full: "+full.Error())
+	case later != nil:
+		s.putBack(ctx, h, later.Error())
 		s.jobs.failed("request "+h.request.ID, shortPause)
 	default:
 		err = s.fulfill(ctx, h)

@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 		runChild(os.Args[2])
 		return
 	}
+	zktest.Parallel("6")
 	goleak.VerifyTestMain(m)
 }
 
@@ -266,3 +267,6 @@ func (s *site) node(id string) *zkmodel.Node {
 	}
 	return n
 }
+
+// wish asks for new nodes of some labels.
+func wish(labels ...string) zuul.Wish { return zuul.Wish{Labels: labels, Fresh: true} }

@@ -3,6 +3,7 @@ package launcher
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
@@ -18,6 +19,8 @@ type judgement struct {
 	needs   providers.Resources // of new nodes
 	all     providers.Resources // of all nodes
 	queued  bool                // of Wait: for room, so that those who come later queue behind it
+	tenant  bool                // of Wait: for its tenant's other nodes to go
+	shared  bool                // of a queued Wait: the provider is full, whatever room the pool has
 	evict   []string            // of a queued Wait: idle nodes that stand in its way
 }
 
@@ -46,8 +49,16 @@ func (a *assignment) judge(p *Pool, r *zkmodel.Request, able []candidate) judgem
 	if reason := neverFits(p, j.needs); reason != "" {
 		return say(Decline, "%s", reason)
 	}
+	if p.Fixed {
+		j.all = nil // tenants are not limited in machines that exist already
+	}
+	if reason := a.tenantNever(r, j.all); reason != "" {
+		return say(Wait, "%s", reason) // until somebody changes them, as with Nodepool; for nobody else
+	}
 	if reason := a.tenantFull(r, j.all); reason != "" {
-		return say(Wait, "%s", reason) // not queued: others need not wait for this tenant
+		no := say(Wait, "%s", reason) // not queued: others need not wait for this tenant
+		no.tenant = true
+		return no
 	}
 	if len(j.needs) > 0 {
 		if no := a.notNow(p, r, j.needs); no.reason != "" {
@@ -92,21 +103,28 @@ func (a *assignment) arrange(p *Pool, r *zkmodel.Request) judgement {
 // notNow says why pool p cannot launch right now; without a reason it can.
 func (a *assignment) notNow(p *Pool, r *zkmodel.Request, needs providers.Resources) judgement {
 	no := judgement{pool: p, verdict: Wait, queued: r.Requestor != minReadyRequestor}
-	switch first := a.waits[p.ID]; {
+	switch {
 	case p.Fixed:
 		no.queued, no.reason = false, fmt.Sprintf("no node of pool %s of %s is free", p.Name, p.Provider)
 		return no
 	case p.Hold != "":
 		no.reason = p.Hold
 		return no
-	case first != nil:
-		if yes, _ := drains(first, a.Now); yes {
+	}
+	if first := a.waits[p.ID]; first != nil {
+		if yes, _ := a.drains(first); yes {
 			no.reason = fmt.Sprintf("pool %s is full, and request %s comes first", p.Name, first.ID)
 			return no
 		}
 	}
+	if first := a.shared[p.Provider]; first != nil && p.Cloud != nil {
+		if yes, _ := a.drains(first); yes {
+			no.reason = fmt.Sprintf("provider %s is full, and request %s comes first", p.Provider, first.ID)
+			return no
+		}
+	}
 	if reason := a.used.shortage(p, needs); reason != "" {
-		no.reason = reason
+		no.reason, no.shared = reason, a.used.cloudShort(p, needs)
 		if no.queued {
 			no.evict = a.evictions(p, needs)
 		}
@@ -120,23 +138,43 @@ func (a *assignment) notNow(p *Pool, r *zkmodel.Request, needs providers.Resourc
 
 // evictions are the idle nodes, the oldest first, without which needs would fit
 // once all is gone that is on its way out; none when that is enough, or when all
-// idle nodes together would not be.
+// idle nodes together would not be. They are the pool's own, and where the provider
+// is full those of its other pools after them.
 func (a *assignment) evictions(p *Pool, needs providers.Resources) []string {
-	key := poolKey{p.Provider, p.Name}
-	if !a.ready.has(key) {
+	keys := []poolKey{{p.Provider, p.Name}}
+	if a.used.cloudShort(p, needs) {
+		for _, other := range a.Pools {
+			if other.Provider == p.Provider && other != p {
+				keys = append(keys, poolKey{other.Provider, other.Name})
+			}
+		}
+	}
+	if !slices.ContainsFunc(keys, a.ready.has) {
 		return nil // as it is with most that wait
 	}
 	left := a.used.without(a.leaving)
 	var evict []string
-	for n := range a.ready.idle(key) {
-		if left.shortage(p, needs) == "" {
-			return evict
+	for _, key := range keys {
+		for n := range a.ready.idle(key) {
+			if left.shortage(p, needs) == "" {
+				return evict
+			}
+			left.subtract(key, nodeResources(n, a.offers(key)))
+			evict = append(evict, n.ID)
 		}
-		left.subtract(key, nodeResources(n, p.Offers))
-		evict = append(evict, n.ID)
 	}
 	if left.shortage(p, needs) != "" {
 		return nil
 	}
 	return evict
+}
+
+// offers are the labels of one of our pools.
+func (a *assignment) offers(key poolKey) map[string]Offer {
+	for _, p := range a.Pools {
+		if p.Provider == key.provider && p.Name == key.pool {
+			return p.Offers
+		}
+	}
+	return nil
 }

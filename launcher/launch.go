@@ -64,7 +64,7 @@ func (s *shift) launch(ctx context.Context, h *handling, n *handled) error {
 func (s *shift) attempt(ctx context.Context, h *handling, n *handled) error {
 	if limit := h.pool.provider.LaunchTimeout; limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("launch-timeout of %s is over", limit))
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("launch-timeout of %s is over: %w", limit, context.DeadlineExceeded))
 		defer cancel()
 	}
 	p, err := h.cloud.use()
@@ -194,8 +194,12 @@ func (s *shift) giveUp(ctx context.Context, n *handled, state zkmodel.NodeState,
 	return nil
 }
 
-// save writes a node of ours.
+// save writes a node of ours. It ends with the node's lock, not with an attempt: a
+// write that was broken off may have been done, and then the next would find
+// another version.
 func (s *shift) save(ctx context.Context, n *handled) error {
+	ctx, cancel := n.lock.Bind(context.WithoutCancel(ctx))
+	defer cancel()
 	if err := s.store.SaveNode(ctx, n.lock, n.node); err != nil {
 		return err
 	}

@@ -93,6 +93,8 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 	if l.mirror = deps.Mirror; l.mirror == nil {
 		l.mirror = newMirror(deps)
 	}
+	metrics.zero(cfg)
+	metrics.now.launcher.Store(l)
 	for _, p := range cfg.Providers {
 		l.clouds[p.Name] = &cloud{
 			cfg: p, open: deps.Open, log: l.log.With("provider", p.Name), now: l.now,

@@ -16,12 +16,16 @@ import (
 const locksAtOnce = 100
 
 // patrol looks for leaks in a provider, now and then; one launcher of all does.
-func (l *Launcher) patrol(ctx context.Context, c *cloud) error {
+func (l *Launcher) patrol(ctx context.Context, store *zkmodel.Store, c *cloud) error {
 	tick := time.NewTicker(l.deps.Resync)
 	defer tick.Stop()
+	site, err := store.SiteID(ctx)
+	if err != nil {
+		return err
+	}
 	c.awaitOpen(ctx)
 	for {
-		err := l.collectMachines(ctx, c)
+		err := l.collectMachines(ctx, c, site)
 		if err == nil {
 			err = l.collectRest(ctx, c)
 		}
@@ -34,6 +38,14 @@ func (l *Launcher) patrol(ctx context.Context, c *cloud) error {
 			return nil
 		}
 	}
+}
+
+// ofSite tells whether a machine of a provider is this installation's. Another one
+// may share the cloud, call its provider alike and count its nodes from 0, too.
+// What carries no installation's name is Nodepool's, with whom we share the tree.
+func ofSite(metadata map[string]string, provider, site string) bool {
+	made := metadata[providers.MetaSite]
+	return metadata[providers.MetaProvider] == provider && (made == "" || made == site)
 }
 
 // collectRest cleans what belongs to machines in a cloud and may outlive them.
@@ -56,7 +68,7 @@ func (l *Launcher) collectRest(ctx context.Context, c *cloud) error {
 // collectMachines deletes the machines of a provider that carry our name and the
 // id of a node that is not in the tree. It takes two looks, one resync apart: a
 // machine is deleted when it was missing in both.
-func (l *Launcher) collectMachines(ctx context.Context, c *cloud) error {
+func (l *Launcher) collectMachines(ctx context.Context, c *cloud, site string) error {
 	p, err := c.use()
 	if err != nil {
 		return err
@@ -73,7 +85,7 @@ func (l *Launcher) collectMachines(ctx context.Context, c *cloud) error {
 	suspects := map[string]bool{}
 	for _, m := range list {
 		node := m.Metadata[providers.MetaNode]
-		if node == "" || m.Metadata[providers.MetaProvider] != c.cfg.Name || l.mirror.Node(node) != nil {
+		if node == "" || !ofSite(m.Metadata, c.cfg.Name, site) || l.mirror.Node(node) != nil {
 			continue
 		}
 		suspects[m.ExternalID] = true
@@ -93,9 +105,14 @@ func (l *Launcher) collectMachines(ctx context.Context, c *cloud) error {
 	return nil
 }
 
+// clearUp removes what requests left that are gone, and requests that nobody wants
+// any more. The leader of all launchers does it, behind the fence of its leadership.
+func (l *Launcher) clearUp(ctx context.Context, h *recipe.Held) error {
+	return errors.Join(l.collectLocks(ctx, h), l.dropStock(ctx, h))
+}
+
 // collectLocks removes the lock folders of requests that are gone. A folder with
-// a contender in it cannot be removed, and is not. The leader of all launchers
-// does it, behind the fence of its leadership.
+// a contender in it cannot be removed, and is not.
 func (l *Launcher) collectLocks(ctx context.Context, h *recipe.Held) error {
 	ids, err := h.Session().Children(ctx, zkmodel.LocksRoot)
 	if errors.Is(err, recipe.ErrNoNode) {

@@ -37,8 +37,9 @@ func (s *shift) findLost(ctx context.Context) {
 	}
 	_ = group.Wait() // never an error
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.lost = found
+	s.mu.Unlock()
+	s.findForsaken(ctx)
 }
 
 // membersLeft tells whether a pool has left since the last call; the first call always

@@ -16,6 +16,7 @@ import (
 type metrics struct {
 	launches, requests, declines, deletes, leaks *prometheus.CounterVec
 	launchTime, waitTime                         *prometheus.HistogramVec
+	now                                          *gauges
 }
 
 // newMetrics makes the figures known to reg, which may be nil.
@@ -38,6 +39,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		deletes:    counter("nodes_deleted_total", "Nodes deleted.", "provider"),
 		leaks:      counter("leaked_nodes_total", "Machines without a record that were deleted.", "provider"),
 		launchTime: seconds("launch_seconds", "Duration of an attempt to launch a node.", "provider", "pool", "result"),
+		now:        newGauges(),
 		waitTime:   seconds("request_seconds", "Age of a request when it was fulfilled.", "provider", "pool"),
 	}
 	if reg == nil {
@@ -50,7 +52,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	for _, h := range []**prometheus.HistogramVec{&m.launchTime, &m.waitTime} {
 		err = errors.Join(err, adopt(reg, h))
 	}
-	return m, err
+	return m, errors.Join(err, adopt(reg, &m.now))
 }
 
 // adopt registers a figure, or goes on with the one that a launcher before us,

@@ -2,11 +2,13 @@ package launcher
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
 )
 
 const (
@@ -146,4 +148,28 @@ func (l *Launcher) canMake(label string) bool {
 		here, has := p.labels[label]
 		return has && (here.CloudImage != "" || newest(images, here.DiskImage, p.provider.Name) != nil)
 	})
+}
+
+// dropStock deletes requests for stock of labels that nobody keeps in stock any
+// more: their min-ready was lowered to nothing, or they left the configuration.
+// Those of a Nodepool go with its session, and are left alone.
+func (l *Launcher) dropStock(ctx context.Context, h *recipe.Held) error {
+	for _, r := range l.mirror.Requests() {
+		if r.Broken != nil || r.Requestor != minReadyRequestor || len(r.NodeTypes) != 1 ||
+			r.Stat.EphemeralOwner != 0 || r.State == zkmodel.RequestPending {
+			continue
+		}
+		keepers, err := h.Session().Children(ctx, zkmodel.LabelDutyPath(r.NodeTypes[0])+"/members")
+		if err != nil && !errors.Is(err, recipe.ErrNoNode) {
+			return err
+		}
+		if len(keepers) > 0 {
+			continue
+		}
+		_, err = h.Multi(ctx, recipe.OpDelete(r.Path(), r.Stat.Version))
+		if err != nil && !errors.Is(err, recipe.ErrNoNode) && !errors.Is(err, recipe.ErrVersion) {
+			return err
+		}
+	}
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 func (s *shift) observe() (*Snapshot, time.Time) {
 	snap := &Snapshot{
 		Now:        s.now(),
+		Lag:        s.lag,
 		Requests:   s.mirror.Requests(),
 		Nodes:      s.own.over(s.mirror.Nodes()),
 		Registered: s.mirror.Components(zkmodel.KindPool),
@@ -47,7 +48,7 @@ func (s *shift) poolView(p *pool, view cloudView, launching int) *Pool {
 	v := &Pool{
 		ID: p.id, Provider: p.provider.Name, Name: p.config.Name, Priority: p.priority(),
 		Disabled: p.config.MaxServers == 0,
-		Limits:   poolLimits(p.config), Cloud: view.limits, Hold: view.hold,
+		Limits:   poolLimits(p.config), Cloud: view.limits, Hold: view.hold, Broken: view.broken,
 		Idle: p.provider.MaxConcurrency == 0, Room: -1, Zones: p.config.AvailabilityZones,
 		Offers: make(map[string]Offer, len(p.config.Labels)),
 	}

@@ -24,7 +24,7 @@ type pool struct {
 	labels   map[string]configs.PoolLabel
 
 	record *recipe.Registration
-	paused bool      // as the record has it; the looking goroutine's
+	shown  poolState // by the record; the looking goroutine's
 	since  time.Time // from when on it has been so
 }
 
@@ -64,12 +64,21 @@ func (p *pool) priority() int {
 	return cmp.Or(p.config.Priority, p.provider.Priority, defaultPriority)
 }
 
+// poolState is what the record of a pool says of the moment.
+type poolState struct {
+	paused bool // launchers with other pools need not leave it requests
+	broken bool // it has no labels: its provider cannot be used
+}
+
 // component is the pool as it tells of itself; Zuul reads its id and labels.
-func (p *pool) component(hostname, version string, paused bool) *zkmodel.Component {
+func (p *pool) component(hostname, version string, state poolState) *zkmodel.Component {
 	c := &zkmodel.Component{
-		Hostname: hostname, ID: p.id, Kind: zkmodel.KindPool, PoolName: p.config.Name, Paused: &paused,
+		Hostname: hostname, ID: p.id, Kind: zkmodel.KindPool, PoolName: p.config.Name, Paused: &state.paused,
 		Priority: p.priority(), ProviderName: p.provider.Name, State: zkmodel.ComponentRunning, Version: version,
 		SupportedLabels: zkmodel.Strings{},
+	}
+	if state.broken {
+		return c
 	}
 	for _, l := range labelsOf(p.config) {
 		c.SupportedLabels = append(c.SupportedLabels, l.Name)

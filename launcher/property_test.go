@@ -1,145 +1,143 @@
 package launcher
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
-	"poolkeeper/zkmodel/recipe"
 )
 
-// drawPool makes a pool with labels a, b and c of 1, 2 and 4 instances.
-func drawPool(t *rapid.T, name string) *Pool {
-	offers := map[string]Offer{}
-	for label, size := range map[string]int{"a": 1, "b": 2, "c": 4} {
-		offers[label] = Offer{Ready: true, Needs: providers.Resources{
-			providers.Instances: size, providers.RAM: size * 100,
-		}}
+// booking counts what decisions use, and checks each by itself.
+type booking struct {
+	used  *usage
+	red   int // instances of the tenant with a limit
+	nodes map[string]*zkmodel.Node
+	given map[string]bool
+}
+
+func newBooking(s *Snapshot) *booking {
+	b := &booking{used: newUsage(s.Nodes, s.Pools), nodes: map[string]*zkmodel.Node{}, given: map[string]bool{}}
+	for _, n := range s.Nodes {
+		b.nodes[n.ID] = n
+		if n.TenantName == "red" {
+			b.red += n.Resources[providers.Instances]
+		}
 	}
-	return &Pool{
-		ID: "host-" + name, Provider: name, Name: "main", Room: -1, Counted: true,
-		Priority: rapid.SampledFrom([]int{10, 100}).Draw(t, name+" priority"),
-		Limits:   providers.Resources{providers.Instances: rapid.IntRange(1, 12).Draw(t, name+" limit")},
-		Cloud:    providers.Resources{providers.RAM: 100 * rapid.IntRange(1, 12).Draw(t, name+" cloud")},
-		Zones:    rapid.SampledFrom([][]string{nil, {"z1"}, {"z1", "z2"}}).Draw(t, name+" zones"),
-		Offers:   offers,
+	return b
+}
+
+// evict checks that idle nodes are evicted, once, in pools that we count.
+func (b *booking) evict(t *rapid.T, d Decision) {
+	for _, id := range d.Evict {
+		n := b.nodes[id]
+		if b.given[id] || n.State != zkmodel.NodeReady || n.Locked || n.AllocatedTo != "" || !d.Pool.Counted {
+			t.Fatalf("evicts %s, which is %s or given away, or counted by others", id, n.State)
+		}
+		b.given[id] = true
 	}
 }
 
-var labels = rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 1, 3)
-
-// drawSnapshot makes a situation within the quota.
-func drawSnapshot(t *rapid.T) *Snapshot {
-	s := &Snapshot{Now: time.Unix(100_000, 0), Pools: []*Pool{drawPool(t, "one"), drawPool(t, "two")}, Grace: time.Second}
-	u := newUsage(nil, s.Pools)
-	for i := range rapid.IntRange(0, 10).Draw(t, "nodes") {
-		pool := rapid.SampledFrom(s.Pools).Draw(t, "pool")
-		label := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "label")
-		needs := pool.Offers[label].Needs
-		if u.shortage(pool, needs) != "" {
+// accept checks what a request is given: all its labels, in one pool and zone.
+func (b *booking) accept(t *rapid.T, d Decision) {
+	r := d.Request
+	if len(d.Places) != len(r.NodeTypes) {
+		t.Fatalf("%d places for %d labels", len(d.Places), len(r.NodeTypes))
+	}
+	zones := map[string]bool{}
+	fresh := false
+	for i, place := range d.Places {
+		if place.Label != r.NodeTypes[i] {
+			t.Fatalf("place %d is of %s, want %s", i, place.Label, r.NodeTypes[i])
+		}
+		needs := d.Pool.Offers[place.Label].Needs
+		if r.TenantName == "red" {
+			b.red += needs[providers.Instances]
+		}
+		if place.Node == "" {
+			b.used.add(poolKey{d.Pool.Provider, d.Pool.Name}, needs)
+			zones[d.Zone], fresh = true, true
 			continue
 		}
-		u.add(poolKey{pool.Provider, pool.Name}, needs)
-		s.Nodes = append(s.Nodes, &zkmodel.Node{
-			ID: fmt.Sprintf("%010d", i), Provider: pool.Provider, Pool: pool.Name, Type: zkmodel.Strings{label},
-			Resources: needs, AZ: rapid.SampledFrom([]string{"", "z1", "z2"}).Draw(t, "zone"),
-			State: rapid.SampledFrom([]zkmodel.NodeState{
-				zkmodel.NodeReady, zkmodel.NodeInUse, zkmodel.NodeDeleting, zkmodel.NodeBuilding,
-			}).Draw(t, "state"),
-		})
+		n := b.nodes[place.Node]
+		if b.given[n.ID] || n.State != zkmodel.NodeReady || n.Locked || n.AllocatedTo != "" || !r.Reuse ||
+			n.Provider != d.Pool.Provider || n.Pool != d.Pool.Name || n.Type[0] != place.Label {
+			t.Fatalf("gives away node %s, %s of %s/%s", n.ID, n.State, n.Provider, n.Pool)
+		}
+		b.given[n.ID] = true
+		if n.AZ != "" {
+			zones[n.AZ] = true
+		}
 	}
-	for i := range rapid.IntRange(1, 12).Draw(t, "requests") {
-		age := time.Duration(rapid.IntRange(0, 1000).Draw(t, "age")) * time.Second
-		s.Requests = append(s.Requests, &zkmodel.Request{
-			ID:    fmt.Sprintf("%d00-%010d", rapid.IntRange(1, 3).Draw(t, "priority"), i),
-			State: zkmodel.RequestRequested, NodeTypes: labels.Draw(t, "labels"),
-			Reuse: rapid.Bool().Draw(t, "reuse"), RelativePriority: rapid.IntRange(0, 2).Draw(t, "relative"),
-			Stat: recipe.Stat{Ctime: s.Now.Add(-age)},
-		})
+	if delete(zones, ""); len(zones) > 1 {
+		t.Fatalf("request %s in several zones: %v", r.ID, zones)
 	}
-	return s
+	if counted := fresh || r.TenantName == "red"; counted && !d.Pool.Counted || counted != d.Counted {
+		t.Fatalf("request %s is accepted while another may count", r.ID)
+	}
 }
 
-// What is accepted fits what is there, node by node and resource by resource;
-// every place is filled, no node twice, all of a request in one zone.
+// What is accepted fits what is there, node by node and resource by resource, in
+// the pool, the provider and the tenant; every place is filled, no node twice.
 func TestAssignNeverExceedsTheQuota(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSnapshot(t)
-		u := newUsage(s.Nodes, s.Pools)
-		nodes := map[string]*zkmodel.Node{}
-		for _, n := range s.Nodes {
-			nodes[n.ID] = n
-		}
-		given := map[string]bool{}
+		b := newBooking(s)
+		launches := map[string]int{}
 		for _, d := range Assign(s) {
-			for _, id := range d.Evict {
-				if given[id] || nodes[id].State != zkmodel.NodeReady {
-					t.Fatalf("evicts %s, which is %s or given away", id, nodes[id].State)
-				}
-				given[id] = true
-			}
+			b.evict(t, d)
 			if d.Verdict != Accept {
 				continue
 			}
-			if len(d.Places) != len(d.Request.NodeTypes) {
-				t.Fatalf("%d places for %d labels", len(d.Places), len(d.Request.NodeTypes))
-			}
-			zones := map[string]bool{}
-			for i, place := range d.Places {
-				if place.Label != d.Request.NodeTypes[i] {
-					t.Fatalf("place %d is of %s, want %s", i, place.Label, d.Request.NodeTypes[i])
-				}
+			b.accept(t, d)
+			fresh := 0
+			for _, place := range d.Places {
 				if place.Node == "" {
-					u.add(poolKey{d.Pool.Provider, d.Pool.Name}, place.Needs)
-					zones[d.Zone] = true
-					continue
-				}
-				n := nodes[place.Node]
-				if given[n.ID] || n.State != zkmodel.NodeReady || n.Provider != d.Pool.Provider || !d.Request.Reuse {
-					t.Fatalf("gives away node %s, %s of %s", n.ID, n.State, n.Provider)
-				}
-				given[n.ID] = true
-				if n.AZ != "" {
-					zones[n.AZ] = true
+					fresh++
 				}
 			}
-			if delete(zones, ""); len(zones) > 1 {
-				t.Fatalf("request %s in several zones: %v", d.Request.ID, zones)
+			if room := d.Pool.Room; fresh > 0 && room >= 0 && launches[d.Pool.Provider] >= room {
+				t.Fatalf("request %s is launched beyond max-concurrency %d", d.Request.ID, room)
 			}
+			launches[d.Pool.Provider] += fresh
 		}
 		for _, p := range s.Pools {
-			if reason := u.shortage(p, providers.Resources{}); reason != "" {
-				t.Fatal(reason)
-			}
-			for name, limit := range p.Limits {
-				if got := u.pools[poolKey{p.Provider, p.Name}][name]; got > limit {
-					t.Fatalf("%s of pool %s: %d of %d", name, p.Provider, got, limit)
-				}
-			}
-			for name, limit := range p.Cloud {
-				if got := u.providers[p.Provider][name]; got > limit {
-					t.Fatalf("%s of provider %s: %d of %d", name, p.Provider, got, limit)
-				}
-			}
+			within(t, "pool "+p.ID, b.used.pools[poolKey{p.Provider, p.Name}], p.Limits)
+			within(t, "provider "+p.Provider, b.used.providers[p.Provider], p.Cloud)
+		}
+		if limit := s.Tenants["red"][providers.Instances]; b.red > limit {
+			t.Fatalf("tenant red has %d of %d", b.red, limit)
 		}
 	})
 }
 
+// within checks that what is used does not exceed limits.
+func within(t *rapid.T, what string, used, limits providers.Resources) {
+	for name, limit := range limits {
+		if used[name] > limit {
+			t.Fatalf("%s of %s: %d of %d", name, what, used[name], limit)
+		}
+	}
+}
+
 // Of two requests that want the same, the better one is never left waiting
-// while the other is served.
+// while the other is served, but for the quota's lock: that it has next.
 func TestAssignRespectsPriority(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSnapshot(t)
 		waiting := map[string]string{} // what is wanted, and who waits for it
 		for _, d := range Assign(s) {
-			want := fmt.Sprint(d.Request.NodeTypes, d.Request.Reuse)
+			want := fmt.Sprint(d.Request.NodeTypes, d.Request.Reuse, d.Request.Provider, d.Request.TenantName)
 			switch d.Verdict {
 			case Wait:
-				waiting[want] = d.Request.ID
+				if !d.Uncounted {
+					waiting[want] = d.Request.ID
+				}
 			case Accept:
 				if first := waiting[want]; first != "" {
 					t.Fatalf("%s is served before %s, which wants the same: %s", d.Request.ID, first, want)
@@ -150,69 +148,78 @@ func TestAssignRespectsPriority(t *testing.T) {
 	})
 }
 
-// Nobody starves: while nodes come back and new requests come in at any rate,
-// every request that a pool can serve is served within a bounded time. Neither
-// do small ones wait for ever behind a large one.
-func TestAssignStarvesNobody(t *testing.T) {
-	const (
-		tick = 5 * time.Second
-		life = 4 * time.Minute // of a node; shorter than a drain
-		most = overtakeTime + 2*drainTime
-	)
+// The best request is served as if it were alone: what is decided over requests
+// depends on no request that comes after them.
+func TestAssignLooksAtBetterOnesOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := drawPool(t, "one")
-		p.Limits, p.Cloud = providers.Resources{providers.Instances: 6}, nil
-		start := time.Unix(100_000, 0)
-		s := &Snapshot{Now: start, Pools: []*Pool{p}}
-		ends := map[string]time.Time{}
-		serial := 0
-		submit := func(labels ...string) *zkmodel.Request {
-			serial++
-			r := &zkmodel.Request{
-				ID: fmt.Sprintf("200-%010d", serial), State: zkmodel.RequestRequested, NodeTypes: labels,
-				Stat: recipe.Stat{Ctime: s.Now},
+		s := drawSnapshot(t)
+		all := Assign(s)
+		order := slices.SortedFunc(slices.Values(s.Requests), func(a, b *zkmodel.Request) int {
+			return cmp.Or(cmp.Compare(a.ID[:3], b.ID[:3]), cmp.Compare(a.RelativePriority, b.RelativePriority), cmp.Compare(a.ID, b.ID))
+		})
+		first := *s
+		first.Requests = order[:rapid.IntRange(1, len(order)).Draw(t, "how many")]
+		for i, d := range Assign(&first) {
+			if d.Request != order[i] {
+				t.Fatalf("decision %d is over %s, want %s", i, d.Request.ID, order[i].ID)
 			}
-			s.Requests = append(s.Requests, r)
-			return r
-		}
-		rate := rapid.IntRange(0, 1).Draw(t, "new ones a minute")
-		for range rapid.IntRange(0, 6).Draw(t, "small ones before") {
-			submit("a")
-		}
-		large := submit("c", "b") // all six
-		for s.Now.Sub(start) < 30*time.Minute {
-			if s.Now.Sub(start)%time.Minute == 0 {
-				for range rate {
-					submit("a")
-				}
+			if d.Request != all[i].Request || show(d) != show(all[i]) || d.Reason != all[i].Reason {
+				t.Fatalf("%s: %s (%s), with those that come later %s (%s)", d.Request.ID, show(d), d.Reason, show(all[i]), all[i].Reason)
 			}
-			var left []*zkmodel.Node
-			for _, n := range s.Nodes {
-				if ends[n.ID].After(s.Now) {
-					left = append(left, n)
-				}
-			}
-			s.Nodes = left
-			for _, d := range Assign(s) {
-				if waited := s.Now.Sub(d.Request.Stat.Ctime); waited > most {
-					t.Fatalf("request %s (large is %s) has waited for %s: %s", d.Request.ID, large.ID, waited, d.Reason)
-				}
-				if d.Verdict != Accept {
-					continue
-				}
-				d.Request.State = zkmodel.RequestFulfilled
-				for _, place := range d.Places {
-					id := fmt.Sprintf("%s-%d", d.Request.ID, len(s.Nodes))
-					ends[id] = s.Now.Add(life)
-					s.Nodes = append(s.Nodes, &zkmodel.Node{
-						ID: id, Provider: p.Provider, Pool: p.Name, State: zkmodel.NodeInUse, Resources: place.Needs,
-					})
-				}
-			}
-			s.Now = s.Now.Add(tick)
-		}
-		if large.State != zkmodel.RequestFulfilled {
-			t.Fatal("the large request was never served")
 		}
 	})
+}
+
+// A request ends: one that no pool can ever serve is declined by every pool, and
+// one that could be served alone in empty clouds is not.
+func TestAssignDeclinesWhatCanNeverBe(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		s.Nodes, s.Requests = nil, s.Requests[:1]
+		for _, p := range s.Pools {
+			p.Room, p.Counted = -1, true
+			s.Registered = append(s.Registered, &zkmodel.Component{
+				ID: p.ID, ProviderName: p.Provider, Priority: p.Priority, SupportedLabels: slices.Collect(maps.Keys(p.Offers)),
+			})
+		}
+		r := s.Requests[0]
+		r.TenantName = "blue"
+		possible := slices.ContainsFunc(s.Pools, func(p *Pool) bool { return fits(p, r.NodeTypes) })
+		for range s.Pools {
+			d := Assign(s)[0]
+			if d.Verdict == Accept {
+				break
+			}
+			if d.Verdict != Decline || len(d.Declining) == 0 {
+				t.Fatalf("%s: %s (%s), although nothing is in its way", r.ID, d.Verdict, d.Reason)
+			}
+			r.DeclinedBy = append(r.DeclinedBy, d.Declining...)
+			if declinedByAll(s.Registered, r) {
+				break
+			}
+		}
+		if failed := declinedByAll(s.Registered, r); failed == possible {
+			t.Fatalf("failed: %v, could be served: %v", failed, possible)
+		}
+	})
+}
+
+// fits tells whether an empty pool has room for labels.
+func fits(p *Pool, labels []string) bool {
+	sum := providers.Resources{}
+	for _, l := range labels {
+		offer, ok := p.Offers[l]
+		if !ok {
+			return false
+		}
+		sum = plus(sum, offer.Needs)
+	}
+	for _, limits := range []providers.Resources{p.Limits, p.Cloud} {
+		for name, limit := range limits {
+			if sum[name] > limit {
+				return false
+			}
+		}
+	}
+	return true
 }

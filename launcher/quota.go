@@ -2,8 +2,6 @@ package launcher
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"poolkeeper/configs"
 	"poolkeeper/providers"
@@ -26,12 +24,20 @@ func newUsage(nodes []*zkmodel.Node, pools []*Pool) *usage {
 	for _, p := range pools {
 		needs[poolKey{p.Provider, p.Name}] = p.Offers
 	}
+	var key poolKey // of the last node, and so of most that follow it
+	var sum providers.Resources
 	for _, n := range nodes {
 		if n.Broken != nil {
 			continue
 		}
-		key := poolKey{n.Provider, n.Pool}
-		u.pools[key] = plus(u.pools[key], nodeResources(n, needs[key]))
+		if its := (poolKey{n.Provider, n.Pool}); sum == nil || its != key {
+			key = its
+			if sum = u.pools[key]; sum == nil {
+				sum = providers.Resources{}
+				u.pools[key] = sum
+			}
+		}
+		plus(sum, nodeResources(n, needs[key]))
 	}
 	for key, amount := range u.pools {
 		u.providers[key.provider] = plus(u.providers[key.provider], amount)
@@ -53,20 +59,6 @@ func leavers(snap *Snapshot) []*zkmodel.Node {
 		}
 	}
 	return list
-}
-
-// addNode counts a node; nil is none.
-func (u *usage) addNode(n *zkmodel.Node, pools []*Pool) {
-	if n == nil {
-		return
-	}
-	var offers map[string]Offer
-	for _, p := range pools {
-		if p.Provider == n.Provider && p.Name == n.Pool {
-			offers = p.Offers
-		}
-	}
-	u.add(poolKey{n.Provider, n.Pool}, nodeResources(n, offers))
 }
 
 // without is a copy that lacks what another counts.
@@ -122,6 +114,11 @@ func (u *usage) shortage(p *Pool, need providers.Resources) string {
 	return ""
 }
 
+// cloudShort tells whether the limits of pool p's provider stand in the way of need.
+func (u *usage) cloudShort(p *Pool, need providers.Resources) bool {
+	return short(u.providers[p.Provider], need, p.Cloud) != ""
+}
+
 // neverFits says which limit is smaller than need, or "".
 func neverFits(p *Pool, need providers.Resources) string {
 	if s := short(nil, need, p.Limits); s != "" {
@@ -136,13 +133,17 @@ func neverFits(p *Pool, need providers.Resources) string {
 // short names the first resource, by name, of which used and need together
 // exceed the limits.
 func short(used, need, limits providers.Resources) string {
-	for _, name := range slices.Sorted(maps.Keys(need)) {
+	first := ""
+	for name, n := range need {
 		limit, limited := limits[name]
-		if limited && need[name] > 0 && used[name]+need[name] > limit {
-			return fmt.Sprintf("%s %d used, %d needed, limit %d", name, used[name], need[name], limit)
+		if limited && n > 0 && used[name]+n > limit && (first == "" || name < first) {
+			first = name
 		}
 	}
-	return ""
+	if first == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s %d used, %d needed, limit %d", first, used[first], need[first], limits[first])
 }
 
 // plus adds amount to sum, which may be nil and is changed otherwise.

@@ -2,6 +2,7 @@ package launcher_test
 
 import (
 	"context"
+	"path"
 	"testing"
 	"time"
 
@@ -131,21 +132,19 @@ func (s *site) orphan(state zkmodel.NodeState, change func(*zkmodel.Node)) strin
 		Provider: "cloud", Pool: "main", Type: zkmodel.Strings{"small"}, Launcher: "gone",
 		Resources: map[string]int{providers.Instances: 1},
 	}
-	lock, err := s.store.CreateNode(ctx, n)
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	n.SetState(state, zkmodel.EpochOf(time.Now()))
 	if change != nil {
 		change(n)
 	}
-	if err := s.store.SaveNode(ctx, lock, n); err != nil {
+	data, err := n.Encode()
+	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := lock.Release(ctx); err != nil {
+	made, err := s.store.Session().Create(ctx, zkmodel.NodesRoot+"/", data, recipe.Sequential) // at once: a launcher may look on
+	if err != nil {
 		s.t.Fatal(err)
 	}
-	return n.ID
+	return path.Base(made)
 }
 
 // machine makes a machine in the cloud for a node's id.
@@ -212,6 +211,54 @@ func TestHoldEnds(t *testing.T) {
 	}
 }
 
+// The configuration's max-hold-age ends holds that set no limit, or a longer one.
+func TestMaxHoldAge(t *testing.T) {
+	s := newSite(t, onePool)
+	s.config.MaxHoldAge = time.Hour
+	old := zkmodel.EpochOf(time.Now().Add(-2 * time.Hour))
+	forever := s.orphan(zkmodel.NodeHold, func(n *zkmodel.Node) { n.StateTime = old })
+	longer := s.orphan(zkmodel.NodeHold, func(n *zkmodel.Node) { n.StateTime, n.HoldExpiration = old, 86400 })
+	young := s.orphan(zkmodel.NodeHold, func(n *zkmodel.Node) { n.HoldExpiration = 86400 })
+	s.launch()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := s.zuul.WaitGone(ctx, forever, longer); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.node(young); n.State != zkmodel.NodeHold {
+		t.Errorf("the node that was just held is %s", n.State)
+	}
+}
+
+// A Zuul that dies after it locked its node, and before it used it, leaves a node
+// that is others' as soon as its request is gone, and not before.
+func TestZuulThatDiesBetweenLockAndUse(t *testing.T) {
+	s := newSite(t, onePool)
+	s.image()
+	s.launch(func(d *launcher.Deps) { d.Resync = 100 * time.Millisecond })
+	dead, err := zuul.Dial(t.Context(), []string{zktest.Shared(t).Addr()}, s.root, "zuul-dead")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}}))
+	held, err := dead.Accept(t.Context(), first) // locked, and the request deleted
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := s.submit(zuul.Wish{Labels: []string{"small"}})
+	if out := s.wait(id); out.Nodes[0] == held[0].ID {
+		t.Errorf("node %s is locked by one Zuul and given to another", held[0].ID)
+	}
+	if n := s.node(held[0].ID); n.State != zkmodel.NodeReady || n.AllocatedTo != first.ID {
+		t.Errorf("the locked node is %s, of %q", n.State, n.AllocatedTo)
+	}
+	dead.Close()
+	zktest.Eventually(t, func() bool {
+		n := s.node(held[0].ID)
+		return n.State == zkmodel.NodeReady && n.AllocatedTo == ""
+	}, "the node free for others")
+}
+
 // What Zuul holds for a person is left alone until its time is over.
 func TestHoldByZuul(t *testing.T) {
 	s := newSite(t, onePool)
@@ -267,6 +314,47 @@ func TestLeakedMachinesTakeTwoLooks(t *testing.T) {
 	list, err := s.clouds["cloud"].ListNodes(t.Context())
 	if err != nil || len(list) != 1 || list[0].ExternalID != machine {
 		t.Errorf("left in the cloud: %v (%v), want %s", list, err, machine)
+	}
+}
+
+// Another installation that shares the cloud, and calls its provider alike, keeps
+// its machines: also those whose nodes have the numbers of ours.
+func TestMachinesOfAnotherSiteAreNotOurs(t *testing.T) {
+	s := newSite(t, onePool)
+	s.image()
+	ours := s.orphan(zkmodel.NodeUsed, nil) // its machine is looked for by the number
+	theirs := map[string]bool{}
+	for _, node := range []string{"0000009999", ours} {
+		id, err := s.clouds["cloud"].CreateNode(t.Context(), providers.NodeSpec{
+			NodeID: "x" + node, Pool: "main", Label: "small", ImageID: "image",
+			Metadata: map[string]string{
+				providers.MetaNode: node, providers.MetaProvider: "cloud", providers.MetaSite: "theirs",
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs[id] = true
+	}
+	s.machine("0000008888") // of a Nodepool: it says no site
+	s.launch(func(d *launcher.Deps) { d.Resync = 100 * time.Millisecond })
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := s.zuul.WaitGone(ctx, ours); err != nil {
+		t.Fatal(err)
+	}
+	zktest.Eventually(t, func() bool { return s.machines("cloud") == 2 }, "the leaked machine gone")
+	if out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}})); out.State != "fulfilled" {
+		t.Fatalf("%+v", out)
+	}
+	list, err := s.clouds["cloud"].ListNodes(t.Context())
+	if err != nil || len(list) != 3 {
+		t.Fatalf("%v (%v)", list, err)
+	}
+	for _, m := range list {
+		if made := m.Metadata[providers.MetaSite]; made == "" || (made == "theirs") != theirs[m.ExternalID] {
+			t.Errorf("machine %s is of site %q", m.ExternalID, made)
+		}
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
-// pauseTime is how long a pool is shown as paused, or not, at least.
+// pauseTime is how long a pool is shown as it is at least.
 const pauseTime = time.Second
 
 // registrations are the records of this launcher and its pools among the
@@ -28,7 +28,7 @@ func (l *Launcher) registrations() ([]*recipe.Registration, error) {
 	}
 	list := []*recipe.Registration{l.registration(zkmodel.KindLauncher, data)}
 	for _, p := range l.pools {
-		if data, err = p.component(l.deps.Hostname, l.deps.Version, false).Encode(); err != nil {
+		if data, err = p.component(l.deps.Hostname, l.deps.Version, poolState{}).Encode(); err != nil {
 			return nil, fmt.Errorf("register pool %s: %w", p.config.Name, err)
 		}
 		p.record = l.registration(zkmodel.KindPool, data)
@@ -41,10 +41,11 @@ func (l *Launcher) registration(kind string, data []byte) *recipe.Registration {
 	return recipe.NewRegistration(l.deps.Client, zkmodel.ComponentsRoot+"/"+kind, l.deps.Hostname, data)
 }
 
-// pausePools shows in the records of our pools whether requests wait for room in
-// them: then launchers with other pools need not leave them requests. A record
-// changes once in pauseTime at most. The time is when to look again.
-func (s *shift) pausePools(decisions []Decision) (again time.Time) {
+// showPools shows in the records of our pools what keeps them from taking requests:
+// others wait for room in them, they take none at all, or their provider is broken.
+// Then launchers with other pools need not leave them requests. A record changes
+// once in pauseTime at most. The time is when to look again.
+func (s *shift) showPools(decisions []Decision) (again time.Time) {
 	full := map[string]bool{}
 	for _, d := range decisions {
 		if d.Verdict == Wait && d.Queued {
@@ -52,19 +53,21 @@ func (s *shift) pausePools(decisions []Decision) (again time.Time) {
 		}
 	}
 	for _, p := range s.pools {
-		if p.paused == full[p.id] {
+		broken := s.clouds[p.provider.Name].view().broken
+		now := poolState{paused: full[p.id] || broken || p.provider.MaxConcurrency == 0, broken: broken}
+		if p.shown == now {
 			continue
 		}
 		if due := p.since.Add(pauseTime); due.After(s.now()) {
 			again = earlier(again, due)
 			continue
 		}
-		data, err := p.component(s.deps.Hostname, s.deps.Version, full[p.id]).Encode()
+		data, err := p.component(s.deps.Hostname, s.deps.Version, now).Encode()
 		if err != nil {
 			s.log.Warn("Pool cannot be shown as it is", "pool", p.id, "error", err)
 			continue
 		}
-		p.paused, p.since = full[p.id], s.now()
+		p.shown, p.since = now, s.now()
 		p.record.Set(data)
 	}
 	return again

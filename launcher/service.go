@@ -54,6 +54,9 @@ func (s *Service) Check(ctx context.Context) error { return s.now().Check(ctx) }
 // Decisions are those of the last look at the requests, with their reasons.
 func (s *Service) Decisions() []Decision { return s.now().Decisions() }
 
+// Requests are those of the tree; those that wait tell why.
+func (s *Service) Requests() []*zkmodel.Request { return s.now().Requests() }
+
 func (s *Service) now() *Launcher {
 	s.mu.Lock()
 	defer s.mu.Unlock()

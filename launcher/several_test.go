@@ -119,6 +119,22 @@ func TestMaxReadyAge(t *testing.T) {
 	}
 }
 
+// Nobody is given the ready nodes of a pool that is disabled, so they end at once;
+// those in use are left to whoever has them.
+func TestDisabledPoolDropsItsIdleNodes(t *testing.T) {
+	s := newSite(t, onePool)
+	s.config.Providers[0].Pools[0].MaxServers = 0
+	held := s.orphan(zkmodel.NodeHold, nil)
+	s.orphan(zkmodel.NodeReady, nil)
+	taken := s.submit(wish("small"))
+	promised := s.orphan(zkmodel.NodeReady, func(n *zkmodel.Node) { n.AllocatedTo = taken })
+	s.launch()
+	zktest.Eventually(t, func() bool { return len(s.nodes()) == 2 }, "the idle node gone")
+	if s.node(held).State != zkmodel.NodeHold || s.node(promised).State != zkmodel.NodeReady {
+		t.Error("a node that is somebody's is deleted")
+	}
+}
+
 // A request whose launcher dies goes on with the machine that it has.
 func TestLostRequestGoesOn(t *testing.T) {
 	s := newSite(t, onePool)

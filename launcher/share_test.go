@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -73,26 +74,65 @@ func TestOvertaking(t *testing.T) {
 	born := time.Unix(1000, 0)
 	for _, tc := range []struct {
 		age  time.Duration
+		lag  time.Duration // of our clock
 		want Verdict
 	}{
-		{0, Accept},
-		{overtakeTime - 1, Accept},
-		{overtakeTime, Wait},
-		{overtakeTime + drainTime - 1, Wait},
-		{overtakeTime + drainTime, Accept},
+		{0, 0, Accept},
+		{overtakeTime - 1, 0, Accept},
+		{overtakeTime, 0, Wait},
+		{overtakeTime, time.Hour, Wait},
+		{overtakeTime + drainTime - 1, 0, Wait},
+		{overtakeTime + drainTime, 0, Accept},
+		{overtakeTime + drainTime, time.Hour, Accept},
 	} {
 		large, small := aRequest("100-1", "a", "b"), aRequest("100-2", "a")
 		large.Stat = recipe.Stat{Ctime: born}
+		now := born.Add(tc.age - tc.lag)
 		got := Assign(&Snapshot{
-			Now: born.Add(tc.age), Pools: []*Pool{aPool()}, Nodes: []*zkmodel.Node{aNode("7", "in-use", "a")},
+			Now: now, Lag: tc.lag, Pools: []*Pool{aPool()}, Nodes: []*zkmodel.Node{aNode("7", "in-use", "a")},
 			Requests: []*zkmodel.Request{large, small},
 		})
 		if got[0].Verdict != Wait || got[1].Verdict != tc.want {
 			t.Errorf("after %s: %s, %s; want wait, %s", tc.age, got[0].Verdict, got[1].Verdict, tc.want)
 		}
-		if !got[0].Again.After(born.Add(tc.age)) {
+		if !got[0].Again.After(now) || got[0].Again.Sub(now) > drainTime {
 			t.Errorf("after %s: looks again at %s", tc.age, got[0].Again)
 		}
+	}
+}
+
+// Neither a young request that is more urgent nor one that is less lets others
+// past an old one, in a pool and within a tenant's limit.
+func TestOldOnesAreNotOvertakenBehindYoungOnes(t *testing.T) {
+	for _, ids := range [][]string{{"300-1", "100-2"}, {"100-1", "200-2"}} {
+		for _, what := range []string{"pool", "tenant"} {
+			old, young, small := tenantRequest(ids[0], "red", 3), tenantRequest(ids[1], "red", 3), tenantRequest("300-3", "red", 1)
+			s := tenantSnapshot(old, young, small)
+			if what == "pool" {
+				s.Pools[0].Limits[providers.Instances], s.Tenants = 3, nil
+			}
+			old.Stat.Ctime, young.Stat.Ctime, small.Stat.Ctime = s.Now.Add(-overtakeTime), s.Now, s.Now
+			for i, d := range Assign(s) {
+				if d.Verdict != Wait {
+					t.Errorf("%s, decision %d: request %s: %s (%s)", what, i, d.Request.ID, d.Verdict, d.Reason)
+				}
+			}
+		}
+	}
+}
+
+// The zone of the first ready node is that of all others, ready or new.
+func TestReadyNodesChooseTheZone(t *testing.T) {
+	s := &Snapshot{
+		Now:      time.Unix(1000, 0),
+		Pools:    []*Pool{aPool(func(p *Pool) { p.Limits, p.Zones = nil, []string{"z1", "z2", "z3"} })},
+		Nodes:    []*zkmodel.Node{aNode("7", "ready", "a"), aNode("8", "ready", "b"), aNode("9", "ready", "b")},
+		Requests: []*zkmodel.Request{aRequest("100-1", "a", "b", "a"), aRequest("100-2", "b")},
+	}
+	s.Nodes[0].AZ, s.Nodes[1].AZ, s.Nodes[2].AZ = "z2", "z1", "z2"
+	got := Assign(s)
+	if show(got[0]) != "accept in cloud a=7 b=9 a=" || got[0].Zone != "z2" || show(got[1]) != "accept in cloud b=8" {
+		t.Errorf("%s in %q, %s", show(got[0]), got[0].Zone, show(got[1]))
 	}
 }
 
@@ -129,24 +169,133 @@ func TestEvictions(t *testing.T) {
 	}
 }
 
-// A tenant at its limit waits, others go on; what it is given counts at once.
-func TestTenantLimits(t *testing.T) {
-	of := func(id, tenant string) *zkmodel.Request {
-		r := aRequest(id, "a")
-		r.TenantName = tenant
-		return r
+// Where the provider is full, idle nodes of its other pools make room, after the
+// pool's own; where the pool is full they would be of no use.
+func TestEvictionsInOtherPools(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		cloud, pool int // limits of instances
+		want        string
+	}{
+		{"the provider is full", 3, 10, "[7 8]"},
+		{"the pool is full", 10, 1, "[]"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			cloud := providers.Resources{providers.Instances: tc.cloud}
+			p := aPool(func(p *Pool) { p.Cloud, p.Limits[providers.Instances] = cloud, tc.pool })
+			more := aPool(func(p *Pool) { p.ID, p.Name, p.Cloud, p.Limits = "launcher-cloud-more", "more", cloud, nil })
+			more.Offers = map[string]Offer{"b": more.Offers["b"]}
+			first, second, third := aNode("7", "ready", "b"), aNode("8", "ready", "b"), aNode("9", "ready", "b")
+			second.Pool, third.Pool = "more", "more"
+			s := &Snapshot{
+				Now: time.Unix(1000, 0), Pools: []*Pool{p, more}, Nodes: []*zkmodel.Node{third, second, first},
+				Requests: []*zkmodel.Request{aRequest("100-1", "a", "a")},
+			}
+			if tc.pool == 1 {
+				s.Nodes, s.Requests[0].NodeTypes = s.Nodes[:2], []string{"a"}
+				s.Nodes = append(s.Nodes, aNode("6", "in-use", "a"))
+			}
+			d := Assign(s)[0]
+			if got := fmt.Sprint(d.Evict); d.Verdict != Wait || got != tc.want {
+				t.Errorf("%s (%s), evicts %s, want %s", d.Verdict, d.Reason, got, tc.want)
+			}
+		})
 	}
+}
+
+// tenantRequest is a tenant's request for label a.
+func tenantRequest(id, tenant string, count int) *zkmodel.Request {
+	r := aRequest(id, slices.Repeat([]string{"a"}, count)...)
+	r.TenantName = tenant
+	return r
+}
+
+// tenantSnapshot is a pool in which tenant red, who has one node, may have three.
+func tenantSnapshot(requests ...*zkmodel.Request) *Snapshot {
 	used := aNode("7", "in-use", "a")
 	used.TenantName = "red"
-	got := Assign(&Snapshot{
-		Now: time.Unix(1000, 0), Nodes: []*zkmodel.Node{used},
-		Pools:    []*Pool{aPool(func(p *Pool) { p.Limits[providers.Instances] = 10 })},
-		Tenants:  map[string]providers.Resources{"red": {providers.Instances: 2}},
-		Requests: []*zkmodel.Request{of("100-1", "red"), of("100-2", "red"), of("100-3", "blue"), of("100-4", "blue")},
-	})
+	return &Snapshot{
+		Now: time.Unix(1000, 0), Nodes: []*zkmodel.Node{used}, Requests: requests,
+		Pools:   []*Pool{aPool(func(p *Pool) { p.Limits[providers.Instances] = 10 })},
+		Tenants: map[string]providers.Resources{"red": {providers.Instances: 3}},
+	}
+}
+
+// A tenant at its limit waits, others go on; what it is given counts at once.
+func TestTenantLimits(t *testing.T) {
+	got := Assign(tenantSnapshot(
+		tenantRequest("100-1", "red", 2), tenantRequest("100-2", "red", 1),
+		tenantRequest("100-3", "blue", 1), tenantRequest("100-4", "blue", 1),
+	))
 	for i, want := range []Verdict{Accept, Wait, Accept, Accept} {
 		if got[i].Verdict != want {
 			t.Errorf("%s: %s, want %s (%s)", got[i].Request.ID, got[i].Verdict, want, got[i].Reason)
 		}
+	}
+}
+
+// Small requests of a tenant go past a large one for a while, then it comes
+// first; one that its limit never allows comes before nobody.
+func TestTenantLimitsAreFair(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		large int
+		age   time.Duration
+		want  Verdict
+	}{
+		{"young", 3, 0, Accept},
+		{"old", 3, overtakeTime, Wait},
+		{"old, and much too large", 4, overtakeTime, Accept},
+		{"older than the drain", 3, overtakeTime + drainTime, Accept},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			large := tenantRequest("100-1", "red", tc.large)
+			s := tenantSnapshot(large, tenantRequest("100-2", "red", 1))
+			large.Stat.Ctime = s.Now.Add(-tc.age)
+			got := Assign(s)
+			if got[0].Verdict != Wait || got[1].Verdict != tc.want {
+				t.Errorf("%s (%s), then %s (%s), want wait and %s", got[0].Verdict, got[0].Reason, got[1].Verdict, got[1].Reason, tc.want)
+			}
+			if tc.large == 3 && got[0].Again.IsZero() {
+				t.Error("nobody looks again when the drain begins or ends")
+			}
+		})
+	}
+}
+
+// A ready node counts for its new tenant, so the quota's lock is needed for it too.
+func TestTenantLimitsCountReadyNodes(t *testing.T) {
+	for tenant, want := range map[string]Verdict{"red": Wait, "blue": Accept} {
+		s := tenantSnapshot(tenantRequest("100-1", tenant, 1))
+		s.Nodes = append(s.Nodes, aNode("8", "ready", "a"))
+		s.Pools[0].Counted = false
+		got := Assign(s)[0]
+		if got.Verdict != want || got.Uncounted != (want == Wait) || got.Counted != (want == Wait) {
+			t.Errorf("%s: %+v", tenant, got)
+		}
+	}
+}
+
+// A tenant whose limit is reached gets no ready node either.
+func TestTenantLimitsHoldForReadyNodes(t *testing.T) {
+	s := tenantSnapshot(tenantRequest("100-1", "red", 2), tenantRequest("100-2", "red", 1))
+	s.Nodes = append(s.Nodes, aNode("8", "ready", "a"), aNode("9", "ready", "a"), aNode("10", "ready", "a"))
+	if got := Assign(s); show(got[0]) != "accept in cloud a=10 a=8" || got[1].Verdict != Wait {
+		t.Errorf("%s, %s", show(got[0]), show(got[1]))
+	}
+}
+
+// Machines that exist already do not count towards a tenant's limits.
+func TestTenantsAreNotLimitedInFixedPools(t *testing.T) {
+	fixed := aPool(func(p *Pool) { p.Fixed = true })
+	taken := aNode("7", "in-use", "a")
+	taken.TenantName, taken.Launcher = "t", staticLauncher
+	got := Assign(&Snapshot{
+		Pools: []*Pool{fixed}, Nodes: []*zkmodel.Node{taken, aNode("8", "ready", "a")},
+		Requests: []*zkmodel.Request{tenantRequest("100-1", "t", 1)},
+		Tenants:  map[string]providers.Resources{"t": {providers.Instances: 1}},
+	})
+	if text := show(got[0]); text != "accept in cloud a=8" {
+		t.Errorf("%s (%s)", text, got[0].Reason)
 	}
 }

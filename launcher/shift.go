@@ -17,6 +17,9 @@ import (
 // writers is how many requests are accepted or declined at once.
 const writers = 256
 
+// retirePause is between two barriers of what is done.
+const retirePause = 10 * time.Millisecond
+
 // grace is how long a request that we could serve is left to the launcher that
 // is to take it first.
 const grace = 500 * time.Millisecond
@@ -30,6 +33,7 @@ const allProviders = "*"
 type shift struct {
 	*Launcher
 	store *zkmodel.Store
+	site  string // the installation, which our machines carry
 	log   hclog.Logger
 	jobs  *jobs
 	own   *ledger // nodes and requests in our hands
@@ -43,6 +47,9 @@ type shift struct {
 	since   map[string]time.Time
 	evicted map[string]time.Time
 	members map[string]bool // the pools that were registered
+	lag     time.Duration   // of our clock behind ZooKeeper's
+	// forsaken holds the requests that everybody has declined, and since when.
+	forsaken map[string]time.Time
 
 	mu   sync.Mutex
 	lost map[string]bool // pending requests that were found unlocked
@@ -102,14 +109,17 @@ func (s *shift) run(ctx context.Context) error {
 	return nil
 }
 
-// prepare makes the folders that records and locks are created in.
+// prepare makes the folders that records and locks are created in, and learns the
+// name of the installation.
 func (s *shift) prepare(ctx context.Context) error {
 	for _, path := range []string{zkmodel.NodesRoot, zkmodel.RequestsRoot, zkmodel.LocksRoot} {
 		if err := s.store.Session().EnsurePath(ctx, path); err != nil {
 			return fmt.Errorf("prepare the tree: %w", err)
 		}
 	}
-	return nil
+	var err error
+	s.site, err = s.store.SiteID(ctx)
+	return err
 }
 
 // loop looks at the tree whenever it changes and does what is to be done.
@@ -129,10 +139,12 @@ func (s *shift) loop(ctx context.Context, f *follower) {
 				resync = now.Add(s.deps.Resync)
 			}
 		}
+		began := s.now()
 		snap, again := s.observe()
+		rest := s.now().Sub(began) // as long as it took, so that a burst leaves time to act
 		again = earlier(again, s.decide(ctx, snap), s.sweep(ctx, snap), resync)
 		s.looking.Store(0)
-		if !f.wait(ctx, s.wake, again.Sub(s.now())) {
+		if !pause(ctx, rest) || !f.wait(ctx, s.wake, again.Sub(s.now())) {
 			return
 		}
 	}
@@ -172,7 +184,7 @@ func (s *shift) decide(ctx context.Context, snap *Snapshot) time.Time {
 	}
 	_ = group.Wait() // never an error
 	s.since = since
-	again = earlier(again, s.pausePools(decisions))
+	again = earlier(again, s.showPools(decisions))
 	for name, t := range s.tenures {
 		t.yield(ctx)
 		if uncounted[name] {
@@ -211,7 +223,7 @@ func (s *shift) postpone(ctx context.Context, d Decision, err error) {
 }
 
 // retire lets go of what is done, as soon as the mirror shows how it ended. One
-// barrier serves all that has gathered.
+// barrier serves all that has gathered; in a burst it is a moment until the next.
 func (s *shift) retire(ctx context.Context) {
 	for {
 		select {
@@ -220,11 +232,26 @@ func (s *shift) retire(ctx context.Context) {
 		case <-s.own.done:
 		}
 		requests, nodes := s.own.takeDone()
-		if s.mirror.Barrier(ctx) != nil {
+		if s.mirror.Settle(ctx, requests, nodes) != nil {
 			return // only the end of ctx stops it
 		}
 		s.own.forget(requests, nodes)
 		s.notify()
+		if !pause(ctx, retirePause) {
+			return
+		}
+	}
+}
+
+// pause returns after a while; it is false when ctx has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
 	}
 }
 

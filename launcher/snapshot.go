@@ -9,7 +9,9 @@ import (
 
 // Snapshot is all that a decision looks at. Nothing in it is changed by one.
 type Snapshot struct {
-	Now      time.Time
+	Now time.Time
+	// Lag is how far Now is behind ZooKeeper's clock, as far as we know.
+	Lag      time.Duration
 	Requests []*zkmodel.Request
 	Nodes    []*zkmodel.Node
 	// Pools are those of this launcher, in the order of the configuration.
@@ -45,6 +47,9 @@ type Pool struct {
 	// Hold says why nothing can be launched at the moment: the provider is not
 	// open yet, or its cloud has just refused. "" when nothing speaks against it.
 	Hold string
+	// Broken says that the provider cannot be used, and not for lack of time: the
+	// pool is no candidate for any request, but does not decline any either.
+	Broken bool
 	// Idle says that the pool takes no requests at all (max-concurrency 0).
 	Idle bool
 	// Room is how many more launches the provider's max-concurrency leaves;

@@ -67,7 +67,7 @@ func TestStaticNodes(t *testing.T) {
 	s := withSlots(t, 2, nil)
 	zktest.Eventually(t, func() bool { return s.free() == 2 }, "two slots registered")
 	n := s.nodes()[0]
-	if n.Hostname != "127.0.0.1" || n.Launcher != "static driver" || n.Username != "op" || !slices.Equal(n.HostKeys, []string{"ssh-rsa KEY"}) {
+	if n.Hostname != "127.0.0.1" || n.PublicIPv4 != "127.0.0.1" || n.PublicIPv6 != "" || n.Launcher != "static driver" || n.Username != "op" || !slices.Equal(n.HostKeys, []string{"ssh-rsa KEY"}) {
 		t.Errorf("registered as %+v", n)
 	}
 	var mu sync.Mutex

@@ -23,6 +23,24 @@ type chore struct {
 	why  string
 }
 
+// rules are what the chores of one launcher depend on.
+type rules struct {
+	ages
+	// served holds the providers whose nodes are ours to look after: those that are
+	// open, also without a pool.
+	served map[string]bool
+	// disabled holds our pools that are: nobody is given their ready nodes any more.
+	disabled map[poolKey]bool
+	// lag is how far our clock is behind ZooKeeper's, as far as we know: the times
+	// in its stats are its own, those in records and timers are ours.
+	lag time.Duration
+}
+
+// useless tells whether a ready node cannot be given to anybody.
+func (r rules) useless(n *zkmodel.Node) bool {
+	return r.disabled[poolKey{n.Provider, n.Pool}] && n.Launcher != staticLauncher
+}
+
 // ages are how old nodes may become; 0 is any age.
 type ages struct {
 	hold  time.Duration
@@ -39,22 +57,19 @@ func agesOf(cfg *configs.Config) ages {
 
 // chores finds the nodes that something is to be done with now, and when to look
 // again. It has no side effects.
-func chores(s *Snapshot, t table, mine func(id string) bool, rules ages) ([]chore, time.Time) {
+func chores(s *Snapshot, t table, mine func(id string) bool, rules rules) ([]chore, time.Time) {
 	requests := make(map[string]zkmodel.RequestState, len(s.Requests))
 	for _, r := range s.Requests {
 		requests[r.ID] = r.State
 	}
-	providers, launchers := map[string]bool{}, map[string]bool{}
-	for _, p := range s.Pools {
-		providers[p.Provider] = true
-	}
+	launchers := map[string]bool{}
 	for _, c := range s.Registered {
 		launchers[c.ID] = true
 	}
 	var list []chore
 	var again time.Time
 	for _, n := range s.Nodes {
-		if n.Locked || mine(n.ID) || n.Broken == nil && !providers[n.Provider] {
+		if n.Locked || mine(n.ID) || n.Broken == nil && !rules.served[n.Provider] {
 			continue
 		}
 		d, why, due := nodeChore(n, t, requests, launchers, rules)
@@ -70,8 +85,8 @@ func chores(s *Snapshot, t table, mine func(id string) bool, rules ages) ([]chor
 }
 
 // nodeChore is what one unlocked node needs, why, and from when on.
-func nodeChore(n *zkmodel.Node, t table, requests map[string]zkmodel.RequestState, launchers map[string]bool, rules ages) (duty, string, time.Time) {
-	changed := n.Stat.Mtime
+func nodeChore(n *zkmodel.Node, t table, requests map[string]zkmodel.RequestState, launchers map[string]bool, rules rules) (duty, string, time.Time) {
+	changed := n.Stat.Mtime.Add(-rules.lag)
 	if n.Broken != nil { // somebody tried to lock a node that was gone
 		return dutyRemove, "its record cannot be read", changed.Add(orphanTime)
 	}
@@ -84,12 +99,18 @@ func nodeChore(n *zkmodel.Node, t table, requests map[string]zkmodel.RequestStat
 	}
 	switch d := t.node(n.State); d {
 	case dutyRecover:
+		if _, there := requests[n.AllocatedTo]; !there {
+			return d, "its request is gone", changed.Add(lossTime)
+		}
 		if launchers[n.Launcher] {
 			return d, "it was never begun", changed.Add(orphanTime)
 		}
 		return d, "its launcher is gone", changed.Add(lossTime)
 	case dutySettle:
 		if n.AllocatedTo == "" {
+			if rules.useless(n) {
+				return d, "its pool is disabled", changed
+			}
 			return readyChore(n, rules.ready)
 		}
 		if _, there := requests[n.AllocatedTo]; there {
@@ -143,9 +164,41 @@ func holdLimit(n *zkmodel.Node, most time.Duration) time.Duration {
 
 // sweep starts a job for every node that needs one.
 func (s *shift) sweep(ctx context.Context, snap *Snapshot) time.Time {
-	list, again := chores(snap, s.table, s.own.mine, agesOf(s.cfg))
+	s.lag = max(s.lag, behind(snap))
+	r := s.rules()
+	r.lag = s.lag
+	list, again := chores(snap, s.table, s.own.mine, r)
 	for _, c := range list {
 		s.jobs.start("node "+c.node.ID, func() error { return s.tidy(ctx, c) })
 	}
 	return again
+}
+
+// rules are those of this launcher's configuration.
+func (s *shift) rules() rules {
+	r := rules{ages: agesOf(s.cfg), served: map[string]bool{}, disabled: map[poolKey]bool{}}
+	for name, c := range s.clouds {
+		_, err := c.use()
+		r.served[name] = err == nil // it wakes us once it is open
+	}
+	for _, p := range s.pools {
+		if p.config.MaxServers == 0 {
+			r.disabled[poolKey{p.provider.Name, p.config.Name}] = true
+		}
+	}
+	return r
+}
+
+// behind is how far our clock is behind ZooKeeper's at the least: nothing in the
+// tree can be younger than now. Without it, a host whose clock is late by a
+// minute would leave each used node alone for that minute.
+func behind(s *Snapshot) time.Duration {
+	var lag time.Duration
+	for _, n := range s.Nodes {
+		lag = max(lag, n.Stat.Mtime.Sub(s.Now))
+	}
+	for _, r := range s.Requests {
+		lag = max(lag, r.Stat.Mtime.Sub(s.Now))
+	}
+	return lag
 }

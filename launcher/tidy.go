@@ -60,7 +60,8 @@ func (s *shift) tidyLocked(ctx context.Context, lock *recipe.Held, n *zkmodel.No
 // ends one that nobody wanted for too long.
 func (s *shift) settleNode(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, why string) error {
 	if n.AllocatedTo == "" {
-		if _, _, due := readyChore(n, agesOf(s.cfg).ready); due.IsZero() || due.After(s.now()) {
+		r := s.rules()
+		if _, _, due := readyChore(n, r.ready); !r.useless(n) && (due.IsZero() || due.After(s.now())) {
 			return nil
 		}
 		return s.remove(ctx, lock, n, why)
@@ -131,7 +132,7 @@ func (s *shift) removeMachine(ctx context.Context, n *zkmodel.Node) error {
 	ids := []string{n.ExternalID.Text()}
 	if n.ExternalID.IsNull() {
 		// Its launcher may have died between the cloud's answer and the record.
-		if ids, err = machinesOf(ctx, p, n.ID); err != nil {
+		if ids, err = s.machinesOf(ctx, p, n); err != nil {
 			return err
 		}
 	}
@@ -144,14 +145,14 @@ func (s *shift) removeMachine(ctx context.Context, n *zkmodel.Node) error {
 }
 
 // machinesOf finds the machines that carry a node's id.
-func machinesOf(ctx context.Context, p providers.Provider, node string) ([]string, error) {
+func (s *shift) machinesOf(ctx context.Context, p providers.Provider, n *zkmodel.Node) ([]string, error) {
 	list, err := p.ListNodes(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var ids []string
 	for _, m := range list {
-		if m.Metadata[providers.MetaNode] == node {
+		if m.Metadata[providers.MetaNode] == n.ID && ofSite(m.Metadata, n.Provider, s.site) {
 			ids = append(ids, m.ExternalID)
 		}
 	}

@@ -1,0 +1,32 @@
+package launcher
+
+import (
+	"slices"
+
+	"poolkeeper/zkmodel"
+)
+
+// Requests are those of the tree, for people to look at: one that waits has as its
+// reason why, in the words of this launcher's last look at it.
+func (l *Launcher) Requests() []*zkmodel.Request {
+	why := map[string]string{}
+	for _, d := range l.Decisions() {
+		if d.Verdict == Wait || d.Verdict == Leave {
+			why[d.Request.ID] = d.Reason
+		}
+	}
+	list := l.mirror.Requests()
+	for i, r := range list {
+		if reason := why[r.ID]; reason != "" && r.State == zkmodel.RequestRequested && !l.hasDeclined(r) {
+			told := *r
+			told.Reason = reason
+			list[i] = &told
+		}
+	}
+	return list
+}
+
+// hasDeclined tells whether a pool of ours has declined a request, and so told why.
+func (l *Launcher) hasDeclined(r *zkmodel.Request) bool {
+	return slices.ContainsFunc(l.pools, func(p *pool) bool { return r.DeclinedByPool(p.id) })
+}

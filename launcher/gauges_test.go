@@ -1,0 +1,90 @@
+package launcher_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"poolkeeper/launcher"
+	"poolkeeper/test/zktest"
+	"poolkeeper/zkmodel"
+)
+
+// What Nodepool tells of nodes and requests is told here, zeros included, and goes
+// on after a reload.
+func TestGauges(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, strings.Replace(onePool, "labels: [", "tenant-resource-limits: [{tenant-name: t1, max-cores: 8}]\nlabels: [", 1))
+	s.image()
+	s.orphan(zkmodel.NodeHold, func(n *zkmodel.Node) { n.Type = zkmodel.Strings{"small", "old"} })
+	registry := prometheus.NewRegistry()
+	first := s.launch(func(d *launcher.Deps) { d.Registerer = registry })
+	if out := s.wait(s.submit(wish("small"))); out.State != "fulfilled" {
+		t.Fatalf("%+v", out)
+	}
+	zktest.Eventually(t, func() bool { // its launcher may know a moment later than we
+		return gathered(t, registry)["requests_total provider=cloud pool=main result=fulfilled"] == 1
+	}, "the request counted")
+	first.stop()
+	s.config.Providers[0].Pools[0].MaxServers = 2 // full
+	second := s.launch(func(d *launcher.Deps) { d.Registerer = registry })
+	s.submit(wish("large"))
+	zktest.Eventually(t, func() bool {
+		d := second.Decisions()
+		return len(d) == 1 && d[0].Verdict == launcher.Wait
+	}, "the second request waits")
+	told := gathered(t, registry)
+	for line, want := range map[string]float64{
+		"addressable_requests provider=cloud pool=main":            1,
+		"open_requests state=failed":                               0,
+		"open_requests state=fulfilled":                            1,
+		"open_requests state=pending":                              0,
+		"open_requests state=requested":                            1,
+		"pool_limit provider=cloud pool=main resource=instances":   2,
+		"tenant_limit tenant=t1 resource=cores":                    8,
+		"nodes provider=cloud pool=main state=ready":               1,
+		"nodes provider=cloud pool=main state=hold":                1,
+		"nodes provider=cloud pool=main state=deleting":            0,
+		"label_nodes label=small state=ready":                      1,
+		"label_nodes label=small state=hold":                       1,
+		"label_nodes label=old state=hold":                         1,
+		"label_nodes label=large state=building":                   0,
+		"leaked_nodes_total provider=cloud":                        0,
+		"requests_total provider=cloud pool=main result=fulfilled": 1,
+	} {
+		if got, there := told[line]; !there || got != want {
+			t.Errorf("%s %v (%t), want %v", line, got, there, want)
+		}
+	}
+	if told["label_nodes label=old state=ready"] != 0 || len(told) < 11+2*11+1 {
+		t.Errorf("%d lines", len(told))
+	}
+}
+
+// gathered is what a registry tells, one "name label=value…" each; names without
+// what is common to all.
+func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			values := map[string]string{}
+			for _, pair := range metric.GetLabel() {
+				values[pair.GetName()] = pair.GetValue()
+			}
+			line := strings.TrimPrefix(family.GetName(), "poolkeeper_launcher_")
+			for _, name := range []string{"provider", "pool", "label", "tenant", "state", "result", "resource"} {
+				if value, there := values[name]; there {
+					line += " " + name + "=" + value
+				}
+			}
+			told[line] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
+		}
+	}
+	return told
+}
