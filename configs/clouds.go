@@ -3,8 +3,12 @@ package configs
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -13,6 +17,7 @@ import (
 // which format of image a cloud takes. Everything else, secrets above all, is
 // for the provider.
 type cloudsFile struct {
+	path   string // "" when there is none
 	Clouds map[string]struct {
 		ImageFormat string `yaml:"image_format"`
 		Profile     string `yaml:"profile"`
@@ -43,7 +48,15 @@ func (l *loader) fillImageFormats() {
 		if clouds == nil {
 			clouds, public = l.cloudsFile("OS_CLIENT_CONFIG_FILE", "clouds"), l.cloudsFile("OS_CLIENT_VENDOR_FILE", "clouds-public")
 		}
-		cloud := clouds.Clouds[p.Cloud]
+		cloud, known := clouds.Clouds[p.Cloud]
+		if !known && clouds.path != "" && p.Driver == DriverOpenStack && p.Cloud != "" && p.Cloud != "envvars" {
+			// The daemons may have another file.
+			l.found.add(notice, Finding{
+				File: l.cfg.Path, Key: "providers[" + p.Name + "].cloud",
+				Message: fmt.Sprintf("%s has no cloud %q, it has %s", clouds.path, p.Cloud,
+					strings.Join(slices.Sorted(maps.Keys(clouds.Clouds)), ", ")),
+			})
+		}
 		p.ImageFormat = cmp.Or(cloud.ImageFormat, public.PublicClouds[cloud.Profile].ImageFormat,
 			profileFormats[cloud.Profile], defaultImageFormat)
 		if !isFormat(p.ImageFormat) {
@@ -63,10 +76,13 @@ func (l *loader) cloudsFile(variable, base string) *cloudsFile {
 	if path, ok := l.env(variable); ok && path != "" {
 		paths = append(paths, path)
 	}
-	dirs := []string{".", "/etc/openstack"}
-	if home, ok := l.env("HOME"); ok {
-		dirs = []string{".", filepath.Join(home, ".config/openstack"), "/etc/openstack"}
+	dirs := []string{"."}
+	if dir, ok := l.env("XDG_CONFIG_HOME"); ok && dir != "" {
+		dirs = append(dirs, filepath.Join(dir, "openstack"))
+	} else if home, ok := l.env("HOME"); ok && home != "" {
+		dirs = append(dirs, filepath.Join(home, ".config/openstack"))
 	}
+	dirs = append(dirs, "/etc/openstack")
 	for _, dir := range dirs {
 		for _, ext := range []string{".yaml", ".yml", ".json"} {
 			paths = append(paths, filepath.Join(dir, base+ext))
@@ -77,7 +93,7 @@ func (l *loader) cloudsFile(variable, base string) *cloudsFile {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		file := &cloudsFile{}
+		file := &cloudsFile{path: path}
 		if err == nil {
 			err = yaml.Unmarshal(content, file)
 		}

@@ -3,6 +3,7 @@ package configs
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -151,6 +152,24 @@ func TestBadImageFormatOfCloud(t *testing.T) {
 		Options{Env: environment(map[string]string{"OS_CLIENT_CONFIG_FILE": clouds})})
 	if err == nil {
 		t.Error("Load took a format that is a path")
+	}
+}
+
+func TestUnknownCloud(t *testing.T) {
+	clouds := write(t, "clouds.yaml", "clouds: {exampel: {auth: {password: hunter2}}, other: {}}")
+	c, err := Load(write(t, "nodepool.yaml", offers),
+		Options{Env: environment(map[string]string{"OS_CLIENT_CONFIG_FILE": clouds})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said string
+	for _, warning := range c.Warnings {
+		said += warning + "\n"
+	}
+	for _, word := range []string{"providers[north].cloud", `has no cloud "example", it has exampel, other`} {
+		if !strings.Contains(said, word) || strings.Contains(said, "hunter2") {
+			t.Errorf("Load warned:\n%swant %s", said, word)
+		}
 	}
 }
 

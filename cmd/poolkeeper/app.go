@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -58,6 +59,25 @@ func dial(z configs.ZooKeeper, log hclog.Logger, change ...func(*recipe.Config))
 // withStore runs a command's body on the tree. Unlike a daemon, a command does
 // not wait for ever for ZooKeeper.
 func (a *app) withStore(ctx context.Context, body func(context.Context, *configs.Config, *zkmodel.Store) error) error {
+	return a.withClient(ctx, func(ctx context.Context, cfg *configs.Config, _ *recipe.Client, store *zkmodel.Store) error {
+		return body(ctx, cfg, store)
+	})
+}
+
+// each does something to each of what ids name. What fails with one does not
+// keep it from the others.
+func (a *app) each(ctx context.Context, ids []string, do func(ctx context.Context, store *zkmodel.Store, id string) error) error {
+	return a.withStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
+		var failed error
+		for _, id := range ids {
+			failed = errors.Join(failed, do(ctx, store, id))
+		}
+		return failed
+	})
+}
+
+// withClient is withStore for a body that follows the tree, too.
+func (a *app) withClient(ctx context.Context, body func(context.Context, *configs.Config, *recipe.Client, *zkmodel.Store) error) error {
 	cfg, err := a.config()
 	if err != nil {
 		return err
@@ -78,5 +98,5 @@ func (a *app) withStore(ctx context.Context, body func(context.Context, *configs
 	}
 	bound, release := session.Bind(ctx)
 	defer release()
-	return body(bound, cfg, zkmodel.NewStore(session, nil))
+	return body(bound, cfg, client, zkmodel.NewStore(session, nil))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -17,6 +18,12 @@ const (
 	exitFailed = 1
 	exitUsage  = 2
 )
+
+// exitCode ends the program in silence: that of a command on a node.
+type exitCode int
+
+// Error implements error.
+func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // cli is the whole command line. Flags that stand here are accepted before and
 // after the command.
@@ -48,12 +55,13 @@ type cli struct {
 	ImageBuildCancel imageBuildCancelCmd `cmd:"" group:"images" help:"Give up the build of an image that is under way."`
 	BuildLog         buildLogCmd         `cmd:"" group:"images" help:"Print the log of a build, from the builder that has it."`
 
-	List        listCmd        `cmd:"" group:"nodes" help:"List the nodes."`
-	RequestList requestListCmd `cmd:"" group:"nodes" help:"List the node requests."`
-	Request     requestCmd     `cmd:"" group:"nodes" help:"Ask for nodes."`
-	Hold        holdCmd        `cmd:"" group:"nodes" help:"Keep a node for a person to look at."`
-	NodeDelete  nodeDeleteCmd  `cmd:"" aliases:"delete" group:"nodes" help:"Delete nodes."`
-	SSH         sshCmd         `cmd:"" name:"ssh" group:"nodes" help:"Open a shell on a node."`
+	List        listCmd          `cmd:"" group:"nodes" help:"List the nodes."`
+	RequestList requestListCmd   `cmd:"" group:"nodes" help:"List the node requests."`
+	Request     requestCmd       `cmd:"" group:"nodes" help:"Ask for nodes."`
+	RequestDel  requestDeleteCmd `cmd:"" name:"request-delete" group:"nodes" help:"Give up node requests."`
+	Hold        holdCmd          `cmd:"" group:"nodes" help:"Keep a node for a person to look at."`
+	NodeDelete  nodeDeleteCmd    `cmd:"" aliases:"delete" group:"nodes" help:"Delete nodes."`
+	SSH         sshCmd           `cmd:"" name:"ssh" group:"nodes" help:"Open a shell on a node."`
 
 	BuildGuard buildGuardCmd `cmd:"" name:"build-guard" hidden:""` // dib.GuardCommand
 
@@ -101,6 +109,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
 	if err := command.Run(&app{flags: &flags, stdout: stdout, stderr: stderr}); err != nil {
+		if code, ok := errors.AsType[exitCode](err); ok {
+			return int(code)
+		}
 		return complain(stderr, err, exitFailed)
 	}
 	return exitDone

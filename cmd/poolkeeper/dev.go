@@ -114,6 +114,7 @@ func (c devCmd) daemons(ctx context.Context, s site) (b, l daemon, server *web.S
 		}
 		o.Gatherer = prometheus.Gatherers{o.Gatherer, metrics}
 		o.Daemon, o.Tree = "dev", wholeTree(launching.Tree())
+		o.Tree.Requests = launching.Requests // which say why they wait
 		return webFlags{}.listen(ctx, s, 0, o)
 	})
 	if c.NoLauncher {
@@ -207,6 +208,9 @@ func tell(w io.Writer, env *devenv.Env, server *web.Server) {
 	}
 	_ = table.Flush() // as any print
 	command := "poolkeeper -c " + env.ConfigFile()
-	fmt.Fprintf(w, "\nIn another terminal:\n  %s dib-image-list\n  %s image-list\n  %s list\n\nCtrl-C ends it.\n",
-		command, command, command)
+	fmt.Fprintf(w, "\nIn another terminal:\n  %s dib-image-list\n  %s image-list\n  %s list\n", command, command, command)
+	if labels := cfg.Labels; len(labels) > 0 {
+		fmt.Fprintf(w, "  %s request %s --hold\n  %s ssh -i %s NODE\n", command, labels[0].Name, command, env.KeyFile())
+	}
+	fmt.Fprintf(w, "\nCtrl-C ends it.\n")
 }

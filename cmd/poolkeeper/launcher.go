@@ -2,15 +2,10 @@ package main
 
 import (
 	"context"
-	"runtime/debug"
 
 	"poolkeeper/launcher"
 	"poolkeeper/web"
 )
-
-// lean is how much garbage there may be, in percent of what is in use. Each look
-// at thousands of nodes leaves some; memory is scarcer than time here.
-const lean = 50
 
 // launcherCmd runs the launcher.
 type launcherCmd struct {
@@ -20,7 +15,6 @@ type launcherCmd struct {
 
 // Run is the command.
 func (c launcherCmd) Run(ctx context.Context, a *app) error {
-	debug.SetGCPercent(lean)
 	return c.serve(ctx, a, "launcher", func(s site) (daemon, *web.Server, error) {
 		return servedLauncher(ctx, s, func(o web.Options) (*web.Server, error) { return c.listen(ctx, s, 0, o) })
 	})
@@ -37,9 +31,9 @@ func servedLauncher(ctx context.Context, s site, listen func(web.Options) (*web.
 	if err != nil {
 		return nil, nil, err
 	}
-	server, err := listen(web.Options{
-		Daemon: "launcher", Host: full, Ready: l.Ready, Gatherer: metrics, Tree: wholeTree(l.Tree()),
-	})
+	tree := wholeTree(l.Tree())
+	tree.Requests = l.Requests // which say why they wait
+	server, err := listen(web.Options{Daemon: "launcher", Host: full, Ready: l.Ready, Gatherer: metrics, Tree: tree})
 	return l, server, err
 }
 

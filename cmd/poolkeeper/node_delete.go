@@ -17,13 +17,7 @@ type nodeDeleteCmd struct {
 
 // Run is the command.
 func (c nodeDeleteCmd) Run(ctx context.Context, a *app) error {
-	return a.withStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
-		var errs []error
-		for _, id := range c.IDs {
-			errs = append(errs, deleteNode(ctx, store, id))
-		}
-		return errors.Join(errs...)
-	})
+	return a.each(ctx, c.IDs, deleteNode)
 }
 
 // deleteNode leaves the rest to the launchers of the node's provider.
@@ -40,5 +34,8 @@ func deleteNode(ctx context.Context, store *zkmodel.Store, id string) error {
 		n.Reason = fmt.Sprintf("%s wanted it", requestor())
 	}
 	err = store.SaveNode(ctx, lock, n)
+	if err == nil {
+		err = forgetRequest(ctx, store, n.AllocatedTo)
+	}
 	return errors.Join(err, lock.Release(ctx))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -13,9 +14,6 @@ import (
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
-
-// requestLook is how often a command that waits looks at its request.
-const requestLook = 200 * time.Millisecond
 
 // requestCmd asks for nodes, as Zuul does.
 type requestCmd struct {
@@ -41,25 +39,34 @@ func (c requestCmd) Run(ctx context.Context, a *app) error {
 			return err
 		}
 	}
-	return a.withStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
+	return a.withClient(ctx, func(ctx context.Context, _ *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
 		r := &zkmodel.Request{
 			NodeTypes: c.Labels, Requestor: requestor(), Provider: c.Provider, Reuse: !c.Fresh,
 			CreatedTime: zkmodel.EpochOf(time.Now()),
 		}
-		if err := store.CreateRequest(ctx, c.Priority, r); err != nil {
-			return err
-		}
 		if !c.Block && !c.Hold {
+			if err := store.CreateRequest(ctx, c.Priority, r); err != nil {
+				return err
+			}
 			_, err := fmt.Fprintln(a.stdout, r.ID)
 			return err
 		}
-		err := c.take(ctx, a, store, r.ID)
+		if err := store.CreateBoundRequest(ctx, c.Priority, r); err != nil {
+			return err
+		}
+		err := awaitRequest(ctx, client, r)
+		if err == nil {
+			err = c.take(ctx, a, store, r.ID)
+		}
 		// The request goes in any case: with it, nodes that we did not take are others'.
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockWait)
 		defer cancel()
 		return errors.Join(err, store.DeleteRequest(ending, r.ID))
 	})
 }
+
+// requestorMark begins the names of requestors that are people with this program.
+const requestorMark = "poolkeeper:"
 
 // requestor is who asks.
 func requestor() string {
@@ -70,12 +77,12 @@ func requestor() string {
 	if h, err := os.Hostname(); err == nil {
 		host = h
 	}
-	return "poolkeeper:" + name + "@" + host
+	return requestorMark + name + "@" + host
 }
 
-// take waits for a request's nodes and takes them over.
+// take takes over the nodes of a request that has come to its end.
 func (c requestCmd) take(ctx context.Context, a *app, store *zkmodel.Store, id string) error {
-	r, err := awaitRequest(ctx, store, id)
+	r, err := store.Request(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -104,24 +111,41 @@ func (c requestCmd) take(ctx context.Context, a *app, store *zkmodel.Store, id s
 	return useNodes(ctx, a, store, nodes)
 }
 
-// awaitRequest returns a request when it is fulfilled or failed.
-func awaitRequest(ctx context.Context, store *zkmodel.Store, id string) (*zkmodel.Request, error) {
-	tick := time.NewTicker(requestLook)
-	defer tick.Stop()
-	for {
-		r, err := store.Request(ctx, id)
-		if err != nil {
-			return nil, err
+// awaitRequest returns when a request is fulfilled or failed. It watches the
+// request, and leaves in r what became of it.
+func awaitRequest(ctx context.Context, client *recipe.Client, r *zkmodel.Request) error {
+	id, path := r.ID, r.Path()
+	tree := recipe.NewTree(client, path, recipe.TreeOptions{
+		Filter: func(string) recipe.Interest { return recipe.Data },
+	})
+	changes := tree.Subscribe(func(string) string { return id })
+	defer changes.Close()
+	watching, cancel := context.WithCancel(ctx)
+	var watcher sync.WaitGroup
+	watcher.Go(func() { _ = tree.Run(watching) }) // it ends with watching
+	defer watcher.Wait()
+	defer cancel()
+	err := tree.WaitSynced(ctx)
+	for err == nil {
+		changes.Take()
+		entry, there := tree.Get(path)
+		if !there {
+			return fmt.Errorf("request %s was deleted by somebody else", id)
 		}
+		*r = *zkmodel.DecodeRequest(id, entry.Data, entry.Stat)
 		if r.State == zkmodel.RequestFulfilled || r.State == zkmodel.RequestFailed {
-			return r, nil
+			return nil
 		}
 		select {
-		case <-tick.C:
+		case <-changes.C():
 		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for request %s, which is %s: %w", id, r.State, context.Cause(ctx))
+			err = context.Cause(ctx)
 		}
 	}
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("request %s, which was %s, is cancelled", id, r.State)
+	}
+	return fmt.Errorf("wait for request %s, which is %s: %w", id, r.State, err)
 }
 
 // useNodes marks nodes as used by us until ctx ends, and gives them back.

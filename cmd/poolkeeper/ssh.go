@@ -16,7 +16,7 @@ import (
 // sshCmd opens a shell on a node, whose host keys are known.
 type sshCmd struct {
 	ID       string   `arg:"" name:"node" help:"The node, as list shows it."`
-	Args     []string `arg:"" optional:"" passthrough:"" help:"What ssh gets besides: options, a command."`
+	Args     []string `arg:"" optional:"" passthrough:"" help:"What ssh gets behind the host: options, a command."`
 	Identity string   `short:"i" placeholder:"FILE" help:"The private key."`
 }
 
@@ -50,11 +50,21 @@ func (c sshCmd) Run(ctx context.Context, a *app) error {
 	ssh := exec.CommandContext(ctx, "ssh", sshArgs(node, known.Name(), c.Identity, c.Args)...) //nolint:gosec // what the operator asked for
 	ssh.Stdin, ssh.Stdout, ssh.Stderr = os.Stdin, a.stdout, a.stderr
 	ssh.Cancel = func() error { return ssh.Process.Signal(os.Interrupt) }
-	if err := ssh.Run(); err != nil && !errors.Is(ctx.Err(), context.Canceled) {
+	err = ssh.Run()
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return nil
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() != sshFailed {
+		return exitCode(exit.ExitCode()) // the command's own, which has said why
+	}
+	if err != nil {
 		return fmt.Errorf("ssh to node %s: %w", c.ID, err)
 	}
 	return nil
 }
+
+// sshFailed is how ssh ends when it was not the command on the node that failed.
+const sshFailed = 255
 
 // hostAlias is the name under which ssh looks for a node's keys: addresses are
 // used again, node ids are not.
@@ -77,7 +87,8 @@ func sshArgs(n *zkmodel.Node, known, identity string, more []string) []string {
 	if identity != "" {
 		args = append(args, "-i", identity)
 	}
-	// Nothing that a record holds may be taken for an option.
-	args = append(args, "-l", n.Username, "--", strings.TrimLeft(n.InterfaceIP, "-"))
+	// Nothing that a record holds may be taken for an option; what the operator adds
+	// may be one, as behind the host of ssh itself.
+	args = append(args, "-l", n.Username, strings.TrimLeft(n.InterfaceIP, "-"))
 	return append(args, more...)
 }
