@@ -116,6 +116,7 @@ func mission(t *testing.T, binary string) {
 		t.Errorf("uname -a answers %q", j.Answer)
 	}
 	do(t, "return", j.ReturnNode)
+	person(t, j)
 }
 
 // ctrlC ends an environment in the middle of a build, and again while a guest

@@ -8,43 +8,61 @@ import (
 	"time"
 
 	"poolkeeper/providers"
+	"poolkeeper/providers/openstack"
 )
 
-// Whatever happens to every third call or so, an image is uploaded, a node launched,
-// and both are deleted; the record of calls shows that the faults were met.
-func TestFaults(t *testing.T) {
-	empty(t, smallCloud)
-	image := bootable(t)
-	for name, fault := range map[string]func(*proxy, call) mishap{
-		"401":             func(*proxy, call) mishap { return answer(401) },
-		"429 Retry-After": func(*proxy, call) mishap { return answer(429, "Retry-After", "1") },
-		"500":             func(*proxy, call) mishap { return answer(500) },
-		"503":             func(*proxy, call) mishap { return answer(503) },
-		"reset":           func(*proxy, call) mishap { return cut },
-		"lost answer":     func(p *proxy, c call) mishap { return deaf(p.targets[c.Service]) },
-		"slow":            func(*proxy, call) mishap { return slow(2 * time.Second) },
-		"409 of a deletion": func(_ *proxy, c call) mishap {
+// trouble is what happens to every so manieth call.
+type trouble struct {
+	every int
+	data  bool // image data meets it, too: nothing of it has been taken yet
+	fault func(*proxy, call) mishap
+}
+
+// troubles are those that an upload, a launch and both deletions survive. A
+// renewed token and a time-out are dear, so they come more rarely.
+func troubles() map[string]trouble {
+	always := func(m mishap) func(*proxy, call) mishap { return func(*proxy, call) mishap { return m } }
+	return map[string]trouble{
+		"401":             {every: 6, data: true, fault: always(answer(401))},
+		"429 Retry-After": {every: 3, data: true, fault: always(answer(429, "Retry-After", "1"))},
+		"500":             {every: 3, fault: always(answer(500))},
+		"503":             {every: 3, data: true, fault: always(answer(503))},
+		"time-out":        {every: 7, fault: always(mute)},
+		"reset":           {every: 3, fault: always(cut)},
+		"lost answer":     {every: 3, fault: func(p *proxy, c call) mishap { return deaf(p.targets[c.Service]) }},
+		"slow":            {every: 3, data: true, fault: always(slow(time.Second))},
+		"409 of a deletion": {every: 1, fault: func(_ *proxy, c call) mishap {
 			if c.Method == http.MethodDelete && c.Service == "compute" && c.Try == 1 {
 				return answer(409)
 			}
 			return nil
-		},
-	} {
+		}},
+	}
+}
+
+// Whatever happens to every third call or so, an image is uploaded, a node
+// launched, and both are deleted; the record of calls shows that the faults were
+// met.
+func TestFaults(t *testing.T) {
+	empty(t, smallCloud)
+	image := bootable(t)
+	for name, bad := range troubles() {
 		t.Run(name, func(t *testing.T) {
-			gate, file := interpose(t)
-			p := open(t, section(smallCloud), file)
+			gate, file := interpose(t, smallCloud)
+			p := openWith(t, section(smallCloud), openstack.Options{Env: environment(file), CallTime: callTime(name)})
 			met := 0
 			gate.inject(func(c call) mishap {
-				// Data is sent once, and a token refused again is a wrong password.
-				data := strings.HasSuffix(c.Path, "/file") && name != "429 Retry-After" && name != "401"
-				if c.N%every(name) != 0 || data || strings.HasSuffix(c.Path, "/tokens") && name == "401" {
+				switch {
+				case c.N%bad.every != 0, strings.HasSuffix(c.Path, "/file") && !bad.data:
 					return nil
+				case strings.HasSuffix(c.Path, "/tokens") && name == "401":
+					return nil // that would be a wrong password
 				}
-				bad := fault(gate, c)
-				if bad != nil {
+				fault := bad.fault(gate, c)
+				if fault != nil {
 					met++
 				}
-				return bad
+				return fault
 			})
 			begin := time.Now()
 			life(t, p, image)
@@ -60,16 +78,12 @@ func TestFaults(t *testing.T) {
 	wantNothingLeft(t, smallCloud)
 }
 
-// every is how many calls there are to a fault. A renewed token is paid with
-// another call, and keystone is slow.
-func every(name string) int {
-	switch name {
-	case "401":
-		return 6
-	case "409 of a deletion":
-		return 1
+// callTime is how long a call may take; 0 is the provider's own minute.
+func callTime(trouble string) time.Duration {
+	if trouble == "time-out" {
+		return 5 * time.Second
 	}
-	return 3
+	return 0
 }
 
 // life is that of an image and a node.
@@ -99,16 +113,22 @@ func life(t *testing.T, p providers.Provider, file string) {
 	}
 }
 
-// An upload that breaks in the middle leaves nothing in Glance.
+// An upload that breaks, in the middle or at its end, leaves nothing in Glance.
 func TestBrokenUpload(t *testing.T) {
 	empty(t, smallCloud)
 	image := bootable(t)
+	gate, file := interpose(t, smallCloud)
+	cfg := section(smallCloud)
+	cfg.ImageUploadTimeout = 10 * time.Second
+	p := open(t, cfg, file)
 	for name, bad := range map[string]mishap{
-		"reset":   middle(500_000),
-		"refused": answer(401),
+		"reset":       middle(500_000),
+		"refused":     answer(401),
+		"conflict":    answer(409),
+		"failure":     answer(500),
+		"lost answer": deaf(gate.targets["image"]),
+		"silence":     mute,
 	} {
-		gate, file := interpose(t)
-		p := open(t, section(smallCloud), file)
 		gate.inject(func(c call) mishap {
 			if strings.HasSuffix(c.Path, "/file") {
 				return bad
@@ -123,13 +143,14 @@ func TestBrokenUpload(t *testing.T) {
 			t.Errorf("%s: left behind: %+v, %v", name, left, err)
 		}
 	}
+	wantNothingLeft(t, smallCloud)
 }
 
 // A token that keystone has revoked is replaced, with the credentials that
 // clouds.yaml holds by then: here another kind of them.
 func TestRotation(t *testing.T) {
 	empty(t, smallCloud)
-	gate, file := interpose(t)
+	gate, file := interpose(t, smallCloud)
 	p := open(t, section(smallCloud), file)
 	if _, err := p.ListNodes(t.Context()); err != nil {
 		t.Fatal(err)
@@ -138,12 +159,12 @@ func TestRotation(t *testing.T) {
 	if _, err := p.ListNodes(t.Context()); err != nil {
 		t.Errorf("after the revocation: %v", err)
 	}
-	gate.writeClouds(t, file, func(auth map[string]any) { auth["password"] = "wrong" })
+	gate.writeClouds(t, file, smallCloud, true)
 	revoke(t, gate)
 	if _, err := p.ListNodes(t.Context()); !errors.Is(err, providers.ErrTransient) || !strings.Contains(err.Error(), "credentials") {
 		t.Errorf("with a wrong password: %v", err)
 	}
-	gate.writeClouds(t, file, nil)
+	gate.writeClouds(t, file, smallCredential, false)
 	life(t, p, bootable(t))
 }
 

@@ -80,7 +80,7 @@ func TestUnknownCloud(t *testing.T) {
 	cfg := section("nowhere")
 	_, err := openstack.New(cfg, openstack.Options{Env: environment(cloudsFile())})
 	if !errors.Is(err, providers.ErrInvalid) || !strings.Contains(err.Error(), "provider stack-nowhere") ||
-		!strings.Contains(err.Error(), "has local, local-admin, small, small-credential") {
+		!strings.Contains(err.Error(), "has local, local-admin, site, site-credential, small, small-credential") {
 		t.Errorf("New gave %v", err)
 	}
 }
@@ -130,15 +130,24 @@ func TestImageOverQuota(t *testing.T) {
 }
 
 // A cloud that offers it fetches an image by itself, or imports what is staged.
+// This one makes raw images of all that it imports.
 func TestImport(t *testing.T) {
 	empty(t, smallCloud)
 	path := bootable(t)
+	raw := filepath.Join(filepath.Dir(path), "image.raw")
+	run(t, "qemu-img", "convert", "-O", "raw", path, raw)
 	web := serve(t, filepath.Dir(path))
 	for method, url := range map[string]string{"glance-direct": "", "web-download": web} {
 		cfg := section(smallCloud)
 		cfg.ImageImportMethod, cfg.ImageImportURL = method, url
 		p := open(t, cfg, cloudsFile())
-		life(t, p, path)
+		bootAndDelete(t, p, describe(t, p.Name(), path), "raw")
+		if url != "" {
+			continue
+		}
+		up := describe(t, p.Name(), raw) // nothing to convert: the sums are compared
+		up.Format = "raw"
+		bootAndDelete(t, p, up, "raw")
 	}
 	cfg := section(smallCloud)
 	cfg.ImageImportMethod, cfg.ImageImportURL = "web-download", web+"/nothing-here"
@@ -148,5 +157,26 @@ func TestImport(t *testing.T) {
 	}
 	if left, err := p.ListImages(t.Context()); len(left) > 0 || err != nil {
 		t.Errorf("left behind: %+v, %v", left, err)
+	}
+}
+
+// bootAndDelete uploads an image, looks which format it has in the cloud, and
+// boots a node from it.
+func bootAndDelete(t *testing.T, p providers.Provider, up providers.ImageUpload, format string) {
+	t.Helper()
+	id, err := p.UploadImage(t.Context(), up)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := p.ListImages(t.Context())
+	if err != nil || len(list) != 1 || list[0].Format != format {
+		t.Errorf("the cloud has %+v, %v, want one image in format %s", list, err, format)
+	}
+	node, err := p.CreateNode(t.Context(), spec(p.Name(), id))
+	if err == nil {
+		_, err = p.WaitNode(t.Context(), node)
+	}
+	if err := errors.Join(err, p.DeleteNode(t.Context(), node), p.DeleteImage(t.Context(), id)); err != nil {
+		t.Error(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +28,9 @@ const (
 	smallCloud      = "small" // a user without any right beyond "member"
 	smallRoom       = 4
 	smallCredential = "small-credential" // that user's application credential
+	siteCloud       = "site"             // the same for whole sites, so that both may be tested at a time
+	siteCredential  = "site-credential"
+	adminCloud      = "local-admin" // only to ask what others may
 )
 
 func TestMain(m *testing.M) {
@@ -34,7 +38,25 @@ func TestMain(m *testing.M) {
 		fmt.Printf("%s is not set: make test-openstack runs these tests\n", stackVariable)
 		return
 	}
+	dir, err := os.MkdirTemp("", "poolkeeper")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	program = sync.OnceValues(func() (string, error) { return build(dir) })
 	m.Run()
+}
+
+// program is the path of the built binary.
+var program func() (string, error)
+
+func build(dir string) (string, error) {
+	path := filepath.Join(dir, "poolkeeper")
+	out, err := exec.CommandContext(context.Background(), "go", "build", "-o", path, "poolkeeper/cmd/poolkeeper").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build the program: %w: %s", err, out)
+	}
+	return path, nil
 }
 
 // cloudsFile is the clouds.yaml of the running stack.
@@ -66,14 +88,19 @@ func environment(file string) func(string) (string, bool) {
 	}
 }
 
-// open opens a provider. POOLKEEPER_TRACE=1 shows every call.
+// open opens a provider that reads a clouds.yaml.
 func open(t *testing.T, cfg configs.Provider, file string) *openstack.Provider {
 	t.Helper()
-	log := hclog.NewNullLogger()
+	return openWith(t, cfg, openstack.Options{Env: environment(file)})
+}
+
+// openWith opens a provider. POOLKEEPER_TRACE=1 shows every call.
+func openWith(t *testing.T, cfg configs.Provider, opts openstack.Options) *openstack.Provider {
+	t.Helper()
 	if os.Getenv("POOLKEEPER_TRACE") != "" {
-		log = hclog.New(&hclog.LoggerOptions{Level: hclog.Trace})
+		opts.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Trace})
 	}
-	p, err := openstack.New(cfg, openstack.Options{Logger: log, Env: environment(file)})
+	p, err := openstack.New(cfg, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,12 +149,11 @@ func serve(t *testing.T, dir string) string {
 	return server.URL
 }
 
-// run runs a program and gives its output.
-func run(t *testing.T, name string, args ...string) string {
+// run runs a program.
+func run(t *testing.T, name string, args ...string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
 	}
-	return string(out)
 }

@@ -79,3 +79,37 @@ func TestLeaks(t *testing.T) {
 	var still thing
 	official(t, smallCloud, &still, "port", "show", "kept")
 }
+
+// What somebody took of a node has our marks, and is not ours.
+func TestSnapshot(t *testing.T) {
+	empty(t, smallCloud)
+	p := open(t, section(smallCloud), cloudsFile())
+	image := upload(t, p, bootable(t))
+	node := launch(t, p, spec(p.Name(), image))
+	var taken thing
+	official(t, smallCloud, &taken, "server", "image", "create", "--name", "taken", node.ExternalID)
+	defer official(t, smallCloud, nil, "image", "delete", taken.ID)
+	marked := listings(t, smallCloud, "image list --property nodepool_provider_name="+p.Name())[0]
+	if len(marked) != 2 {
+		t.Errorf("the cloud has %+v, want the image and the snapshot with our marks", marked)
+	}
+	ours, err := p.ListImages(t.Context())
+	if err != nil || len(ours) != 1 || ours[0].ExternalID != image {
+		t.Errorf("ListImages gave %+v, %v, want %s only", ours, err, image)
+	}
+}
+
+// The user of these tests has no rights beyond those that docs/openstack.md asks
+// for.
+func TestRights(t *testing.T) {
+	var granted []struct{ Role, Project, System string }
+	official(t, adminCloud, &granted, "role", "assignment", "list", "--names", "--user", "poolkeeper")
+	for _, one := range granted {
+		if one.Role != "member" || one.Project == "" {
+			t.Errorf("the user has %+v, want the role member in projects only", one)
+		}
+	}
+	if len(granted) != 2 {
+		t.Errorf("the user has %d roles, want one in small and one in site", len(granted))
+	}
+}

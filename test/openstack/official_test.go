@@ -1,6 +1,7 @@
 package openstack_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -35,22 +36,50 @@ func official(t *testing.T, cloud string, out any, args ...string) {
 }
 
 // thing is one line of one of the client's lists.
-type thing struct{ ID, Name, Status string }
+type thing struct {
+	ID, Name, Status string
+	Properties       map[string]any
+}
+
+// listings runs several of the client's lists in one run, which takes no longer
+// than one of them.
+func listings(t *testing.T, cloud string, commands ...string) [][]thing {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "openstack")
+	cmd.Env = append(os.Environ(), "OS_CLOUD="+cloud, "OS_CLIENT_CONFIG_FILE="+cloudsFile(), "PYTHONWARNINGS=ignore", "no_proxy=127.0.0.1")
+	cmd.Stdin = strings.NewReader(strings.Join(commands, " -f json\n") + " -f json\n")
+	text, err := cmd.Output()
+	answers := json.NewDecoder(bytes.NewReader(text))
+	var all [][]thing
+	for range commands {
+		var list []thing
+		if err == nil {
+			err = answers.Decode(&list)
+		}
+		all = append(all, list)
+	}
+	if err != nil {
+		t.Fatalf("openstack, %s: %v in %s", strings.Join(commands, ", "), err, text)
+	}
+	return all
+}
+
+// What a project may have because of us, as the client lists it.
+const (
+	listServers     = "server list"
+	listImages      = "image list --private"
+	listFloatingIPs = "floating ip list"
+	listPorts       = "port list --device-owner compute:nova"
+)
 
 // wantNothingLeft fails the test if the cloud has servers, images of ours,
 // floating IPs, or ports of servers.
 func wantNothingLeft(t *testing.T, cloud string) {
 	t.Helper()
-	for _, kind := range [][]string{
-		{"server", "list"},
-		{"image", "list", "--private"},
-		{"floating", "ip", "list"},
-		{"port", "list", "--device-owner", "compute:nova"},
-	} {
-		var left []thing
-		official(t, cloud, &left, kind...)
+	kinds := []string{listServers, listImages, listFloatingIPs, listPorts}
+	for i, left := range listings(t, cloud, kinds...) {
 		if len(left) > 0 {
-			t.Errorf("the cloud still has, by %s: %+v", strings.Join(kind, " "), left)
+			t.Errorf("the cloud still has, by %s: %+v", kinds[i], left)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package openstack_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"gopkg.in/yaml.v3"
 )
@@ -20,6 +18,7 @@ import (
 // proxy stands between a provider and the real services, one listener for each
 // of them. It records every call, and makes some of them go wrong.
 type proxy struct {
+	cloud   string            // its name in clouds.yaml
 	targets map[string]string // the real services
 	urls    map[string]string // of the listeners
 
@@ -40,9 +39,6 @@ type call struct {
 	Status  int // what the client was told; 0 when the connection was cut
 }
 
-// mishap does something to a call. It tells whether the call goes no further.
-type mishap func(w http.ResponseWriter, r *http.Request) bool
-
 // services are where the stack listens, by the names of their overrides in
 // clouds.yaml.
 func services(t *testing.T) map[string]string {
@@ -59,11 +55,11 @@ func services(t *testing.T) map[string]string {
 	return found
 }
 
-// interpose starts a proxy in front of the small cloud, and writes a clouds.yaml
-// that leads to it.
-func interpose(t *testing.T) (*proxy, string) {
+// interpose starts a proxy in front of a cloud, and writes a clouds.yaml that
+// leads to it.
+func interpose(t *testing.T, cloud string) (*proxy, string) {
 	t.Helper()
-	p := &proxy{urls: map[string]string{}, tokens: map[string]bool{}, revoked: map[string]bool{}}
+	p := &proxy{cloud: cloud, urls: map[string]string{}, tokens: map[string]bool{}, revoked: map[string]bool{}}
 	p.targets = services(t)
 	for service, target := range p.targets {
 		u, err := url.Parse(target)
@@ -83,13 +79,27 @@ func interpose(t *testing.T) (*proxy, string) {
 		p.urls[service] = server.URL
 	}
 	path := filepath.Join(t.TempDir(), "clouds.yaml")
-	p.writeClouds(t, path, nil)
+	p.writeClouds(t, path, cloud, false)
 	return p, path
 }
 
-// writeClouds writes the cloud's entry with the proxy's addresses; change may
-// spoil its auth.
-func (p *proxy) writeClouds(t *testing.T, path string, change func(auth map[string]any)) {
+// writeClouds writes the cloud's entry, with the credentials of source and the
+// proxy's addresses, and one with a wrong password. With spoilt, the right one
+// has it, too.
+func (p *proxy) writeClouds(t *testing.T, path, source string, spoilt bool) {
+	t.Helper()
+	clouds := map[string]any{p.cloud: p.entry(t, source, spoilt), "spoilt": p.entry(t, p.cloud, true)}
+	text, err := yaml.Marshal(map[string]any{"clouds": clouds})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// entry is one of the stack's clouds, reached through the proxy.
+func (p *proxy) entry(t *testing.T, source string, spoilt bool) map[string]any {
 	t.Helper()
 	content, err := os.ReadFile(cloudsFile())
 	if err != nil {
@@ -99,22 +109,16 @@ func (p *proxy) writeClouds(t *testing.T, path string, change func(auth map[stri
 	if err := yaml.Unmarshal(content, &file); err != nil {
 		t.Fatal(err)
 	}
-	entry := file.Clouds[smallCloud]
+	entry := file.Clouds[source]
 	auth := entry["auth"].(map[string]any)
 	auth["auth_url"] = p.urls["identity"] + "/v3"
-	if change != nil {
-		change(auth)
+	if spoilt {
+		auth["password"] = "wrong"
 	}
 	entry["image_endpoint_override"] = p.urls["image"]
 	entry["compute_endpoint_override"] = p.urls["compute"] + "/v2.1"
 	entry["network_endpoint_override"] = p.urls["network"]
-	text, err := yaml.Marshal(map[string]any{"clouds": map[string]any{smallCloud: entry}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	return entry
 }
 
 // handle records a call, and passes it on unless it shall go wrong.
@@ -192,95 +196,3 @@ func (l *listener) WriteHeader(status int) {
 
 // Unwrap lets the proxy flush.
 func (l *listener) Unwrap() http.ResponseWriter { return l.ResponseWriter }
-
-// answer is the mishap of a status.
-func answer(status int, header ...string) mishap {
-	return func(w http.ResponseWriter, _ *http.Request) bool {
-		for i := 0; i+1 < len(header); i += 2 {
-			w.Header().Set(header[i], header[i+1])
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		_, _ = fmt.Fprintf(w, `{"error": {"code": %d, "message": "injected"}}`, status)
-		return true
-	}
-}
-
-// cut ends the connection before the service hears of the call.
-func cut(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }
-
-// deaf lets the service act, and the client hear nothing of it.
-func deaf(through string) mishap { return withheld(through, nil) }
-
-// withheld lets the service act, then waits for the client to go away; with
-// acted nil, it cuts the connection at once.
-func withheld(through string, acted chan<- struct{}) mishap {
-	return func(_ http.ResponseWriter, r *http.Request) bool {
-		req, err := http.NewRequestWithContext(r.Context(), r.Method, through+r.URL.RequestURI(), r.Body)
-		if err == nil {
-			req.Header, req.ContentLength = r.Header.Clone(), r.ContentLength
-			if resp, err := http.DefaultTransport.RoundTrip(req); err == nil {
-				_, _ = io.Copy(io.Discard, resp.Body)
-				_ = resp.Body.Close()
-			}
-		}
-		if acted != nil {
-			acted <- struct{}{}
-			<-r.Context().Done()
-		}
-		panic(http.ErrAbortHandler)
-	}
-}
-
-// slow passes a call on after a while.
-func slow(d time.Duration) mishap {
-	return func(_ http.ResponseWriter, r *http.Request) bool {
-		select {
-		case <-time.After(d):
-		case <-r.Context().Done():
-		}
-		return false
-	}
-}
-
-// middle lets some of the body through and then cuts the connection.
-func middle(bytes int64) mishap {
-	return func(_ http.ResponseWriter, r *http.Request) bool {
-		r.Body = &torn{ReadCloser: r.Body, left: bytes}
-		return false
-	}
-}
-
-type torn struct {
-	io.ReadCloser
-	left int64
-}
-
-func (b *torn) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, io.ErrUnexpectedEOF // which ends both connections
-	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, err
-}
-
-// trickle lets a body through slowly.
-func trickle(_ http.ResponseWriter, r *http.Request) bool {
-	r.Body = &drops{ReadCloser: r.Body, r: r}
-	return false
-}
-
-type drops struct {
-	io.ReadCloser
-	r *http.Request
-}
-
-func (d *drops) Read(p []byte) (int, error) {
-	select {
-	case <-time.After(100 * time.Millisecond):
-	case <-d.r.Context().Done():
-		return 0, d.r.Context().Err()
-	}
-	return d.ReadCloser.Read(p[:min(len(p), 16<<10)])
-}

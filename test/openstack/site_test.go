@@ -2,14 +2,13 @@ package openstack_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,7 +18,7 @@ import (
 )
 
 // imageCreate stands in for disk-image-create: its image is one that the
-// stack's hypervisor takes.
+// stack's hypervisor takes, or, called large, one that its Glance does not.
 const imageCreate = `#!/bin/sh
 set -eu
 while [ $# -gt 0 ]; do
@@ -28,8 +27,51 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-qemu-img create -q -f qcow2 -o preallocation=full "$out.qcow2" 2M
-for sum in md5 sha256; do ${sum}sum "$out.qcow2" >"$out.qcow2.$sum"; done
+case "$out" in
+*large*) out=$out.raw; truncate -s 1600M "$out" ;;
+*) out=$out.qcow2; qemu-img create -q -f qcow2 -o preallocation=full "$out" 2M ;;
+esac
+for sum in md5 sha256; do ${sum}sum "$out" >"$out.$sum"; done
+`
+
+// siteConfig is a site's configuration without images, labels and providers:
+// host and port of ZooKeeper, the site's folder, the port of its status page.
+const siteConfig = `
+zookeeper-servers: [{host: %s, port: %s}]
+zookeeper-timeout: 3
+images-dir: %[3]s/images
+build-log-dir: %[3]s/logs
+webapp: {port: %[4]d, listen_address: 127.0.0.1}
+`
+
+// plainSite has one image, one label and one provider.
+const plainSite = `
+diskimages:
+  - {name: debian, dib-cmd: DIR/image-create, elements: [vm]}
+labels:
+  - name: tiny
+providers:
+` + goodProvider
+
+// goodProvider is one without mistakes.
+const goodProvider = `
+  - name: stack-site
+    cloud: site
+    rate: 0
+    launch-timeout: 300
+    image-upload-timeout: 300
+    diskimages: [{name: debian, meta: {hw_disk_bus: virtio}}]
+    pools:
+      - name: main
+        networks: [public]
+        host-key-checking: false
+        labels:
+          - name: tiny
+            diskimage: debian
+            flavor-name: ci.tiny
+            key-name: ci-key
+            instance-properties: {purpose: test}
+            dynamic-instance-properties: {tenant: "{request.tenant_name}"}
 `
 
 // site is a whole installation: ZooKeeper, a builder and a launcher as processes
@@ -40,59 +82,30 @@ type site struct {
 	gate    *proxy
 	zk      *zktest.Server
 	zuul    *zuul.Client
-	daemons map[string]*exec.Cmd
+	daemons map[string]*process
 }
-
-// program is the built binary.
-var program = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "poolkeeper")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "poolkeeper")
-	out, err := exec.Command("go", "build", "-o", path, "poolkeeper/cmd/poolkeeper").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return path, nil
-})
 
 // newSite starts one that has nothing built yet.
 func newSite(t *testing.T) *site {
 	t.Helper()
-	empty(t, smallCloud)
-	s := &site{t: t, dir: t.TempDir(), zk: zktest.Start(t), daemons: map[string]*exec.Cmd{}}
-	s.gate, _ = interpose(t)
-	s.gate.writeClouds(t, s.path("clouds.yaml"), nil)
+	return newSiteOf(t, plainSite)
+}
+
+// newSiteOf starts one with images, labels and providers; DIR in them is its
+// folder.
+func newSiteOf(t *testing.T, config string) *site {
+	t.Helper()
+	empty(t, siteCloud)
+	s := &site{t: t, dir: t.TempDir(), zk: zktest.Start(t), daemons: map[string]*process{}}
+	s.gate, _ = interpose(t, siteCloud)
+	s.gate.writeClouds(t, s.path("clouds.yaml"), siteCloud, false)
 	s.write("image-create", imageCreate, 0o700)
 	host, port, err := net.SplitHostPort(s.zk.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.write("nodepool.yaml", fmt.Sprintf(`
-zookeeper-servers: [{host: %s, port: %s}]
-zookeeper-timeout: 3
-images-dir: %s/images
-build-log-dir: %s/logs
-webapp: {port: %d, listen_address: 127.0.0.1}
-diskimages:
-  - {name: debian, dib-cmd: %s/image-create, elements: [vm]}
-labels:
-  - name: tiny
-providers:
-  - name: stack-small
-    cloud: small
-    rate: 0
-    launch-timeout: 300
-    image-upload-timeout: 300
-    diskimages: [{name: debian}]
-    pools:
-      - name: main
-        networks: [public]
-        host-key-checking: false
-        labels:
-          - {name: tiny, diskimage: debian, flavor-name: ci.tiny, key-name: ci-key}
-`, host, port, s.dir, s.dir, freePort(t), s.dir), 0o600)
+	head := fmt.Sprintf(siteConfig, host, port, s.dir, freePort(t))
+	s.write("nodepool.yaml", head+strings.ReplaceAll(config, "DIR", s.dir), 0o600)
 	if s.zuul, err = zuul.Dial(t.Context(), []string{s.zk.Addr()}, "", "zuul"); err != nil {
 		t.Fatal(err)
 	}
@@ -141,22 +154,48 @@ func (s *site) start(daemon string) {
 	}
 	cmd := s.command(context.WithoutCancel(s.t.Context()), daemon)
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
+	d := &process{cmd: cmd, exited: make(chan struct{})}
+	if err := d.start(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.daemons[daemon] = cmd
+	s.daemons[daemon] = d
 	if err := log.Close(); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
+// process is a daemon that ends with this process, however that ends.
+type process struct {
+	cmd    *exec.Cmd
+	exited chan struct{}
+	err    error // of Wait, behind exited
+}
+
+// start starts it on a thread that lives as long as it does: Pdeathsig is about
+// the thread that started it.
+func (p *process) start() error {
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = p.cmd.Wait()
+			close(p.exited)
+		}
+	}()
+	return <-started
+}
+
 // kill ends a daemon as a crash does.
 func (s *site) kill(daemon string) {
 	s.t.Helper()
-	if err := s.daemons[daemon].Process.Kill(); err != nil {
+	if err := s.daemons[daemon].cmd.Process.Kill(); err != nil {
 		s.t.Fatal(err)
 	}
-	_ = s.daemons[daemon].Wait() // it was killed
+	<-s.daemons[daemon].exited
 	delete(s.daemons, daemon)
 }
 
@@ -164,10 +203,11 @@ func (s *site) kill(daemon string) {
 func (s *site) end() {
 	s.gate.inject(nil)
 	s.zuul.Close()
-	for name, cmd := range s.daemons {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // Wait tells
-		if err := cmd.Wait(); err != nil {
-			s.t.Errorf("%s ended with %v", name, err)
+	for name, d := range s.daemons {
+		_ = d.cmd.Process.Signal(syscall.SIGTERM) // exited tells
+		<-d.exited
+		if d.err != nil {
+			s.t.Errorf("%s ended with %v", name, d.err)
 		}
 	}
 	if !s.t.Failed() {
@@ -180,51 +220,15 @@ func (s *site) end() {
 	s.t.Logf("calls:\n%s", s.gate.log())
 }
 
-// list runs a listing and decodes it.
-func (s *site) list(command string) []map[string]any {
-	s.t.Helper()
-	out, err := s.command(s.t.Context(), command, "-o", "json").Output()
-	if err != nil {
-		s.t.Fatalf("%s: %v", command, err)
-	}
-	var rows []map[string]any
-	if err := json.Unmarshal(out, &rows); err != nil {
-		s.t.Fatalf("%s: %v in %s", command, err, out)
-	}
-	return rows
-}
-
-// await waits for what the whole site brings about.
-func (s *site) await(what string, done func() bool) {
-	s.t.Helper()
-	const limit = 3 * time.Minute
-	for deadline := time.Now().Add(limit); !done(); pause(s.t, 300*time.Millisecond) {
-		if time.Now().After(deadline) {
-			s.t.Fatalf("not within %s: %s", limit, what)
-		}
-	}
-}
-
-// awaitImages waits until so many uploads are ready, and there are no others.
-func (s *site) awaitImages(n int) []map[string]any {
-	s.t.Helper()
-	var rows []map[string]any
-	s.await(fmt.Sprintf("%d images that are ready", n), func() bool {
-		rows = s.list("image-list")
-		for _, row := range rows {
-			if row["state"] != "ready" {
-				return false
-			}
-		}
-		return len(rows) == n
-	})
-	return rows
-}
-
-// submit asks for a node.
+// submit asks for a node of label tiny.
 func (s *site) submit() string {
 	s.t.Helper()
-	id, err := s.zuul.Submit(zuul.Wish{Labels: []string{"tiny"}})
+	return s.submitLabel("tiny")
+}
+
+func (s *site) submitLabel(label string) string {
+	s.t.Helper()
+	id, err := s.zuul.Submit(zuul.Wish{Labels: []string{label}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -234,7 +238,7 @@ func (s *site) submit() string {
 // take waits for a request, and takes its node over as Zuul does.
 func (s *site) take(request string) *zuul.Node {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Minute)
 	defer cancel()
 	out, err := s.zuul.Wait(ctx, request)
 	if err != nil {
@@ -254,44 +258,4 @@ func (s *site) giveBack(nodes ...*zuul.Node) {
 		s.t.Fatal(err)
 	}
 	s.await("no nodes", func() bool { return len(s.list("list")) == 0 })
-}
-
-// wantTruth compares the records with the cloud, as the official client sees it.
-func (s *site) wantTruth() {
-	s.t.Helper()
-	var servers, images []thing
-	official(s.t, smallCloud, &servers, "server", "list")
-	official(s.t, smallCloud, &images, "image", "list", "--private")
-	recorded := map[string]bool{}
-	for _, row := range append(s.list("list"), s.list("image-list")...) {
-		for _, key := range []string{"server_id", "external_id"} {
-			if id, ok := row[key].(string); ok {
-				recorded[id] = true
-			}
-		}
-	}
-	for _, one := range append(servers, images...) {
-		if !recorded[one.ID] {
-			s.t.Errorf("leaked: %+v", one)
-		}
-		delete(recorded, one.ID)
-	}
-	for id := range recorded {
-		s.t.Errorf("recorded, and not in the cloud: %s", id)
-	}
-	if s.t.Failed() {
-		s.t.Logf("records: %v\n%v", s.list("list"), s.list("image-list"))
-	}
-}
-
-// seen tells whether the proxy has seen a call, whose answer may not be there.
-func (s *site) seen(method, suffix string, answered bool) bool {
-	s.gate.mu.Lock()
-	defer s.gate.mu.Unlock()
-	for _, c := range s.gate.calls {
-		if c.Method == method && strings.HasSuffix(c.Path, suffix) && (!answered || c.Status != 0) {
-			return true
-		}
-	}
-	return false
 }

@@ -1,142 +1,48 @@
 package openstack_test
 
 import (
-	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"poolkeeper/test/zuul"
 )
 
-// ready starts a site and waits for its image.
-func ready(t *testing.T) *site {
-	t.Helper()
-	s := newSite(t)
-	s.start("builder")
-	s.start("launcher")
-	s.awaitImages(1)
-	return s
-}
-
-// An image is built, uploaded and booted; at the edge of the quota requests wait
-// until there is room.
-func TestSystem(t *testing.T) {
-	s := ready(t)
-	s.wantTruth()
-	var requests []string
-	for range smallRoom + 1 {
-		requests = append(requests, s.submit())
+// wantMarks looks for what is ours as docs/openstack.md tells operators to.
+func (s *site) wantMarks(node *zuul.Node) {
+	s.t.Helper()
+	lists := listings(s.t, siteCloud, "server list --long -c ID -c Name -c Properties",
+		"image list --long --property nodepool_provider_name=stack-site")
+	if len(lists[1]) != 1 {
+		s.t.Errorf("images with our mark: %+v", lists[1])
 	}
-	var nodes []*zuul.Node
-	for _, r := range requests[:smallRoom] {
-		nodes = append(nodes, s.take(r))
-	}
-	if ip := nodes[0].Text("interface_ip"); !strings.HasPrefix(ip, "198.51.100.") {
-		t.Errorf("interface_ip is %q", ip)
-	}
-	s.wantTruth()
-	if err := s.zuul.Return(nodes[0]); err != nil {
-		t.Fatal(err)
-	}
-	last := s.take(requests[smallRoom])
-	s.giveBack(append(nodes[1:], last)...)
-	s.wantTruth()
-}
-
-// The builder is killed in the middle of an upload.
-func TestBuilderKilledInUpload(t *testing.T) {
-	s := newSite(t)
-	s.gate.inject(func(c call) mishap {
-		if strings.HasSuffix(c.Path, "/file") {
-			return trickle
+	for _, server := range lists[0] {
+		if server.ID != node.Text("external_id") {
+			continue
 		}
-		return nil
-	})
-	s.start("builder")
-	s.await("an upload", func() bool { return s.seen(http.MethodPut, "/file", false) })
-	pause(t, time.Second)
-	s.kill("builder")
-	s.gate.inject(nil)
-	s.start("builder")
-	s.awaitImages(1)
-	s.wantTruth()
-}
-
-// The launcher is killed when Nova has made a server of which it has not heard.
-func TestLauncherKilledBeforeRecord(t *testing.T) {
-	s := ready(t)
-	acted := make(chan struct{}, 1)
-	s.gate.inject(func(c call) mishap {
-		if c.Method == http.MethodPost && strings.HasSuffix(c.Path, "/servers") && c.Try == 1 {
-			return withheld(s.gate.targets[c.Service], acted)
-		}
-		return nil
-	})
-	request := s.submit()
-	select {
-	case <-acted:
-	case <-time.After(time.Minute):
-		t.Fatal("the launcher asked for no server")
-	}
-	s.kill("launcher")
-	s.start("launcher")
-	s.giveBack(s.take(request))
-	s.wantTruth()
-}
-
-// Glance is down, and Nova answers 500, for a minute, while there is work.
-func TestOutage(t *testing.T) {
-	s := ready(t)
-	first := s.take(s.submit())
-	over := time.Now().Add(time.Minute)
-	s.gate.inject(func(c call) mishap {
-		switch {
-		case time.Now().After(over):
-			return nil
-		case c.Service == "image":
-			return cut
-		case c.Service == "compute":
-			return answer(http.StatusInternalServerError)
-		}
-		return nil
-	})
-	if out, err := s.command(t.Context(), "image-build", "debian").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	if err := s.zuul.Return(first); err != nil {
-		t.Fatal(err)
-	}
-	second := s.take(s.submit())
-	s.awaitImages(2)
-	s.giveBack(second)
-	s.wantTruth()
-}
-
-// An image is deleted behind our back: nodes boot from an older one, and the
-// records come to say what is there.
-func TestImageDeletedBehindOurBack(t *testing.T) {
-	s := ready(t)
-	if out, err := s.command(t.Context(), "image-build", "debian").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	newest := ""
-	for _, row := range s.awaitImages(2) {
-		if row["id"] == "0000000002" {
-			newest, _ = row["external_id"].(string)
-		}
-	}
-	official(t, smallCloud, nil, "image", "delete", newest)
-	node := s.take(s.submit())
-	s.await("the image in the cloud again", func() bool {
-		for _, row := range s.list("image-list") {
-			if row["external_id"] == newest {
-				return false
+		want := map[string]string{"nodepool_provider_name": "stack-site", "purpose": "test", "tenant": "tenant-one"}
+		for key, value := range want {
+			if server.Properties[key] != value {
+				s.t.Errorf("server property %s is %q, want %q", key, server.Properties[key], value)
 			}
 		}
-		return true
-	})
-	s.awaitImages(2)
-	s.giveBack(node)
+		return
+	}
+	s.t.Errorf("node %s is not in the list: %+v", node.Text("external_id"), lists[0])
+}
+
+// A node that nobody can log in to fails, its console is in the log, and its
+// server goes.
+func TestSiteConsole(t *testing.T) {
+	s := newSiteOf(t, strings.NewReplacer("launch-timeout: 300", "launch-timeout: 300\n    launch-retries: 1\n    boot-timeout: 5",
+		"host-key-checking: false", "host-key-checking: true", "key-name: ci-key", "key-name: ci-key\n            console-log: true",
+	).Replace(plainSite))
+	s.start("builder")
+	s.start("launcher")
+	s.awaitImages(1)
+	if reason := s.refused("tiny"); !strings.Contains(reason, "198.51.100.") {
+		t.Errorf("the request failed because of %q", reason)
+	}
+	s.awaitLog("launcher", "FAKE CONSOLE OUTPUT")
+	s.await("no nodes", func() bool { return len(s.list("list")) == 0 })
 	s.wantTruth()
 }

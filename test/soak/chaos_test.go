@@ -1,16 +1,21 @@
 package soak
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// stopTime is how long a launcher that is told to stop may take.
+const stopTime = 20 * time.Second
 
 // process is one launcher.
 type process struct {
@@ -20,7 +25,7 @@ type process struct {
 
 // spawn starts launcher i, which the end of the test ends.
 func (w *world) spawn(i int) *process {
-	log, err := os.OpenFile(filepath.Join(filepath.Dir(w.config), fmt.Sprintf("launcher-%d.log", i)),
+	log, err := os.OpenFile(filepath.Join(cmp.Or(*logs, filepath.Dir(w.config)), fmt.Sprintf("launcher-%d.log", i)),
 		os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		w.t.Error(err)
@@ -28,6 +33,7 @@ func (w *world) spawn(i int) *process {
 	}
 	p := &process{cmd: exec.Command(w.binary, "-c", w.config, "launcher", "--no-webapp"), ended: make(chan struct{})} //nolint:noctx // killed below
 	p.cmd.Stderr = log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL} // a test that is killed leaves nothing
 	if err := p.cmd.Start(); err != nil {
 		w.t.Error(err)
 		return nil
@@ -38,7 +44,7 @@ func (w *world) spawn(i int) *process {
 		_ = log.Close()
 	}()
 	w.t.Cleanup(func() {
-		p.signal(unix.SIGKILL)
+		p.kill()
 		if w.t.Failed() {
 			text, _ := os.ReadFile(log.Name())
 			w.t.Logf("launcher %d:\n%s", i, text[max(0, len(text)-8000):])
@@ -47,10 +53,26 @@ func (w *world) spawn(i int) *process {
 	return p
 }
 
-// signal ends a process, and waits until it has.
-func (p *process) signal(s unix.Signal) {
-	_ = p.cmd.Process.Signal(s) // it may have ended
+// kill ends a process without a warning, and waits until it has.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended
 	<-p.ended
+}
+
+// retire ends a process in good order.
+func (p *process) retire(w *world) {
+	_ = p.cmd.Process.Signal(unix.SIGTERM)
+	timer := time.NewTimer(stopTime)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+		if !p.cmd.ProcessState.Success() {
+			w.watch.wrong("a launcher that was told to stop ended with %s", p.cmd.ProcessState)
+		}
+	case <-timer.C:
+		w.watch.wrong("a launcher that was told to stop has not within %s", stopTime)
+		p.kill()
+	}
 }
 
 // pause waits for some time between the two.
@@ -65,31 +87,59 @@ func pause(ctx context.Context, r *rand.Rand, least, most time.Duration) bool {
 	}
 }
 
-// killLaunchers kills one launcher after the other, mostly without a warning.
+// killLaunchers troubles one launcher after the other: most are killed without a
+// warning, some are told to stop or to reload, some freeze for longer than their
+// session lasts and wake up without knowing.
 func (w *world) killLaunchers(ctx context.Context, procs []*process) {
 	r := rand.New(rand.NewPCG(*seed, 1))
-	for pause(ctx, r, time.Second, 4*time.Second) {
+	for pause(ctx, r, time.Second, 5*time.Second) {
 		i := r.IntN(len(procs))
-		how := unix.SIGKILL
-		if r.IntN(4) == 0 {
-			how = unix.SIGTERM
+		p := procs[i]
+		switch r.IntN(8) {
+		case 0:
+			w.watch.count("launchers reloaded")
+			_ = p.cmd.Process.Signal(unix.SIGHUP)
+			continue
+		case 1, 2:
+			w.watch.count("launchers frozen")
+			_ = p.cmd.Process.Signal(unix.SIGSTOP)
+			pause(ctx, r, sessionTimeout/2, 2*sessionTimeout)
+			_ = p.cmd.Process.Signal(unix.SIGCONT)
+			continue
+		case 3:
+			w.watch.count("launchers stopped")
+			p.retire(w)
+		default:
+			w.watch.count("launchers killed")
+			p.kill()
 		}
-		procs[i].signal(how)
-		w.watch.count("launchers ended by " + unix.SignalName(how))
 		pause(ctx, r, 0, 2*time.Second)
 		procs[i] = w.spawn(i)
 	}
 }
 
-// killServers kills one ZooKeeper server after the other, never a second before
-// the first is back.
+// killServers kills ZooKeeper's leader and followers in turn, never a second
+// before the first is back; but now and then all at once.
 func (w *world) killServers(ctx context.Context) {
 	r := rand.New(rand.NewPCG(*seed, 2))
-	for pause(ctx, r, 3*time.Second, 8*time.Second) {
-		i := r.IntN(len(w.ensemble.Servers))
-		w.ensemble.Kill(i)
-		w.watch.count("servers killed")
+	for turn := 0; pause(ctx, r, 4*time.Second, 10*time.Second); turn++ {
+		leader := w.ensemble.Leader(w.t) //nolint:contextcheck // a test helper
+		var killed []int
+		switch {
+		case turn%6 == 3:
+			w.watch.count("times all servers were killed")
+			killed = []int{0, 1, 2}
+		case turn%3 == 0:
+			w.watch.count("leaders killed")
+			killed = []int{leader}
+		default:
+			w.watch.count("followers killed")
+			killed = []int{(leader + 1 + r.IntN(2)) % 3}
+		}
+		for _, i := range killed {
+			w.ensemble.Kill(i)
+		}
 		pause(ctx, r, 0, 2*time.Second)
-		w.ensemble.Restart(w.t, i) //nolint:contextcheck // a test helper
+		w.ensemble.Restart(w.t, killed...) //nolint:contextcheck // a test helper
 	}
 }

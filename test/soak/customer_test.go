@@ -17,118 +17,148 @@ type customer struct {
 	name string
 	r    *rand.Rand
 	zuul *zuul.Client
+	owes bool // a node of shelf that it was given comes back
 }
+
+// errWrong is what must not happen while our session lasts.
+var errWrong = errors.New("this must not happen")
 
 func newCustomer(w *world, i int) *customer {
 	return &customer{w: w, name: fmt.Sprintf("zuul-%d", i), r: rand.New(rand.NewPCG(*seed, uint64(100+i)))}
 }
 
-// live makes requests until ctx ends, and closes its session then.
-func (c *customer) live(ctx context.Context) {
+// live makes requests until calm ends, and ends in peace what it has begun.
+func (c *customer) live(calm context.Context) {
+	ctx := context.WithoutCancel(calm)
 	defer func() {
 		if c.zuul != nil {
 			c.zuul.Close()
 		}
 	}()
-	for ctx.Err() == nil {
+	for calm.Err() == nil {
 		if c.zuul == nil {
-			if c.zuul = c.w.dial(ctx, c.name); c.zuul == nil {
-				return
+			c.zuul = c.w.dial(ctx, c.name)
+			if err := c.zuul.CleanUp(); err != nil {
+				c.leave("")
+				continue
+			}
+			if c.owes {
+				c.owes = false
+				c.w.watch.spare()
 			}
 		}
-		if err := c.job(ctx); err != nil && ctx.Err() == nil {
-			if errors.Is(err, errWrong) {
-				c.w.watch.wrong("%s: %v", c.name, err)
+		w := c.wish()
+		if err := c.job(ctx, w); err != nil {
+			if c.owes = w.patient; c.owes {
+				c.w.watch.spare()
 			}
-			c.w.watch.count("jobs broken off") // a server went; begin anew, as Zuul does
-			c.zuul.Close()
-			c.zuul = nil
+			c.broken(err)
 		}
-		pause(ctx, c.r, 0, 300*time.Millisecond)
+		pause(calm, c.r, 0, 300*time.Millisecond)
 	}
 }
 
-var errWrong = errors.New("this must not happen")
+// broken ends a job that went wrong: without blame where a server went, or our
+// session. We begin anew then, as Zuul does.
+func (c *customer) broken(err error) {
+	ours := errors.Is(err, zuul.ErrGone) || errors.Is(err, zuul.ErrChanged) ||
+		errors.Is(err, zuul.ErrNotOurs) || errors.Is(err, zuul.ErrLockTimeout)
+	if errors.Is(err, errWrong) || ours && !c.zuul.Lost() {
+		c.w.watch.wrong("%s: %v", c.name, err)
+	}
+	c.leave("jobs broken off")
+}
+
+// leave ends our session, and whatever it has locked.
+func (c *customer) leave(why string) {
+	if why != "" {
+		c.w.watch.count(why)
+	}
+	c.zuul.Close()
+	c.zuul = nil
+}
 
 // job is one request and what becomes of it.
-func (c *customer) job(ctx context.Context) error {
-	labels := []string{"small", "large"}
-	wish := zuul.Wish{
-		Priority: []int{100, 200, 300}[c.r.IntN(3)], RelativePriority: c.r.IntN(5), Fresh: c.r.IntN(3) == 0,
-		Provider: []string{"", "", "east", "west", "nowhere"}[c.r.IntN(5)],
-	}
-	for range 1 + c.r.IntN(3) {
-		wish.Labels = append(wish.Labels, labels[c.r.IntN(2)])
-	}
-	id, err := c.zuul.Submit(wish)
+func (c *customer) job(ctx context.Context, w wish) error {
+	start := time.Now()
+	id, err := c.zuul.Submit(w.Wish)
 	if err != nil {
 		return err
 	}
-	if c.r.IntN(5) == 0 {
+	if !w.patient && c.r.IntN(4) == 0 {
 		pause(ctx, c.r, 0, 500*time.Millisecond)
-		if c.r.IntN(2) == 0 {
+		switch c.r.IntN(4) {
+		case 0:
 			c.w.watch.count("requests cancelled")
 			return c.zuul.Cancel(id)
+		case 1:
+			// What it asked for is found when we are back.
+			c.leave("requestors disappeared while they waited")
+			pause(ctx, c.r, 0, 2*time.Second)
+			return nil
+		default:
+			c.w.watch.count("requests revised")
+			_ = c.zuul.Revise(ctx, id, c.r.IntN(5)) // a launcher may have it already
 		}
-		c.w.watch.count("requests revised")
-		_ = c.zuul.Revise(ctx, id, c.r.IntN(5)) // a launcher may have it already
 	}
-	out, err := c.zuul.Wait(ctx, id)
-	switch {
-	case err != nil:
+	patient, cancel := context.WithTimeout(ctx, w.starving())
+	defer cancel()
+	out, err := c.zuul.Wait(patient, id)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %+v starves: %w", errWrong, w.Wish, err)
+	}
+	if err != nil {
 		return err
-	case out.State == "failed":
-		// A cloud that fails now and then may fail five times in a row.
-		c.w.watch.count("requests failed")
-		if out.Reason == "" {
-			return fmt.Errorf("%w: request %s failed for no reason", errWrong, id)
-		}
-		return c.zuul.Cancel(id)
-	case len(out.Nodes) != len(wish.Labels):
-		return fmt.Errorf("%w: request %s has %d nodes, want %d", errWrong, id, len(out.Nodes), len(wish.Labels))
 	}
-	if c.r.IntN(8) == 0 {
+	c.w.watch.served(w, time.Since(start))
+	if out.State == "failed" {
+		c.w.watch.count("requests failed")
+		return errors.Join(w.mayFail(out), c.zuul.Cancel(id))
+	}
+	if w.fails != "" || len(out.Nodes) != len(w.Labels) {
+		return fmt.Errorf("%w: request %s of %v has nodes %v", errWrong, id, w.Labels, out.Nodes)
+	}
+	if !w.patient && c.r.IntN(8) == 0 {
 		c.w.watch.count("requests cancelled when fulfilled")
 		return c.zuul.Cancel(id)
 	}
-	return c.use(ctx, wish, out)
+	return c.use(ctx, w, out)
 }
 
 // use takes the nodes of a request over and works with them.
-func (c *customer) use(ctx context.Context, wish zuul.Wish, out zuul.Outcome) error {
+func (c *customer) use(ctx context.Context, w wish, out zuul.Outcome) error {
 	nodes, err := c.zuul.Accept(ctx, out)
 	if err != nil {
 		return err
 	}
-	zones := map[string]bool{}
 	for i, n := range nodes {
-		if types := n.Texts("type"); len(types) == 0 || types[0] != wish.Labels[i] {
-			return fmt.Errorf("%w: node %s is %v, want %s", errWrong, n.ID, types, wish.Labels[i])
+		if types := n.Texts("type"); len(types) == 0 || types[0] != w.Labels[i] {
+			return fmt.Errorf("%w: node %s is %v, want %s", errWrong, n.ID, types, w.Labels[i])
 		}
-		zones[n.Text("provider")] = true
-		if n.Text("provider") == "west" {
-			zones[n.Text("az")] = true
-		}
-		if !c.w.watch.take(n.ID, c.name) {
-			return fmt.Errorf("%w: node %s was given away twice", errWrong, n.ID)
-		}
-	}
-	if delete(zones, "west"); len(zones) > 1 {
-		return fmt.Errorf("%w: request %s has nodes in %v", errWrong, out.ID, zones)
 	}
 	if err := c.zuul.Use(nodes...); err != nil {
-		return err
+		return err // some may come back unused, and others get them
+	}
+	for _, n := range nodes {
+		if !c.w.watch.take(n.ID, c.name) {
+			return fmt.Errorf("%w: node %s was used twice", errWrong, n.ID)
+		}
 	}
 	pause(ctx, c.r, 0, 500*time.Millisecond)
 	switch c.r.IntN(12) {
-	case 0: // disappears with its locks
-		c.w.watch.count("requestors disappeared")
-		c.zuul.Close()
-		c.zuul = nil
+	case 0:
+		c.leave("requestors disappeared with their nodes")
 		return nil
 	case 1:
 		c.w.watch.count("nodes held")
-		return c.zuul.Hold(time.Second, "to look at", nodes...)
+		until := time.Now().Add(heldFor)
+		if err := c.zuul.Hold(heldFor, "to look at", nodes...); err != nil {
+			return err
+		}
+		for _, n := range nodes {
+			c.w.watch.keep(n.ID, until)
+		}
+		return nil
 	}
 	c.w.watch.count("jobs done")
 	return c.zuul.Return(nodes...)

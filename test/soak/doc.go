@@ -2,5 +2,5 @@
 // processes and ZooKeeper servers are killed meanwhile, and checks all the time
 // what must always hold, and at the end that nothing is left over.
 //
-// `make test` runs it for a moment, `make soak` for ten minutes.
+// `make test` runs a minute of it, `make soak` ten.
 package soak

@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,8 +14,32 @@ type Ensemble struct {
 	Servers []*Server
 }
 
-// StartEnsemble starts n servers as one ensemble, which ends with the test.
+// StartEnsemble starts n servers as one ensemble, which ends with the test. A port
+// that another process took in between is no failure: others are tried.
 func StartEnsemble(tb testing.TB, n int) *Ensemble {
+	tb.Helper()
+	for try := 0; ; try++ {
+		e, err := newEnsemble(tb, n)
+		if err != nil {
+			tb.Fatalf("write configuration: %v", err)
+		}
+		for i := range e.Servers {
+			e.start(tb, i)
+		}
+		if err = e.await(); err == nil {
+			return e
+		}
+		if try == 3 || !errors.Is(err, errPortTaken) {
+			tb.Fatalf("start ensemble: %v", err)
+		}
+		for _, s := range e.Servers {
+			s.Kill()
+		}
+	}
+}
+
+// newEnsemble writes the configuration of n servers.
+func newEnsemble(tb testing.TB, n int) (*Ensemble, error) {
 	tb.Helper()
 	e := &Ensemble{}
 	var members []string
@@ -24,22 +49,20 @@ func StartEnsemble(tb testing.TB, n int) *Ensemble {
 	}
 	for i, s := range e.Servers {
 		lines := append([]string{
-			fmt.Sprintf("clientPort=%d", s.port), "initLimit=50", "syncLimit=20", "cnxTimeout=1",
+			fmt.Sprintf("clientPort=%d", s.port), "initLimit=200", "syncLimit=20", "cnxTimeout=1",
 		}, members...)
 		if err := writeConfig(s.dir, lines); err != nil {
-			tb.Fatalf("write configuration: %v", err)
+			return nil, err
 		}
 		data := filepath.Join(s.dir, "data")
 		if err := os.MkdirAll(data, 0o700); err != nil {
-			tb.Fatalf("make data directory: %v", err)
+			return nil, err
 		}
 		if err := os.WriteFile(filepath.Join(data, "myid"), []byte(strconv.Itoa(i+1)), 0o600); err != nil {
-			tb.Fatalf("write myid: %v", err)
+			return nil, err
 		}
-		e.start(tb, i)
 	}
-	e.Await(tb)
-	return e
+	return e, nil
 }
 
 // start starts server i without waiting for it.
@@ -56,11 +79,18 @@ func (e *Ensemble) start(tb testing.TB, i int) {
 // Await waits until all servers serve.
 func (e *Ensemble) Await(tb testing.TB) {
 	tb.Helper()
+	if err := e.await(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func (e *Ensemble) await() error {
 	for i, s := range e.Servers {
 		if err := s.await(func(mode string) bool { return mode != "" }); err != nil {
-			tb.Fatalf("server %d: %v", i, err)
+			return fmt.Errorf("server %d: %w", i, err)
 		}
 	}
+	return nil
 }
 
 // Addrs returns the "host:port" of all servers.

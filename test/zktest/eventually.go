@@ -8,7 +8,7 @@ import (
 
 // patience is how long a test waits for what must happen. It is ample, since it
 // only passes when a test fails.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // Eventually polls cond until it is true, and fails the test if that takes too
 // long; what, a format for args, says what was waited for.

@@ -27,12 +27,14 @@ var classPath = []string{"zookeeper", "netty-codec", "netty-resolver", "netty-tr
 // defaultHeap is enough for some ten thousand nodes.
 const defaultHeap = "192m"
 
-// javaOptions keep a server small and quick to start: no disk flushes, one
-// thread of garbage collection, the simple compiler.
+// javaOptions keep a server small and quick to start: no disk flushes, one thread
+// of garbage collection, the simple compiler. Who looks for a leader asks again
+// every second; ZooKeeper's longest pause is a minute.
 var javaOptions = []string{
 	"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
 	"-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=256", "-Dzookeeper.jmx.log4j.disable=true",
 	"-Dzookeeper.serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
+	"-Dzookeeper.fastleader.maxNotificationInterval=1000",
 	"-Dzookeeper.skipACL=no", "-Dzookeeper.extendedTypesEnabled=true",
 	"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 	"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.quorum=error",

@@ -26,6 +26,8 @@ var (
 	ErrNotOurs = errors.New("node is not allocated to the request")
 	// ErrLockTimeout: a node's lock was not to be had in 30 seconds.
 	ErrLockTimeout = errors.New("node is locked by another")
+	// ErrChanged: somebody else wrote a record that is ours to write.
+	ErrChanged = errors.New("record was changed by another")
 	// ErrState: a request ended in another state than was hoped for.
 	ErrState = errors.New("request was not fulfilled")
 )
@@ -35,9 +37,10 @@ const lockTimeout = 30 * time.Second
 
 // Client is one Zuul.
 type Client struct {
-	conn   *zk.Conn
-	chroot string
-	system string
+	conn    *zk.Conn
+	chroot  string
+	system  string
+	session int64 // that Dial began
 
 	mu   sync.Mutex
 	made map[string]bool // folders that are there
@@ -51,7 +54,8 @@ func (quiet) Printf(string, ...any) {}
 
 // Dial connects a Zuul that calls itself system. Chroot is "" or "/path".
 func Dial(ctx context.Context, servers []string, chroot, system string) (*Client, error) {
-	conn, events, err := zk.Connect(servers, 10*time.Second, zk.WithLogger(quiet{}), zk.WithLogInfo(false))
+	conn, events, err := zk.Connect(servers, 10*time.Second,
+		zk.WithLogger(quiet{}), zk.WithLogInfo(false), zk.WithDialer(new(seen).dial))
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", strings.Join(servers, ","), err)
 	}
@@ -59,7 +63,7 @@ func Dial(ctx context.Context, servers []string, chroot, system string) (*Client
 		select {
 		case e := <-events:
 			if e.State == zk.StateHasSession {
-				return &Client{conn: conn, chroot: strings.TrimRight(chroot, "/"), system: system}, nil
+				return &Client{conn: conn, chroot: strings.TrimRight(chroot, "/"), system: system, session: conn.SessionID()}, nil
 			}
 		case <-ctx.Done():
 			conn.Close()
@@ -146,10 +150,14 @@ func (r record) setState(state string) {
 
 func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
-// gone names what was tried, and makes ErrGone of a missing znode.
+// gone names what was tried, and makes ErrGone of a missing znode, ErrChanged of
+// one that was written meanwhile.
 func gone(verb, path string, err error) error {
-	if errors.Is(err, zk.ErrNoNode) {
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
 		err = ErrGone
+	case errors.Is(err, zk.ErrBadVersion):
+		err = ErrChanged
 	}
 	return fmt.Errorf("%s %s: %w", verb, path, err)
 }

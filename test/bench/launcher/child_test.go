@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -47,7 +46,6 @@ func runChild(arg string) {
 	if err := json.Unmarshal([]byte(arg), &c); err != nil {
 		panic(err)
 	}
-	debug.SetGCPercent(50) // as the daemon does
 	client, err := recipe.Dial(recipe.Config{Servers: []string{c.Server}})
 	if err != nil {
 		panic(err)

@@ -73,8 +73,11 @@ key_repository = $state/keystone/fernet-keys
 key_repository = $state/keystone/fernet-keys
 [credential]
 key_repository = $state/keystone/credential-keys
+# Without, each check of a token costs a tenth of a second of a processor.
 [cache]
-enabled = false
+enabled = true
+backend = dogpile.cache.memory
+expiration_time = 300
 [identity]
 password_hash_rounds = 4
 [oslo_policy]
@@ -94,7 +97,7 @@ enabled_import_methods = [glance-direct,web-download,copy-image]
 worker_self_reference_url = http://$host:$glance_port
 show_multiple_locations = false
 image_cache_dir = $state/glance/cache
-user_storage_quota = 3GB
+user_storage_quota = 1536MB
 use_stderr = true
 log_file =
 transport_url = $transport
@@ -125,7 +128,9 @@ EOF
   # loopback addresses never do unless named in allowed_hosts; that list then shuts out all other hosts
   cat > "$etc/glance/glance-image-import.conf" <<EOF
 [image_import_opts]
-image_import_plugins = []
+image_import_plugins = [image_conversion]
+[image_conversion]
+output_format = raw
 [import_filtering_opts]
 allowed_schemes = [http,https]
 allowed_ports = []
@@ -313,15 +318,16 @@ cloud() {
 EOF
 }
 
-# write_clouds: local has room for 20 servers, small for 4, and its user no more
-# rights than a provider needs. provision.py adds small-credential, an
-# application credential of that user.
+# write_clouds: local has room for 20 servers, small and site for 4 each, and
+# their user no more rights than a provider needs. provision.py adds
+# small-credential and site-credential, application credentials of that user.
 write_clouds() {
   {
     echo 'clouds:'
     cloud local ci ci
     cloud local-admin admin admin
     cloud small poolkeeper small
+    cloud site poolkeeper site
   } >"$dir/clouds.yaml"
   [ ! -s "$state/credential.yaml" ] || cat "$state/credential.yaml" >>"$dir/clouds.yaml"
   chmod 600 "$dir/clouds.yaml"

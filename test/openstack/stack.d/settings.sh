@@ -28,6 +28,7 @@ readonly python=$dir/python # our own modules
 readonly root=$dir/root     # files of Debian's service packages
 
 # A clean environment: Debian's Python, no proxies for loopback, a private HOME.
+readonly callers_path=$PATH
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 unset PYTHONHOME PYTHONPATH PYTHONSTARTUP http_proxy https_proxy HTTP_PROXY HTTPS_PROXY
 for variable in "${!OS_@}"; do unset "$variable"; done

@@ -17,6 +17,7 @@ REGION = ENV['STACK_REGION']
 PROJECTS = {
     'ci': ('ci', ('member', 'reader'), 20),
     'small': ('poolkeeper', ('member',), 4),  # a provider's user needs no more than this role
+    'site': ('poolkeeper', ('member',), 4),
 }
 FLAVORS = (('ci.tiny', 1, 256, 1), ('ci.small', 1, 1024, 10), ('ci.medium', 2, 2048, 20))
 
@@ -80,7 +81,7 @@ def resources(cloud):
     network(cloud, 'public', '198.51.100', shared=True, provider_network_type='flat', provider_physical_network='public')
     networks_behind_a_router(cloud)
     keypairs()
-    credential()
+    credentials()
 
 
 def network(cloud, name, prefix, **kind):
@@ -113,21 +114,25 @@ def keypairs():
             user.compute.create_keypair(name='ci-key', public_key=public)
 
 
-def credential():
+def credentials():
     """An application credential is shown once; so it becomes an entry of clouds.yaml at once."""
-    user = openstack.connect(cloud='small')
-    owner = user.current_user_id
-    for old in user.identity.application_credentials(owner):
-        user.identity.delete_application_credential(owner, old)
-    made = user.identity.create_application_credential(owner, 'poolkeeper')
-    entry = {
-        'region_name': REGION, 'auth_type': 'v3applicationcredential',
-        'auth': {"auth_url": address('KEYSTONE', '/v3'), 'application_credential_id': made.id,
-                 'application_credential_secret': made.secret},
-    }
+    lines = []
+    for project in ('small', 'site'):
+        user = openstack.connect(cloud=project)
+        owner = user.current_user_id
+        for old in user.identity.application_credentials(owner):
+            if old.name == project:
+                user.identity.delete_application_credential(owner, old)
+        made = user.identity.create_application_credential(owner, project)
+        entry = {
+            'region_name': REGION, 'auth_type': 'v3applicationcredential',
+            'auth': {"auth_url": address('KEYSTONE', '/v3'), 'application_credential_id': made.id,
+                     'application_credential_secret': made.secret},
+        }
+        lines.append('  %s-credential: %s\n' % (project, json.dumps(entry)))
     with open(ENV['STACK_STATE'] + '/credential.yaml', 'w', encoding='ascii') as text:
         os.chmod(text.name, 0o600)
-        text.write('  small-credential: ' + json.dumps(entry) + '\n')
+        text.writelines(lines)
 
 
 if __name__ == '__main__':
