@@ -10,7 +10,7 @@ MAKEFLAGS   += --no-print-directory
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 # For slower machines, and for parts: make test TEST_TIMEOUT=20m PACKAGES=./zkmodel/...
-TEST_TIMEOUT  ?= 10m
+TEST_TIMEOUT  ?= 15m
 BENCH_TIMEOUT ?= 30m
 PACKAGES      ?= ./...
 SOAK          ?= 10m
@@ -34,13 +34,13 @@ test: bin/gotestsum ## Run every test, with -race, against a real ZooKeeper
 
 .PHONY: test-openstack
 test-openstack: ## Test against a real OpenStack, started on loopback and stopped again
-	@scripts/prerequisites test
+	@scripts/prerequisites openstack
 	test/openstack/run
 
 .PHONY: soak
-soak: ## Let requestors and killers loose on three launchers; SOAK=10m
+soak: ## Let requestors and killers loose on three launchers; SOAK=10m, SEED= repeats
 	@scripts/prerequisites test
-	go test -race -v -count 1 -timeout 2h -run TestSoak ./test/soak -soak $(SOAK)
+	go test -race -v -count 1 -timeout 2h -run TestSoak ./test/soak -soak $(SOAK) $(if $(SEED),-seed $(SEED))
 
 .PHONY: lint
 lint: bin/golangci-lint ## Check Go, shell and the layout of the tree
