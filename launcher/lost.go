@@ -27,12 +27,15 @@ func (s *shift) findLost(ctx context.Context) {
 		}
 		group.Go(func() error {
 			locked, err := recipe.Locked(ctx, s.store.Session(), zkmodel.RequestLockPath(r.ID))
-			if err == nil && !locked {
+			switch {
+			case err != nil && ctx.Err() == nil:
+				s.log.Warn("Cannot tell whether a request is lost; the next look asks again", "request", r.ID, "error", err)
+			case err == nil && !locked:
 				mu.Lock()
 				defer mu.Unlock()
 				found[r.ID] = true
 			}
-			return nil // the next look asks again
+			return nil
 		})
 	}
 	_ = group.Wait() // never an error

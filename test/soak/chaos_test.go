@@ -31,7 +31,7 @@ func (w *world) spawn(i int) *process {
 		w.t.Error(err)
 		return nil
 	}
-	p := &process{cmd: exec.Command(w.binary, "-c", w.config, "launcher", "--no-webapp"), ended: make(chan struct{})} //nolint:noctx // killed below
+	p := &process{cmd: exec.Command(w.binary, "-c", w.config, "--debug", "launcher", "--no-webapp"), ended: make(chan struct{})} //nolint:noctx // killed below
 	p.cmd.Stderr = log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL} // a test that is killed leaves nothing
 	if err := p.cmd.Start(); err != nil {
@@ -57,6 +57,17 @@ func (w *world) spawn(i int) *process {
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it may have ended
 	<-p.ended
+}
+
+// dump ends a process so that its log shows what it was doing.
+func (p *process) dump() {
+	_ = p.cmd.Process.Signal(unix.SIGQUIT)
+	timer := time.NewTimer(stopTime)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+	case <-timer.C:
+	}
 }
 
 // retire ends a process in good order.

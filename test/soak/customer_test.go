@@ -56,6 +56,12 @@ func (c *customer) live(calm context.Context) {
 		}
 		pause(calm, c.r, 0, 300*time.Millisecond)
 	}
+	for c.zuul == nil { // what it broke off at last is nobody else's to end
+		c.zuul = c.w.dial(ctx, c.name)
+		if err := c.zuul.CleanUp(); err != nil {
+			c.leave("")
+		}
+	}
 }
 
 // broken ends a job that went wrong: without blame where a server went, or our
@@ -105,6 +111,7 @@ func (c *customer) job(ctx context.Context, w wish) error {
 	defer cancel()
 	out, err := c.zuul.Wait(patient, id)
 	if errors.Is(err, context.DeadlineExceeded) {
+		c.w.compareServers()
 		return fmt.Errorf("%w: %+v starves: %w", errWrong, w.Wish, err)
 	}
 	if err != nil {

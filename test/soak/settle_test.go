@@ -13,8 +13,8 @@ import (
 const settleTime = 45 * time.Second
 
 // settle waits until nothing is left but what is in stock, and tree and clouds
-// agree.
-func (w *world) settle() {
+// agree. It is false when that has not come about in time.
+func (w *world) settle() bool {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), settleTime)
 	defer cancel()
@@ -26,7 +26,7 @@ func (w *world) settle() {
 		now := w.watch.unsettled(ctx)
 		if now == nil {
 			w.t.Logf("%6.1f s to settle", time.Since(start).Seconds())
-			return
+			return true
 		}
 		if ctx.Err() == nil {
 			trouble = now
@@ -35,7 +35,8 @@ func (w *world) settle() {
 		case <-tick.C:
 		case <-ctx.Done():
 			w.watch.wrong("not settled within %s: %v", settleTime, trouble)
-			return
+			w.compareServers()
+			return false
 		}
 	}
 }

@@ -62,11 +62,15 @@ func TestSoak(t *testing.T) {
 	busy.Go(func() { w.killLaunchers(calm, procs) })
 	busy.Go(func() { w.killServers(calm) })
 	busy.Wait()
-	w.settle()
+	settled := w.settle()
 	blind()
 	looking.Wait()
 	for _, p := range procs {
-		p.retire(w)
+		if settled {
+			p.retire(w)
+		} else {
+			p.dump()
+		}
 	}
 	w.watch.report()
 }
