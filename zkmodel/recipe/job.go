@@ -41,9 +41,14 @@ func (f *follower) enqueue(n *treeNode, want Interest, epoch uint64, hot bool) {
 	case !j.running:
 		j.want |= want
 	default:
-		if j.again == None {
-			j.later = epoch
+		switch old := j.later; {
+		case j.again == None:
 			f.open[epoch]++
+			j.later = epoch
+		case epoch < old: // the barrier behind the older epoch waits for all of it
+			f.open[epoch]++
+			j.later = epoch
+			f.done(old)
 		}
 		j.again |= want
 	}
