@@ -40,6 +40,11 @@ func (s *shift) findLost(ctx context.Context) {
 	}
 	_ = group.Wait() // never an error
 	s.mu.Lock()
+	for id := range s.lost {
+		if busy[id] { // marked, and nobody has looked at it
+			found[id] = true
+		}
+	}
 	s.lost = found
 	s.mu.Unlock()
 	s.findForsaken(ctx)
@@ -96,6 +101,9 @@ func (s *shift) lostRequests() map[string]bool {
 // the request waits again as if it were new.
 func (s *shift) reclaim(ctx context.Context, d Decision) error {
 	lock, r, err := s.lockRequest(ctx, d, zkmodel.RequestPending)
+	if err != nil && !errors.Is(err, ErrTaken) {
+		return err // it is lost still
+	}
 	s.mu.Lock()
 	delete(s.lost, d.Request.ID)
 	s.mu.Unlock()
