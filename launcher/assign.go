@@ -47,6 +47,9 @@ type Decision struct {
 	Uncounted bool
 	// Deferred: another launcher takes it first; it is ours from Again on.
 	Deferred bool
+	// Since tells from when on it could be accepted that another launcher is to
+	// take first; zero when it is ours to take.
+	Since time.Time
 	// Again is when the decision may be another although nothing happens.
 	Again time.Time
 }
@@ -170,6 +173,7 @@ func (a *assignment) accept(r *zkmodel.Request, j *judgement, able []candidate) 
 		if !known {
 			since = a.Now
 		}
+		d.Since = since
 		if due := since.Add(a.Grace); due.After(a.Now) {
 			d.Verdict, d.Deferred, d.Again = Leave, true, due
 			d.Reason = "pool " + other + " takes it first"

@@ -2,6 +2,7 @@ package launcher_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ func (s *site) stranger(c zkmodel.Component) (leave func()) {
 	go func() { defer close(done); _ = r.Run(ctx) }()
 	leave = func() { cancel(); <-done }
 	s.t.Cleanup(leave)
-	zktest.Eventually(s.t, func() bool { return len(s.pools()) == 1 }, "the stranger is there")
+	zktest.Eventually(s.t, func() bool { return slices.Contains(s.pools(), c.ID) }, "the stranger is there")
 	return leave
 }
 

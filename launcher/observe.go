@@ -52,7 +52,7 @@ func (s *shift) poolView(p *pool, view cloudView, launching int) *Pool {
 		Idle: p.provider.MaxConcurrency == 0, Room: -1, Zones: p.config.AvailabilityZones,
 		Offers: make(map[string]Offer, len(p.config.Labels)),
 	}
-	_, v.Counted = s.tenures[p.provider.Name].fence()
+	v.Counted = s.tenures[p.provider.Name].use()
 	if len(v.Zones) == 0 {
 		v.Zones = view.zones
 	}

@@ -162,8 +162,8 @@ func (s *shift) decide(ctx context.Context, snap *Snapshot) time.Time {
 	uncounted := map[string]bool{}
 	for _, d := range decisions {
 		again = earlier(again, d.Again)
-		if d.Deferred {
-			since[d.Request.ID] = d.Again.Add(-grace)
+		if !d.Since.IsZero() {
+			since[d.Request.ID] = d.Since
 		}
 		if d.Uncounted {
 			uncounted[d.Pool.Provider] = true

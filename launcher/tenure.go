@@ -16,11 +16,20 @@ type tenure struct {
 	barrier func(context.Context) error // returns when all is seen that was written before
 	jobs    *jobs
 
-	mu     sync.Mutex
-	asked  bool         // somebody stands in line for us, or takes over
-	held   *recipe.Held // nil while we do not have it, or have not seen all yet
-	rival  bool         // somebody else stands in line
-	rounds int          // of decisions since we have it
+	mu    sync.Mutex
+	asked bool         // somebody stands in line for us, or takes over
+	held  *recipe.Held // nil while we do not have it, or have not seen all yet
+	rival bool         // somebody else stands in line
+	used  bool         // a round of decisions has begun since we have it
+}
+
+// use begins a round of decisions and tells whether we have the lock in it.
+func (t *tenure) use() bool {
+	_, ours := t.fence()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.used = t.used || ours
+	return ours
 }
 
 // fence is the check that what is written is written under the lock, and
@@ -56,19 +65,20 @@ func (t *tenure) acquire(ctx context.Context) {
 	t.mu.Lock()
 	t.asked = false
 	if err == nil {
-		t.held, t.rival, t.rounds = held, false, 0
+		t.held, t.rival, t.used = held, false, false
 	}
 	t.mu.Unlock()
 	t.jobs.notify()
 	if err != nil {
 		return // the end of ctx, or the next round asks again
 	}
-	if held.Rival(ctx) == nil {
-		t.mu.Lock()
+	_ = held.Rival(ctx) // who cannot tell had better give it to whoever may be there
+	t.mu.Lock()
+	if t.held == held {
 		t.rival = true
-		t.mu.Unlock()
-		t.jobs.notify()
 	}
+	t.mu.Unlock()
+	t.jobs.notify()
 }
 
 // yield gives the lock to whoever stands in line, at the end of a round in which
@@ -76,10 +86,7 @@ func (t *tenure) acquire(ctx context.Context) {
 func (t *tenure) yield(ctx context.Context) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.held == nil {
-		return false
-	}
-	if t.rounds++; !t.rival {
+	if t.held == nil || !t.rival || !t.used {
 		return false
 	}
 	held := t.held
