@@ -30,7 +30,7 @@ func (s *shift) findForsaken(ctx context.Context) {
 		if since[r.ID] = first; s.now().Sub(first) < s.deps.Resync {
 			continue
 		}
-		s.jobs.start("request "+r.ID, func() error { return s.failForsaken(ctx, r.ID) })
+		s.jobs.start("forsaken "+r.ID, func() error { return s.failForsaken(ctx, r.ID) })
 	}
 	s.forsaken = since
 }

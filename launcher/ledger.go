@@ -47,9 +47,11 @@ func (l *ledger) note(n *zkmodel.Node) {
 
 // finish marks a request and its nodes as done. They stay in our hands until
 // the mirror shows how they ended.
-func (l *ledger) finish(request string, nodes ...string) {
+func (l *ledger) finish(request string, nodes ...string) { l.finishAll([]string{request}, nodes) }
+
+func (l *ledger) finishAll(requests, nodes []string) {
 	l.mu.Lock()
-	l.ended.requests = append(l.ended.requests, request)
+	l.ended.requests = append(l.ended.requests, requests...)
 	l.ended.nodes = append(l.ended.nodes, nodes...)
 	l.mu.Unlock()
 	select {
@@ -80,6 +82,13 @@ func (l *ledger) forget(requests, nodes []string) {
 	for _, id := range nodes {
 		delete(l.nodes, id)
 	}
+}
+
+// names lists all that is in our hands.
+func (l *ledger) names() (requests, nodes []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Keys(l.requests)), slices.Collect(maps.Keys(l.nodes))
 }
 
 // mine tells whether a node is in our hands.

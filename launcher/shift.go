@@ -20,6 +20,9 @@ const writers = 256
 // retirePause is between two barriers of what is done.
 const retirePause = 10 * time.Millisecond
 
+// secondLook is how long after the first the second look for lost requests is.
+const secondLook = 5 * time.Second
+
 // grace is how long a request that we could serve is left to the launcher that
 // is to take it first.
 const grace = 500 * time.Millisecond
@@ -100,13 +103,20 @@ func (s *shift) run(ctx context.Context) error {
 	s.serving.Store(true)
 	s.loop(ctx, f)
 	s.serving.Store(false)
+	s.endTenures(ctx) // nobody need wait for them until our jobs are over
 	s.jobs.wait()
+	s.endTenures(ctx) // won in the meantime
+	s.mirror.Resume(s.own.names())
+	return nil
+}
+
+// endTenures gives the locks of the quotas back.
+func (s *shift) endTenures(ctx context.Context) {
 	parting, done := s.parting(ctx)
 	defer done()
 	for _, t := range s.tenures {
 		t.end(parting)
 	}
-	return nil
 }
 
 // prepare makes the folders that records and locks are created in, and learns the
@@ -124,7 +134,9 @@ func (s *shift) prepare(ctx context.Context) error {
 
 // loop looks at the tree whenever it changes and does what is to be done.
 func (s *shift) loop(ctx context.Context, f *follower) {
-	resync := s.now() // of the duties that look for what nothing tells of
+	// The duties look for what nothing tells of. They do so again soon, as what was
+	// ours before may not have been given up when we began.
+	resync, every := s.now(), min(s.deps.Resync, secondLook)
 	for {
 		s.looking.Store(s.now().UnixNano())
 		f.take()
@@ -136,7 +148,8 @@ func (s *shift) loop(ctx context.Context, f *follower) {
 				s.findLost(ctx)
 			}
 			if !now.Before(resync) {
-				resync = now.Add(s.deps.Resync)
+				resync = now.Add(every)
+				every = s.deps.Resync
 			}
 		}
 		began := s.now()
@@ -232,12 +245,16 @@ func (s *shift) retire(ctx context.Context) {
 		case <-s.own.done:
 		}
 		requests, nodes := s.own.takeDone()
-		if s.mirror.Settle(ctx, requests, nodes) != nil {
-			return // only the end of ctx stops it
+		rest := retirePause
+		if err := s.mirror.Settle(ctx, requests, nodes); err == nil {
+			s.own.forget(requests, nodes)
+			s.notify()
+		} else if ctx.Err() == nil {
+			s.log.Warn("Cannot see how requests ended; they stay ours for a moment", "requests", len(requests), "error", err)
+			s.own.finishAll(requests, nodes)
+			rest = shortPause
 		}
-		s.own.forget(requests, nodes)
-		s.notify()
-		if !pause(ctx, retirePause) {
+		if !pause(ctx, rest) {
 			return
 		}
 	}

@@ -3,6 +3,8 @@ package soak
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -17,44 +19,68 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// compareServers shows where the ensemble's servers do not hold the same: what
-// looks like a fault of ours may be one of theirs.
+// compareServers tells whether the ensemble's servers hold the same, and shows the
+// requests and their locks: what looks like a fault of ours may be one of theirs.
 func (w *world) compareServers() {
 	w.t.Helper()
-	var views []string
-	for _, addr := range w.ensemble.Addrs() {
+	all := map[string][]string{} // what each server holds at a path
+	addrs := w.ensemble.Addrs()
+	for i, addr := range addrs {
 		view, err := viewOf(addr)
 		if err != nil {
 			w.t.Logf("server %s cannot be read: %v", addr, err)
 			return
 		}
-		views = append(views, view)
+		for at, what := range view {
+			if all[at] == nil {
+				all[at] = make([]string, len(addrs))
+			}
+			all[at][i] = what
+		}
 	}
-	same := !slices.ContainsFunc(views, func(v string) bool { return v != views[0] })
-	w.t.Logf("the servers hold the same: %v\n%s", same, strings.Join(views, "----\n"))
+	for _, at := range slices.Sorted(maps.Keys(all)) {
+		what := all[at]
+		switch {
+		case slices.ContainsFunc(what, func(other string) bool { return other != what[0] }):
+			w.t.Logf("the servers differ, unless it has just changed: %s\n%s", at, strings.Join(what, "\n"))
+		case strings.HasPrefix(at, zkmodel.RequestsRoot): // and their locks
+			w.t.Logf("%s: %s", at, what[0])
+		}
+	}
 }
 
-// viewOf lists the requests as one server has them.
-func viewOf(addr string) (string, error) {
+// viewOf is all that one server holds, by path.
+func viewOf(addr string) (map[string]string, error) {
 	conn, _, err := zk.Connect([]string{addr}, 5*time.Second, zk.WithLogger(quiet{}), zk.WithLogInfo(false))
 	if err != nil {
-		return "", fmt.Errorf("connect: %w", err)
+		return nil, fmt.Errorf("connect: %w", err)
 	}
 	defer conn.Close()
-	_, failed := conn.Sync(zkmodel.RequestsRoot)
-	ids, _, err := conn.Children(zkmodel.RequestsRoot)
+	if _, err := conn.Sync("/"); err != nil {
+		return nil, fmt.Errorf("sync: %w", err)
+	}
+	view := map[string]string{}
+	return view, readBelow(conn, "/nodepool", view)
+}
+
+// readBelow reads a node and all below it.
+func readBelow(conn *zk.Conn, at string, view map[string]string) error {
+	data, stat, err := conn.Get(at)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil // just gone
+	}
 	if err != nil {
-		return "", errors.Join(failed, fmt.Errorf("list: %w", err))
+		return fmt.Errorf("read %s: %w", at, err)
 	}
-	slices.Sort(ids)
-	var lines strings.Builder
-	for _, id := range ids {
-		data, stat, err := conn.Get(zkmodel.RequestPath(id))
-		if err != nil {
-			return "", fmt.Errorf("read: %w", err)
+	view[at] = fmt.Sprintf("written by %x, owned by %x: %s", stat.Mzxid, stat.EphemeralOwner, data)
+	names, _, err := conn.Children(at)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return fmt.Errorf("list %s: %w", at, err)
+	}
+	for _, name := range names {
+		if err := readBelow(conn, path.Join(at, name), view); err != nil {
+			return err
 		}
-		locks, _, err := conn.Children(zkmodel.RequestLockPath(id))
-		fmt.Fprintf(&lines, "%s version %d mzxid %x locked by %v (%v): %s\n", id, stat.Version, stat.Mzxid, locks, err, data)
 	}
-	return lines.String(), failed
+	return nil
 }
