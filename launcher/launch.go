@@ -13,6 +13,7 @@ import (
 const (
 	noteTime    = 250 * time.Millisecond
 	deleteTime  = 10 * time.Minute // how long the deletion of one machine may take
+	undoTries   = 5                // how often a failed machine's deletion is tried before the node fails for good
 	consoleSize = 16 << 10         // bytes of a failed machine's console that are logged
 )
 
@@ -170,11 +171,17 @@ func (s *shift) undo(ctx context.Context, c *cloud, n *zkmodel.Node) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, deleteTime)
 	defer cancel()
-	if err := p.DeleteNode(ctx, n.ExternalID.Text()); err != nil {
-		return fmt.Errorf("delete what is left of it: %w", err)
+	pauses := backoff{first: firstPause, longest: shortPause}
+	for try := 1; ; try++ {
+		err := p.DeleteNode(ctx, n.ExternalID.Text())
+		if err == nil {
+			n.ExternalID = zkmodel.Value{}
+			return nil
+		}
+		if try == undoTries || !errors.Is(err, providers.ErrTransient) || !sleep(ctx.Done(), pauses.after(try)) {
+			return fmt.Errorf("delete what is left of it: %w", err)
+		}
 	}
-	n.ExternalID = zkmodel.Value{}
-	return nil
 }
 
 // giveUp writes that a node will never be ready, and why. Whoever sees it

@@ -183,3 +183,29 @@ func TestLaunchTimeoutInAWrite(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 }
+
+// A cloud that cannot delete a failed machine at once costs a moment, not the request.
+func TestFailedMachineIsDeletedAtTheSecondTry(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, onePool)
+	s.image()
+	var waits, deletions atomic.Int32
+	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
+		switch {
+		case c.Done:
+		case c.Op == fake.OpWait && waits.Add(1) == 1:
+			return fmt.Errorf("no answer: %w", providers.ErrTransient)
+		case c.Op == fake.OpDeleteNode && deletions.Add(1) < 3:
+			return fmt.Errorf("busy: %w", providers.ErrTransient)
+		}
+		return nil
+	})
+	s.launch()
+	out := s.wait(s.submit(wish("small")))
+	if out.State != "fulfilled" || deletions.Load() != 3 {
+		t.Errorf("%+v after %d tries to delete", out, deletions.Load())
+	}
+	if got := s.machines("cloud"); got != 1 {
+		t.Errorf("%d machines", got)
+	}
+}
