@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -95,8 +96,8 @@ func (p *Provider) awaitAddress(ctx context.Context, id string) (*server, error)
 	bear := patience{limit: p.pace.patience}
 	for start := time.Now(); ; {
 		s, err := p.server(ctx, id)
-		if !bear.with(time.Now(), err) || ctx.Err() != nil {
-			return nil, err
+		if !bear.with(ctx, time.Now(), err) {
+			return nil, cmp.Or(context.Cause(ctx), err)
 		}
 		if err == nil && len(floating(s)) > 0 {
 			return s, nil

@@ -61,9 +61,12 @@ type patience struct {
 	since time.Time // of the first failure in a row
 }
 
-// with tells whether to go on after err; nil ends a row of failures.
-func (b *patience) with(now time.Time, err error) bool {
+// with tells whether to go on after err; nil ends a row of failures. With the end
+// of ctx nothing goes on, whether there was an error or not.
+func (b *patience) with(ctx context.Context, now time.Time, err error) bool {
 	switch {
+	case ctx.Err() != nil:
+		return false
 	case err == nil:
 		b.since = time.Time{}
 		return true

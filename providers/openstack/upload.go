@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,12 +105,13 @@ func (p *Provider) waitActive(ctx context.Context, s *session, id string) (*imag
 	for start := time.Now(); ; {
 		image, err := images.Get(ctx, s.image, id).Extract()
 		err = failure(ctx, "look at it", err)
-		if err != nil {
-			if !bear.with(time.Now(), err) {
-				return nil, err
+		if !bear.with(ctx, time.Now(), err) {
+			return nil, cmp.Or(context.Cause(ctx), err)
+		}
+		if err == nil {
+			if done, err := settled(image); done || err != nil {
+				return image, err
 			}
-		} else if done, err := settled(image); done || err != nil {
-			return image, err
 		}
 		if err := sleep(ctx, p.pollAfter(time.Since(start))); err != nil {
 			return nil, err

@@ -78,6 +78,9 @@ func ended(s *suite) {
 		"DeleteNode":  func() error { return s.cloud.DeleteNode(ctx, kept) },
 		"ListNodes":   func() error { _, err := s.cloud.ListNodes(ctx); return err },
 	} {
+		if _, err := s.cloud.WaitNode(s.ctx, kept); err != nil { // what it saw it may remember
+			s.Error(err)
+		}
 		if err := call(); !errors.Is(err, context.Canceled) {
 			s.Errorf("%s with an ended context gave %v", name, err)
 		}
