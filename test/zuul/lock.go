@@ -6,11 +6,17 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
+
+// withdrawPause is between two tries to withdraw from a lock.
+const withdrawPause = 100 * time.Millisecond
 
 // contender matches kazoo's lock nodes: the mark, a dash perhaps, the sequence.
 var contender = regexp.MustCompile(`__lock__-?(\d{10})$`)
@@ -22,22 +28,30 @@ func (c *Client) lock(ctx context.Context, dir string) (string, error) {
 	if _, err := c.conn.Create(dir, []byte{}, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 		return "", gone("lock", dir, err)
 	}
-	own, err := c.conn.Create(dir+"/"+hex.EncodeToString(bits[:])+"__lock__", []byte(c.system),
-		zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+	prefix := dir + "/" + hex.EncodeToString(bits[:]) + "__lock__"
+	own, err := c.conn.Create(prefix, []byte(c.system), zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 	if err != nil {
-		return "", gone("lock", dir, err)
+		err = gone("lock", dir, err)
+	} else {
+		err = c.await(ctx, dir, own)
 	}
+	if err != nil {
+		c.withdraw(dir, prefix)
+		return "", err
+	}
+	return own, nil
+}
+
+// await returns when our contender is the first.
+func (c *Client) await(ctx context.Context, dir, own string) error {
 	for {
 		ahead, err := c.ahead(dir, own)
-		if err != nil {
-			return "", err
-		}
-		if ahead == "" {
-			return own, nil
+		if err != nil || ahead == "" {
+			return err
 		}
 		exists, _, changed, err := c.conn.ExistsW(dir + "/" + ahead)
 		if err != nil {
-			return "", gone("lock", dir, err)
+			return gone("lock", dir, err)
 		}
 		if !exists {
 			continue
@@ -45,10 +59,32 @@ func (c *Client) lock(ctx context.Context, dir string) (string, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			_ = c.conn.Delete(own, -1) // it goes with the session at the latest
-			return "", fmt.Errorf("lock %s: %w", dir, context.Cause(ctx))
+			return fmt.Errorf("lock %s: %w", dir, context.Cause(ctx))
 		}
 	}
+}
+
+// withdraw removes our contender, if there is one, however long the servers are
+// away: left behind it would hold the lock for as long as our session lives. It is
+// false when the session is over, which takes the contender along.
+func (c *Client) withdraw(dir, prefix string) bool {
+	for ; !c.Lost(); time.Sleep(withdrawPause) {
+		if _, err := c.conn.Sync(dir); errors.Is(err, zk.ErrClosing) {
+			return false
+		} else if err != nil {
+			continue
+		}
+		names, _, err := c.conn.Children(dir)
+		for _, name := range names {
+			if own := dir + "/" + name; err == nil && strings.HasPrefix(own, prefix) {
+				err = c.conn.Delete(own, -1)
+			}
+		}
+		if err == nil || errors.Is(err, zk.ErrNoNode) {
+			return true
+		}
+	}
+	return false
 }
 
 // ahead is the contender right before ours, "" when ours is the first.
@@ -71,8 +107,9 @@ func (c *Client) ahead(dir, own string) (string, error) {
 
 // unlock gives a lock back. One that is gone is no error.
 func (c *Client) unlock(own string) error {
-	if err := c.conn.Delete(own, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return fmt.Errorf("unlock %s: %w", own, err)
+	err := c.conn.Delete(own, -1)
+	if err == nil || errors.Is(err, zk.ErrNoNode) || c.withdraw(path.Dir(own), own) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("unlock %s: %w", own, err)
 }
