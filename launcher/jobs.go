@@ -88,6 +88,13 @@ func (j *jobs) left(key string) time.Time {
 	return time.Time{}
 }
 
+// failures is how often a key failed in a row.
+func (j *jobs) failures(key string) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.trouble[key].failures
+}
+
 // next is when the first key that is left alone may be tried again, and forgets
 // those that nobody has asked for since long.
 func (j *jobs) next() time.Time {

@@ -148,6 +148,7 @@ func (s *shift) loop(ctx context.Context, f *follower) {
 				s.findLost(ctx)
 			}
 			if !now.Before(resync) {
+				s.jobs.start("strangers", func() error { return s.tellStrangers(ctx) })
 				resync = now.Add(every)
 				every = s.deps.Resync
 			}

@@ -48,7 +48,7 @@ func TestGivenUpLockIsNotHeld(t *testing.T) {
 	zktest.Eventually(t, func() bool { return line() == 2 }, "the waiter is in line")
 	proxy.Cut()
 	giveUp()
-	time.Sleep(100 * time.Millisecond) // it is deleting its contender, in vain
+	<-time.After(100 * time.Millisecond) // it is deleting its contender, in vain
 	proxy.Break()
 	proxy.Heal()
 	if err := <-done; err == nil {

@@ -16,6 +16,8 @@ type Contender struct {
 	Identifier string
 	// Seq is the sequence number as it stands in the name, by which contenders are ordered.
 	Seq string
+	// Session is the one that it lives with, which ends it at the latest.
+	Session int64
 }
 
 // Contenders returns those in line for the lock of dir, the holder first. A
@@ -31,13 +33,14 @@ func Contenders(ctx context.Context, s *Session, dir string) ([]Contender, error
 	line := sortContenders(names)
 	present := line[:0]
 	for _, c := range line {
-		data, _, err := s.Get(ctx, joinPath(dir, c.Name))
+		data, stat, err := s.Get(ctx, joinPath(dir, c.Name))
 		if errors.Is(err, ErrNoNode) {
 			continue // it has left since
 		}
 		if err != nil {
 			return nil, err
 		}
+		c.Session = stat.EphemeralOwner
 		c.Identifier = strings.ToValidUTF8(string(data), "\uFFFD")
 		present = append(present, c)
 	}
