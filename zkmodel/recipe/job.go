@@ -40,6 +40,11 @@ func (f *follower) enqueue(n *treeNode, want Interest, epoch uint64, hot bool) {
 		}
 	case !j.running:
 		j.want |= want
+		if old := j.epoch; epoch < old { // as below
+			f.open[epoch]++
+			j.epoch = epoch
+			f.done(old)
+		}
 	default:
 		switch old := j.later; {
 		case j.again == None:

@@ -46,3 +46,30 @@ func open(barrier <-chan struct{}) bool {
 		return false
 	}
 }
+
+// A read that is queued because of something after a barrier, and is wanted for
+// something before it too, is waited for.
+func TestBarrierWaitsForQueuedRead(t *testing.T) {
+	tree := NewTree(nil, "/t", TreeOptions{})
+	f := newFollower(t.Context(), tree, nil)
+	f.workers = treeWorkers // the test does their work
+	kid := tree.top.addKid("kid")
+	f.enqueue(kid, Data, f.epoch, true)
+	first := f.take()
+	barrier := make(chan struct{})
+	f.post(message{barrier: barrier})
+	f.pump()
+	f.enqueue(tree.top, Children, f.epoch, true)     // after the barrier
+	f.enqueue(tree.top, Children, first.epoch, true) // the kid was not to be found
+	f.finish(first)
+	if open(barrier) {
+		t.Fatal("the barrier opens before the list is read again")
+	}
+	f.finish(f.take())
+	if !open(barrier) {
+		t.Error("the barrier stays closed when all is read")
+	}
+	if len(f.open) != 0 || len(f.jobs) != 0 {
+		t.Errorf("left: %v open, %d jobs", f.open, len(f.jobs))
+	}
+}
