@@ -98,11 +98,13 @@ func (l *ledger) mine(id string) bool {
 	return l.nodes[id] != nil
 }
 
-// over lays our own nodes over those of the mirror.
-func (l *ledger) over(seen []*zkmodel.Node) []*zkmodel.Node {
+// over lays our own nodes over those of the mirror, which read gives. One that we
+// forget meanwhile is counted as it was.
+func (l *ledger) over(read func() []*zkmodel.Node) []*zkmodel.Node {
 	l.mu.Lock()
 	ours := maps.Clone(l.nodes)
 	l.mu.Unlock()
+	seen := read()
 	if len(ours) == 0 {
 		return seen
 	}

@@ -10,11 +10,16 @@ import (
 // observe puts together what a decision looks at, and tells when it may look
 // different although nothing happens.
 func (s *shift) observe() (*Snapshot, time.Time) {
+	// First, as what is read after it has all that the last holder of a quota wrote.
+	counted := map[string]bool{}
+	for name, t := range s.tenures {
+		counted[name] = t.use()
+	}
 	snap := &Snapshot{
 		Now:        s.now(),
 		Lag:        s.lag,
 		Requests:   s.mirror.Requests(),
-		Nodes:      s.own.over(s.mirror.Nodes()),
+		Nodes:      s.own.over(s.mirror.Nodes),
 		Registered: s.mirror.Components(zkmodel.KindPool),
 		Busy:       s.own.busy(),
 		Lost:       s.lostRequests(),
@@ -38,21 +43,20 @@ func (s *shift) observe() (*Snapshot, time.Time) {
 	for _, p := range s.pools {
 		view := s.clouds[p.provider.Name].view()
 		again = earlier(again, view.again)
-		snap.Pools = append(snap.Pools, s.poolView(p, view, launching[p.provider.Name]))
+		snap.Pools = append(snap.Pools, s.poolView(p, view, launching[p.provider.Name], counted[p.provider.Name]))
 	}
 	return snap, again
 }
 
 // poolView is a pool as it stands at this moment.
-func (s *shift) poolView(p *pool, view cloudView, launching int) *Pool {
+func (s *shift) poolView(p *pool, view cloudView, launching int, counted bool) *Pool {
 	v := &Pool{
 		ID: p.id, Provider: p.provider.Name, Name: p.config.Name, Priority: p.priority(),
 		Disabled: p.config.MaxServers == 0,
-		Limits:   poolLimits(p.config), Cloud: view.limits, Hold: view.hold, Broken: view.broken,
+		Limits:   poolLimits(p.config), Cloud: view.limits, Hold: view.hold, Broken: view.broken, Counted: counted,
 		Idle: p.provider.MaxConcurrency == 0, Room: -1, Zones: p.config.AvailabilityZones,
 		Offers: make(map[string]Offer, len(p.config.Labels)),
 	}
-	v.Counted = s.tenures[p.provider.Name].use()
 	if len(v.Zones) == 0 {
 		v.Zones = view.zones
 	}
