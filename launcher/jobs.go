@@ -88,7 +88,7 @@ func (j *jobs) left(key string) time.Time {
 	return time.Time{}
 }
 
-// failures is how often a key failed in a row.
+// failures is how often a key has failed since it was last left in peace for long.
 func (j *jobs) failures(key string) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 const (
 	noteTime    = 250 * time.Millisecond
 	deleteTime  = 10 * time.Minute // how long the deletion of one machine may take
-	undoTries   = 5                // how often a failed machine's deletion is tried before the node fails for good
+	undoTries   = 5                // how often a failed machine's deletion is begun before the node fails for good,
+	undoTime    = 30 * time.Second // and until when
 	consoleSize = 16 << 10         // bytes of a failed machine's console that are logged
 )
 
@@ -172,13 +173,14 @@ func (s *shift) undo(ctx context.Context, c *cloud, n *zkmodel.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, deleteTime)
 	defer cancel()
 	pauses := backoff{first: firstPause, longest: shortPause}
-	for try := 1; ; try++ {
+	for begun, try := s.now(), 1; ; try++ {
 		err := p.DeleteNode(ctx, n.ExternalID.Text())
 		if err == nil {
 			n.ExternalID = zkmodel.Value{}
 			return nil
 		}
-		if try == undoTries || !errors.Is(err, providers.ErrTransient) || !sleep(ctx.Done(), pauses.after(try)) {
+		last := try == undoTries || s.now().Sub(begun) > undoTime
+		if last || !errors.Is(err, providers.ErrTransient) || !sleep(ctx.Done(), pauses.after(try)) {
 			return fmt.Errorf("delete what is left of it: %w", err)
 		}
 	}

@@ -185,7 +185,7 @@ func TestLaunchTimeoutInAWrite(t *testing.T) {
 }
 
 // A cloud that cannot delete a failed machine at once costs a moment, not the request.
-func TestFailedMachineIsDeletedAtTheSecondTry(t *testing.T) {
+func TestFailedMachineIsDeletedAfterSomeTries(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, onePool)
 	s.image()

@@ -17,22 +17,30 @@ import (
 // died. It is asked when a launcher came or went, and now and then.
 func (s *shift) findLost(ctx context.Context) {
 	busy := s.own.busy()
+	kept := maps.Clone(busy) // marks of those stay, as nobody looks at them now
 	found, theirs := map[string]bool{}, s.launchedElsewhere()
 	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(writers)
-	for _, r := range s.mirror.Requests() {
+	requests := s.mirror.Requests()
+	for _, r := range requests {
+		if s.table.request(r.State) == dutyAssign {
+			kept[r.ID] = true // it may be pending already, where our own write was lost from sight
+		}
+	}
+	for _, r := range requests {
 		if r.Broken != nil || s.table.request(r.State) != dutyReclaim || busy[r.ID] || theirs[r.ID] {
 			continue
 		}
 		group.Go(func() error {
 			locked, err := recipe.Locked(ctx, s.store.Session(), zkmodel.RequestLockPath(r.ID))
-			switch {
-			case err != nil && ctx.Err() == nil:
+			if err != nil && s.store.Session().Context().Err() == nil {
 				s.log.Warn("Cannot tell whether a request is lost; the next look asks again", "request", r.ID, "error", err)
-			case err == nil && !locked:
-				mu.Lock()
-				defer mu.Unlock()
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			kept[r.ID] = err != nil
+			if err == nil && !locked {
 				found[r.ID] = true
 			}
 			return nil
@@ -41,7 +49,7 @@ func (s *shift) findLost(ctx context.Context) {
 	_ = group.Wait() // never an error
 	s.mu.Lock()
 	for id := range s.lost {
-		if busy[id] { // marked, and nobody has looked at it
+		if kept[id] {
 			found[id] = true
 		}
 	}

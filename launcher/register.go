@@ -97,7 +97,7 @@ func (l *Launcher) serveRegistered(ctx context.Context) error {
 // awaitRegistered returns when the mirror shows our own pools: a request fails
 // when all that are registered have declined it, so ours must be among them.
 func (s *shift) awaitRegistered(ctx context.Context, f *follower) error {
-	for begun := s.now(); ; {
+	for begun, told := s.now(), s.now(); ; {
 		f.take()
 		seen := map[string]bool{}
 		for _, c := range s.mirror.Components(zkmodel.KindPool) {
@@ -112,8 +112,9 @@ func (s *shift) awaitRegistered(ctx context.Context, f *follower) error {
 		if missing == 0 {
 			return nil
 		}
-		if waited := s.now().Sub(begun); waited >= time.Minute {
-			s.log.Warn("Our own pools do not show among the components; no request is served before", "missing", missing, "waited", waited)
+		if now := s.now(); now.Sub(told) >= time.Minute {
+			told = now
+			s.log.Warn("Our own pools do not show among the components; no request is served before", "missing", missing, "waited", now.Sub(begun))
 		}
 		if !f.wait(ctx, nil, time.Minute) {
 			return fmt.Errorf("wait for our own %d pools among the components: %w", missing, context.Cause(ctx))

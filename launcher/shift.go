@@ -54,6 +54,10 @@ type shift struct {
 	// forsaken holds the requests that everybody has declined, and since when.
 	forsaken map[string]time.Time
 
+	// holders are those of the locks of requests that are stuck, as of the last look;
+	// of the job that looks, which runs once at a time.
+	holders map[string]recipe.Contender
+
 	mu   sync.Mutex
 	lost map[string]bool // pending requests that were found unlocked
 }
@@ -197,6 +201,11 @@ func (s *shift) decide(ctx context.Context, snap *Snapshot) time.Time {
 		}
 	}
 	_ = group.Wait() // never an error
+	for id, first := range s.since {
+		if snap.Busy[id] { // left alone for a moment; its grace goes on
+			since[id] = first
+		}
+	}
 	s.since = since
 	again = earlier(again, s.showPools(decisions))
 	for name, t := range s.tenures {

@@ -28,7 +28,7 @@ func TestSilentPoolHoldsUpNobody(t *testing.T) {
 	zktest.Eventually(t, func() bool { return len(s.pools()) == 9 }, "nine pools registered")
 	for i := range 10 {
 		start := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 		if err := s.zuul.Run(ctx, zuul.Wish{Labels: []string{"small"}, Fresh: true}, func([]*zuul.Node) error { return nil }); err != nil {
 			t.Error(err)
 		}

@@ -3,6 +3,7 @@ package launcher
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,33 +15,57 @@ import (
 // at: a scheduler may hold it for a moment, to change a priority.
 const strangerAge = time.Minute
 
-// stubborn is after how many vain tries in a row a request is looked at.
+// stubborn is after how many vain tries a request is looked at.
 const stubborn = 5
 
-// tellStrangers says which requests nobody can serve, as their lock is held by a
-// session that is no launcher's: a scheduler's, for instance, that lost its
-// connection while it changed a priority. There is nothing that we may do, and
-// without a word an operator could only guess.
-func (s *shift) tellStrangers(ctx context.Context) error {
-	stuck := slices.DeleteFunc(s.mirror.Requests(), func(r *zkmodel.Request) bool { return !s.isStuck(r) })
-	if len(stuck) == 0 {
-		return nil
-	}
-	pools, err := recipe.Members(ctx, s.store.Session(), zkmodel.ComponentsRoot+"/"+zkmodel.KindPool)
-	if err != nil {
-		return err
-	}
-	for _, r := range stuck {
+// mostNamed is how many requests of one stranger are named.
+const mostNamed = 10
+
+// tellStrangers says which requests nobody can serve, as their lock is held, at this
+// look and at the last, by a session that is no launcher's: a scheduler's, for
+// instance, that lost its connection while it changed a priority. There is nothing
+// that we may do, and without a word an operator could only guess.
+func (s *shift) tellStrangers(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil && ctx.Err() == nil {
+			s.log.Debug("Cannot tell who holds the locks of requests; a later look tries again", "error", err)
+		}
+	}()
+	last := s.holders
+	s.holders = map[string]recipe.Contender{}
+	for _, r := range s.mirror.Requests() {
+		if !s.isStuck(r) {
+			continue
+		}
 		line, err := recipe.Contenders(ctx, s.store.Session(), zkmodel.RequestLockPath(r.ID))
 		if err != nil {
 			return err
 		}
-		if len(line) == 0 || slices.ContainsFunc(pools, func(m recipe.Member) bool { return m.Stat.EphemeralOwner == line[0].Session }) {
-			continue
+		if len(line) > 0 {
+			s.holders[r.ID] = line[0]
 		}
-		s.log.Warn("Request cannot be served: its lock is held by a session that is no launcher's; it goes on when that session lets go or ends",
-			"request", r.ID, "state", r.State, "for", s.now().Sub(r.StateTime.Time()).Round(time.Second),
-			"session", fmt.Sprintf("%#x", line[0].Session), "identifier", line[0].Identifier)
+	}
+	held := map[int64][]string{} // requests by session
+	for _, id := range slices.Sorted(maps.Keys(s.holders)) {
+		if now := s.holders[id]; now.Name == last[id].Name {
+			held[now.Session] = append(held[now.Session], id)
+		}
+	}
+	if len(held) == 0 {
+		return nil
+	}
+	// After the locks: a launcher that took one since has registered before.
+	pools, err := recipe.Members(ctx, s.store.Session(), zkmodel.ComponentsRoot+"/"+zkmodel.KindPool)
+	if err != nil {
+		return err
+	}
+	for _, m := range pools {
+		delete(held, m.Stat.EphemeralOwner)
+	}
+	for session, ids := range held {
+		s.log.Warn("Requests cannot be served: their locks are held by a session that is no launcher's; they go on when it lets go or ends",
+			"session", fmt.Sprintf("%#x", session), "identifier", s.holders[ids[0]].Identifier,
+			"count", len(ids), "requests", ids[:min(len(ids), mostNamed)])
 	}
 	return nil
 }
