@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -47,7 +48,11 @@ func (w *world) spawn(i int) *process {
 		p.kill()
 		if w.t.Failed() {
 			text, _ := os.ReadFile(log.Name())
-			w.t.Logf("launcher %d:\n%s", i, text[max(0, len(text)-8000):])
+			end := len(text)
+			if dump := bytes.Index(text, []byte("SIGQUIT")); dump >= 0 {
+				end = dump
+			}
+			w.t.Logf("launcher %d:\n%s", i, text[max(0, end-8000):])
 		}
 	})
 	return p

@@ -36,17 +36,7 @@ func (c *customer) live(calm context.Context) {
 		}
 	}()
 	for calm.Err() == nil {
-		if c.zuul == nil {
-			c.zuul = c.w.dial(ctx, c.name)
-			if err := c.zuul.CleanUp(); err != nil {
-				c.leave("")
-				continue
-			}
-			if c.owes {
-				c.owes = false
-				c.w.watch.spare()
-			}
-		}
+		c.arrive(ctx)
 		w := c.wish()
 		if err := c.job(ctx, w); err != nil {
 			if c.owes = w.patient; c.owes {
@@ -56,10 +46,20 @@ func (c *customer) live(calm context.Context) {
 		}
 		pause(calm, c.r, 0, 300*time.Millisecond)
 	}
-	for c.zuul == nil { // what it broke off at last is nobody else's to end
+	c.arrive(ctx) // what it broke off at last is nobody else's to end
+}
+
+// arrive begins a session unless there is one, and cleans up what the last one left.
+func (c *customer) arrive(ctx context.Context) {
+	for c.zuul == nil {
 		c.zuul = c.w.dial(ctx, c.name)
 		if err := c.zuul.CleanUp(); err != nil {
 			c.leave("")
+			continue
+		}
+		if c.owes {
+			c.owes = false
+			c.w.watch.spare()
 		}
 	}
 }

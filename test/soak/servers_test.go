@@ -24,16 +24,19 @@ func (quiet) Printf(string, ...any) {}
 func (w *world) compareServers() {
 	w.t.Helper()
 	all := map[string][]string{} // what each server holds at a path
-	addrs := w.ensemble.Addrs()
-	for i, addr := range addrs {
+	var views []map[string]string
+	for _, addr := range w.ensemble.Addrs() {
 		view, err := viewOf(addr)
 		if err != nil {
 			w.t.Logf("server %s cannot be read: %v", addr, err)
-			return
+			continue
 		}
+		views = append(views, view)
+	}
+	for i, view := range views {
 		for at, what := range view {
 			if all[at] == nil {
-				all[at] = make([]string, len(addrs))
+				all[at] = make([]string, len(views))
 			}
 			all[at][i] = what
 		}

@@ -44,7 +44,10 @@ func TestGivenUpLockIsNotHeld(t *testing.T) {
 	}
 	ctx, giveUp := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- waiter.Revise(ctx, id, 2) }()
+	go func() {
+		_, err := waiter.lock(ctx, waiter.path("/requests-lock/%s", id))
+		done <- err
+	}()
 	zktest.Eventually(t, func() bool { return line() == 2 }, "the waiter is in line")
 	proxy.Cut()
 	giveUp()
@@ -52,7 +55,7 @@ func TestGivenUpLockIsNotHeld(t *testing.T) {
 	proxy.Break()
 	proxy.Heal()
 	if err := <-done; err == nil {
-		t.Error("the request was revised under another's lock")
+		t.Error("two have the lock")
 	}
 	if err := holder.unlock(held); err != nil {
 		t.Fatal(err)
