@@ -1,7 +1,6 @@
 package openstack
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -96,8 +95,8 @@ func (p *Provider) awaitAddress(ctx context.Context, id string) (*server, error)
 	bear := patience{limit: p.pace.patience}
 	for start := time.Now(); ; {
 		s, err := p.server(ctx, id)
-		if !bear.with(ctx, time.Now(), err) {
-			return nil, cmp.Or(context.Cause(ctx), err)
+		if why := bear.over(ctx, time.Now(), err); why != nil {
+			return nil, why
 		}
 		if err == nil && len(floating(s)) > 0 {
 			return s, nil

@@ -1,7 +1,6 @@
 package openstack
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,8 +34,8 @@ func (p *Provider) active(ctx context.Context, id string) (*server, error) {
 	for start := time.Now(); ; {
 		pause := p.pollAfter(time.Since(start))
 		s, err := p.look(ctx, id, time.Now().Add(-pause/2), start)
-		if !bear.with(ctx, time.Now(), err) {
-			return nil, cmp.Or(context.Cause(ctx), err)
+		if why := bear.over(ctx, time.Now(), err); why != nil {
+			return nil, why
 		}
 		switch {
 		case s == nil: // not in a list that is older than our question
@@ -160,8 +159,8 @@ func (p *Provider) awaitGone(ctx context.Context, id string, again bool) error {
 	for start := time.Now(); ; {
 		pause := p.pollAfter(time.Since(start))
 		list, err := p.roster.since(ctx, time.Now().Add(-pause/2))
-		if !bear.with(ctx, time.Now(), err) {
-			return cmp.Or(context.Cause(ctx), err)
+		if why := bear.over(ctx, time.Now(), err); why != nil {
+			return why
 		}
 		if err == nil {
 			s := list.servers[id]

@@ -61,21 +61,24 @@ type patience struct {
 	since time.Time // of the first failure in a row
 }
 
-// with tells whether to go on after err; nil ends a row of failures. With the end
-// of ctx nothing goes on, whether there was an error or not.
-func (b *patience) with(ctx context.Context, now time.Time, err error) bool {
+// over returns why not to go on after err, or nil; an err of nil ends a row of
+// failures. With the end of ctx nothing goes on, whether there was an error or not.
+func (b *patience) over(ctx context.Context, now time.Time, err error) error {
 	switch {
 	case ctx.Err() != nil:
-		return false
+		return context.Cause(ctx)
 	case err == nil:
 		b.since = time.Time{}
-		return true
+		return nil
 	case !errors.Is(err, providers.ErrTransient):
-		return false
+		return err
 	case b.since.IsZero():
 		b.since = now
 	}
-	return now.Sub(b.since) < b.limit
+	if now.Sub(b.since) < b.limit {
+		return nil
+	}
+	return err
 }
 
 // pollAfter is how long to wait before the next look at something that has been

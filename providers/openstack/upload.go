@@ -1,7 +1,6 @@
 package openstack
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,8 +104,8 @@ func (p *Provider) waitActive(ctx context.Context, s *session, id string) (*imag
 	for start := time.Now(); ; {
 		image, err := images.Get(ctx, s.image, id).Extract()
 		err = failure(ctx, "look at it", err)
-		if !bear.with(ctx, time.Now(), err) {
-			return nil, cmp.Or(context.Cause(ctx), err)
+		if why := bear.over(ctx, time.Now(), err); why != nil {
+			return nil, why
 		}
 		if err == nil {
 			if done, err := settled(image); done || err != nil {
