@@ -45,10 +45,8 @@ type Decision struct {
 	Counted bool
 	// Uncounted: the quota of the pool's provider must be locked first.
 	Uncounted bool
-	// Deferred: another launcher takes it first; it is ours from Again on.
-	Deferred bool
 	// Since tells from when on it could be accepted that another launcher is to
-	// take first; zero when it is ours to take.
+	// take first; zero when it is ours to take. Of Leave, it is ours from Again on.
 	Since time.Time
 	// Again is when the decision may be another although nothing happens.
 	Again time.Time
@@ -175,7 +173,7 @@ func (a *assignment) accept(r *zkmodel.Request, j *judgement, able []candidate) 
 		}
 		d.Since = since
 		if due := since.Add(a.Grace); due.After(a.Now) {
-			d.Verdict, d.Deferred, d.Again = Leave, true, due
+			d.Verdict, d.Again = Leave, due
 			d.Reason = "pool " + other + " takes it first"
 			return d
 		}

@@ -30,7 +30,7 @@ func TestFirstTaker(t *testing.T) {
 				takers[own]++
 				continue
 			}
-			if d.Verdict != Leave || !d.Deferred || !d.Again.Equal(now.Add(time.Second)) {
+			if d.Verdict != Leave || d.Since.IsZero() || !d.Again.Equal(now.Add(time.Second)) {
 				t.Fatalf("%+v", d)
 			}
 			snap.Since = map[string]time.Time{r.ID: now.Add(-time.Second)}

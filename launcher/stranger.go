@@ -31,10 +31,10 @@ func (s *shift) tellStrangers(ctx context.Context) (err error) {
 			s.log.Debug("Cannot tell who holds the locks of requests; a later look tries again", "error", err)
 		}
 	}()
-	last := s.holders
+	last, busy := s.holders, s.own.busy()
 	s.holders = map[string]recipe.Contender{}
 	for _, r := range s.mirror.Requests() {
-		if !s.isStuck(r) {
+		if busy[r.ID] || !s.isStuck(r) {
 			continue
 		}
 		line, err := recipe.Contenders(ctx, s.store.Session(), zkmodel.RequestLockPath(r.ID))
@@ -75,11 +75,6 @@ func (s *shift) isStuck(r *zkmodel.Request) bool {
 	if r.Broken != nil || s.now().Sub(r.StateTime.Time()) < strangerAge {
 		return false
 	}
-	switch s.table.request(r.State) {
-	case dutyReclaim:
-		return !s.own.busy()[r.ID]
-	case dutyAssign:
-		return s.jobs.failures("request "+r.ID) >= stubborn
-	}
-	return false
+	d := s.table.request(r.State)
+	return d == dutyReclaim || d == dutyAssign && s.jobs.failures("request "+r.ID) >= stubborn
 }

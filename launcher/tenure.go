@@ -25,19 +25,21 @@ type tenure struct {
 
 // use begins a round of decisions and tells whether we have the lock in it.
 func (t *tenure) use() bool {
-	_, ours := t.fence()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.used = t.used || ours
-	return ours
+	t.used = t.used || t.ours()
+	return t.ours()
 }
+
+// ours tells whether we have the lock. The mutex is held.
+func (t *tenure) ours() bool { return t.held != nil && t.held.Context().Err() == nil }
 
 // fence is the check that what is written is written under the lock, and
 // whether we have it at all.
 func (t *tenure) fence() (recipe.Op, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.held == nil || t.held.Context().Err() != nil {
+	if !t.ours() {
 		return recipe.Op{}, false
 	}
 	return t.held.Fence(), true
@@ -47,7 +49,7 @@ func (t *tenure) fence() (recipe.Op, bool) {
 func (t *tenure) want(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.asked || t.held != nil && t.held.Context().Err() == nil {
+	if t.asked || t.ours() {
 		return
 	}
 	t.asked = true
@@ -82,17 +84,16 @@ func (t *tenure) acquire(ctx context.Context) {
 }
 
 // yield gives the lock to whoever stands in line, at the end of a round in which
-// we have had it. It tells whether it did.
-func (t *tenure) yield(ctx context.Context) bool {
+// we have had it.
+func (t *tenure) yield(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.held == nil || !t.rival || !t.used {
-		return false
+		return
 	}
 	held := t.held
 	t.held = nil
 	t.jobs.spawn(func() { _ = held.Release(context.WithoutCancel(ctx)) }) // until the session ends
-	return true
 }
 
 // end gives the lock back.
