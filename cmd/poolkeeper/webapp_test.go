@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -59,33 +58,18 @@ func TestBuilderServesItsPages(t *testing.T) {
 			t.Error("the server has outlived its daemon")
 		}
 	}()
-	get := func(path string) (int, string) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+server.Addr()+path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := http.DefaultTransport.RoundTrip(request)
-		if err != nil {
-			return 0, err.Error()
-		}
-		defer func() { _ = answer.Body.Close() }()
-		body, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return answer.StatusCode, string(body)
-	}
-	zktest.Eventually(t, func() bool { code, text := get("/ready"); return code == http.StatusOK && text == "OK" }, "it is ready")
+	get := pages(t, server)
+	zktest.Eventually(t, func() bool { code, text := get("/ready", "*/*"); return code == http.StatusOK && text == "OK" }, "it is ready")
 	for path, want := range map[string]string{
 		"/":               "Poolkeeper builder on",
 		"/metrics":        "poolkeeper_builder_current_builds 0",
 		"/dib-image-list": "| ID | Image | Builder |",
 	} {
-		if code, text := get(path); code != http.StatusOK || !strings.Contains(text, want) {
+		if code, text := get(path, "*/*"); code != http.StatusOK || !strings.Contains(text, want) {
 			t.Errorf("%s: %d, without %q:\n%s", path, code, want, text)
 		}
 	}
-	if code, text := get("/log/image-0000000001"); code != http.StatusNotFound || !strings.Contains(text, "there is no log") {
+	if code, text := get("/log/image-0000000001", "*/*"); code != http.StatusNotFound || !strings.Contains(text, "there is no log") {
 		t.Errorf("a log that is not there: %d %s", code, text)
 	}
 }
