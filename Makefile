@@ -6,19 +6,26 @@ SHELL       := /bin/bash
 .DELETE_ON_ERROR:
 MAKEFLAGS   += --no-print-directory
 
-# Works in a clone without tags, and in a source archive without .git.
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# Of a clone or a source archive; asked for once, and only where it is needed.
+VERSION ?= $(eval VERSION := $$(shell scripts/version))$(VERSION)
+
+# What a target needs is checked first of all, by scripts/prerequisites: what compiles
+# comes behind it, in the recipe and not as a prerequisite of make's.
 
 # For slower machines, and for parts: make test TEST_TIMEOUT=20m PACKAGES=./zkmodel/...
 TEST_TIMEOUT  ?= 15m
 BENCH_TIMEOUT ?= 30m
 PACKAGES      ?= ./...
 SOAK          ?= 10m
+PREFIX        ?= /usr/local
 BENCH         ?= .
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Try it
 
 .PHONY: demo
 demo: ## Build, upload and boot a real image on this machine; KEEP=1 stays up until Ctrl-C
@@ -26,10 +33,61 @@ demo: ## Build, upload and boot a real image on this machine; KEEP=1 stays up un
 	@$(MAKE) build
 	@KEEP='$(KEEP)' scripts/demo
 
+# go build knows what is stale better than make does; it takes 0.2 s when nothing is.
+.PHONY: build
+build: ## Build bin/poolkeeper, one static binary
+	@scripts/prerequisites build
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false \
+		-ldflags '-s -w -X main.version=$(VERSION)' -o bin/poolkeeper ./cmd/poolkeeper
+
+# Builds nothing, because under sudo there may be no Go, and another one's clone.
+.PHONY: install
+install: ## Install what build made and our elements; PREFIX=/usr/local, DESTDIR=
+	@[ -x bin/poolkeeper ] || { echo 'install: there is no bin/poolkeeper: run "make build" first' >&2; exit 1; }
+	install -D -m 755 bin/poolkeeper '$(DESTDIR)$(PREFIX)/bin/poolkeeper'
+	bin/poolkeeper elements-install '$(DESTDIR)/opt/poolkeeper/elements'
+
+.PHONY: clean
+clean: ## Remove what the build made
+	rm -rf bin
+
+##@ While changing something
+
+# What a change most often breaks, in a minute. Which packages it tests is found out anew each
+# time (scripts/units); golangci-lint checks the format, too, and vets.
+.PHONY: check
+check: ## Check what a change most often breaks, in a minute: format, lint, tests without real parts
+	@scripts/prerequisites lint
+	@$(MAKE) bin/golangci-lint
+	@failed=; \
+	scripts/check || failed=1; \
+	bin/golangci-lint run || failed=1; \
+	go test -short $$(scripts/units) || failed=1; \
+	[ -z "$$failed" ]
+
+.PHONY: fmt
+fmt: ## Format the Go files (gofumpt, gci)
+	@scripts/prerequisites fmt
+	@$(MAKE) bin/golangci-lint
+	bin/golangci-lint fmt
+
+.PHONY: lint
+lint: ## Check Go, shell and the layout of the tree
+	@scripts/prerequisites lint
+	@$(MAKE) bin/golangci-lint
+	@failed=; \
+	scripts/check || failed=1; \
+	go vet ./... || failed=1; \
+	bin/golangci-lint run || failed=1; \
+	[ -z "$$failed" ]
+
+##@ Before it is merged
+
 .PHONY: test
-test: bin/gotestsum ## Run every test, with -race, against a real ZooKeeper
+test: ## Run every test, with -race, against a real ZooKeeper
 	@scripts/prerequisites test
-	bin/gotestsum --format standard-quiet -- \
+	@$(MAKE) bin/gotestsum
+	CGO_ENABLED=1 bin/gotestsum --format standard-quiet -- \
 		-race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $(PACKAGES)
 
 .PHONY: test-openstack
@@ -40,20 +98,9 @@ test-openstack: ## Test against a real OpenStack, started on loopback and stoppe
 .PHONY: soak
 soak: ## Let requestors and killers loose on three launchers; SOAK=10m, SEED= repeats
 	@scripts/prerequisites test
-	go test -race -v -count 1 -timeout 2h -run TestSoak ./test/soak -soak $(SOAK) $(if $(SEED),-seed $(SEED))
+	CGO_ENABLED=1 go test -race -v -count 1 -timeout 2h -run TestSoak ./test/soak -soak $(SOAK) $(if $(SEED),-seed $(SEED))
 
-.PHONY: lint
-lint: bin/golangci-lint ## Check Go, shell and the layout of the tree
-	@scripts/prerequisites lint
-	@failed=; \
-	scripts/check || failed=1; \
-	go vet ./... || failed=1; \
-	bin/golangci-lint run || failed=1; \
-	[ -z "$$failed" ]
-
-.PHONY: fmt
-fmt: bin/golangci-lint ## Format the Go files (gofumpt, gci)
-	bin/golangci-lint fmt
+##@ How fast it is
 
 .PHONY: bench
 bench: ## Measure, beside the raw limits of the same run
@@ -61,22 +108,17 @@ bench: ## Measure, beside the raw limits of the same run
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout $(BENCH_TIMEOUT) \
 		$(or $(BENCH_PACKAGES),$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -r dirname | sort -u))
 
-# go build knows what is stale better than make does; it takes 0.2 s when nothing is.
-.PHONY: build
-build: ## Build bin/poolkeeper, one static binary
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false \
-		-ldflags '-s -w -X main.version=$(VERSION)' -o bin/poolkeeper ./cmd/poolkeeper
-
-.PHONY: clean
-clean: ## Remove what the build made
-	rm -rf bin
+.PHONY: bench-openstack
+bench-openstack: ## Measure against a real OpenStack, beside its own client and bare creations
+	@scripts/prerequisites openstack
+	BENCH=1 test/openstack/run
 
 # The tools have their own requirements (scripts/tools/go.mod), and are built
 # once: again only when a version there changes.
 bin/golangci-lint: scripts/tools/go.mod scripts/tools/go.sum
-	go -C scripts/tools build -trimpath -buildvcs=false -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	go -C scripts/tools build -trimpath -buildvcs=false -o '$(CURDIR)/$@' github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@touch $@
 
 bin/gotestsum: scripts/tools/go.mod scripts/tools/go.sum
-	go -C scripts/tools build -trimpath -buildvcs=false -o $(CURDIR)/$@ gotest.tools/gotestsum
+	go -C scripts/tools build -trimpath -buildvcs=false -o '$(CURDIR)/$@' gotest.tools/gotestsum
 	@touch $@

@@ -25,7 +25,7 @@ import (
 // instant is a dib-cmd that takes no time: what remains is ours.
 const instant = `#!/bin/sh
 while [ $# -gt 0 ]; do [ "$1" = -o ] && out=$2; shift; done
-echo image >"$out.qcow2"
+printf 'QFI\373 image' >"$out.qcow2"
 `
 
 // fleet makes a site with many images, each at many providers.
@@ -40,7 +40,7 @@ func fleet(b *testing.B, images, clouds int) *site {
 	names := make([]string, images)
 	for i := range names {
 		names[i] = fmt.Sprintf("image-%03d", i)
-		s.addImage(names[i]).DIBCmd = tool
+		s.addImage(names[i]).DIBCmd = quoted(tool)
 	}
 	for i := range clouds {
 		s.addProvider(fmt.Sprintf("cloud-%d", i), "qcow2", names...)
@@ -99,7 +99,7 @@ func newestBuild(m *zkmodel.Mirror) string {
 	return builds[len(builds)-1].ID
 }
 
-// atRest tells whether all of an image is ready.
+// atRest reports whether all of an image is ready.
 func (s *site) atRest(image string) bool {
 	for _, b := range s.tree(image).Builds {
 		if b.State != zkmodel.BuildReady || len(b.Uploads) != 1 || b.Uploads[0].State != zkmodel.UploadReady {
@@ -231,7 +231,7 @@ head -c %d /dev/urandom >"$out.raw"
 	if err := os.WriteFile(tool, []byte(body), 0o755); err != nil {
 		b.Fatal(err)
 	}
-	s.image().DIBCmd = tool
+	s.image().DIBCmd = quoted(tool)
 	s.config.Providers = nil
 	var names []string
 	for i := range 4 {
@@ -239,8 +239,8 @@ head -c %d /dev/urandom >"$out.raw"
 		names = append(names, name)
 		s.addProvider(name, "raw", "img")
 		p := &s.config.Providers[i]
-		p.Driver, p.Fake = configs.DriverLocal, nil
-		p.Local = &configs.LocalDriver{Dir: filepath.Join(s.dir, name), Accel: "tcg", MaxGuests: 1, Memory: 512, Cores: 1}
+		p.Driver = configs.DriverLocal
+		p.Settings = &configs.LocalDriver{Dir: filepath.Join(s.dir, name), Accel: "tcg", MaxGuests: 1, Memory: 512, Cores: 1}
 	}
 	for b.Loop() {
 		m := mirrorOf(b, s)

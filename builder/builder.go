@@ -7,12 +7,14 @@ import (
 	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
-	"golang.org/x/sync/errgroup"
 
+	"poolkeeper/builder/actions"
+	"poolkeeper/builder/command"
+	"poolkeeper/builder/control"
 	"poolkeeper/builder/disk"
+	"poolkeeper/builder/presence"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
-	"poolkeeper/zkmodel/recipe"
 )
 
 // Builder is one builder daemon.
@@ -22,20 +24,10 @@ type Builder struct {
 	log     hclog.Logger
 	metrics *metrics
 	mirror  *zkmodel.Mirror
-	clouds  *clouds
-	self    *self
-	doing   doing
-	roster  *roster
-	cancels *cancels
-	leaks   leaks
-	woken   chan struct{}
-	pulse   chan struct{} // the loop takes what is sent
-	working atomic.Bool   // the loop runs
-
-	// Of the run that is under way.
-	images *disk.Images
-	id     string // builder_id.txt
-	site   string // what our images in clouds carry
+	clouds  lender
+	self    *presence.Self
+	control *control.Control
+	images  *disk.Images // of the run that is under way
 }
 
 // New checks what it is given and makes a Builder. Nothing happens before Run.
@@ -54,13 +46,20 @@ func New(cfg *configs.Config, deps Deps) (*Builder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make builder: %w", err)
 	}
-	b := &Builder{deps: deps, log: deps.Logger.Named("builder"), metrics: m, woken: make(chan struct{}, 1), pulse: make(chan struct{})}
+	b := &Builder{deps: deps, log: deps.Logger.Named("builder"), metrics: m}
 	b.config.Store(cfg)
 	b.mirror = zkmodel.NewMirror(deps.Client, zkmodel.PartImages|zkmodel.PartComponents, b.log.Named("mirror"))
-	b.clouds = newClouds(deps.Open)
-	b.roster = newRoster(deps.Now())
-	b.cancels = newCancels(deps.Client)
-	b.self = newSelf(deps)
+	b.clouds = newLender(deps.Open, b.trouble)
+	b.self = presence.NewSelf(deps.Client, deps.Hostname, deps.Version, zkmodel.Served(cfg.ProviderNames()), zkmodel.BuilderWork{
+		Host: deps.FQDN, BuildWorkers: deps.BuildWorkers, UploadWorkers: deps.UploadWorkers,
+	})
+	b.control = control.New(control.Deps{
+		Config: b.config.Load, Client: deps.Client, Mirror: b.mirror, Self: b.self, Metrics: m, Log: b.log,
+		Worker: b.worker, ForgetSeries: b.forgetSeries, LogURL: b.logURL, Now: deps.Now, FQDN: deps.FQDN, Arch: deps.Arch,
+		BuildWorkers: deps.BuildWorkers, UploadWorkers: deps.UploadWorkers,
+		Policy: deps.Policy, Resync: deps.Resync, HostEvery: deps.HostEvery,
+	})
+	b.knowProviders(cfg)
 	return b, nil
 }
 
@@ -68,54 +67,40 @@ func New(cfg *configs.Config, deps Deps) (*Builder, error) {
 // takes; builds and uploads under way are then stopped, and left to others. It
 // returns nil when ctx has ended.
 //
-// Errors: disk.ErrInUse, or what else is wrong with images-dir.
+// Errors: disk.ErrInUse, or what else is wrong with images-dir; ErrSameID.
 func (b *Builder) Run(ctx context.Context) error {
 	images, err := disk.Open(b.config.Load().ImagesDir)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if err := errors.Join(b.clouds.close(), images.Close()); err != nil {
-			b.log.Warn("Not closed in good order", "error", err)
+		if err := errors.Join(b.clouds.Close(), images.Close()); err != nil {
+			b.log.Warn("Cannot close providers or images-dir", "error", err)
 		}
 	}()
-	if b.id, err = images.BuilderID(); err != nil {
+	id, err := images.BuilderID()
+	if err != nil {
 		return err
 	}
 	b.images = images
 	if err := images.Reclaim(ctx); err != nil {
 		b.log.Error("Something is left of an earlier build", "error", err)
 	}
-	// The record in the tree outlives ctx: it tells of us until all has ended.
-	rest, gone := context.WithCancel(context.WithoutCancel(ctx))
-	defer gone()
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return b.mirror.Run(ctx) })
-	group.Go(func() error { return b.cancels.run(ctx) })
-	group.Go(func() error {
-		defer gone()
-		return b.deps.Client.Serve(ctx, b.serve)
-	})
-	group.Go(func() error { return b.self.run(rest) })
-	err = group.Wait()
-	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
-		return nil
-	}
-	return err
+	return b.control.Run(ctx, images, id)
 }
 
-// serve is the work of one session.
-func (b *Builder) serve(ctx context.Context, s *recipe.Session) error {
-	defer b.self.set(zkmodel.ComponentStopped)
-	b.self.set(zkmodel.ComponentInitializing)
-	if err := b.mirror.Barrier(ctx); err != nil {
-		return err
-	}
-	store := zkmodel.NewStore(s, b.deps.Now)
-	var err error
-	if b.site, err = store.SiteID(ctx); err != nil {
-		return err
-	}
-	b.self.set(zkmodel.ComponentRunning)
-	return newLoop(b, store).run(ctx)
+// worker does the actions of a session.
+func (b *Builder) worker(s control.Session) control.Actions {
+	return actions.NewWorker(actions.Deps{
+		Config: b.config.Load, Store: s.Store, Tree: b.mirror, Images: s.Images, Use: b.clouds.use,
+		Commands: &command.Runner{
+			Images: s.Images, Session: s.Store.Session(), Guard: b.deps.Guard, Environ: b.deps.Environ,
+			Secrets: b.deps.Secrets, Log: b.log, Step: b.deps.Step,
+		},
+		Snapshots: b.control, Host: b.control, InFlight: b.control.InFlight(), Cancels: b.control.Cancels(),
+		Metrics: b.metrics, Log: b.log, Now: b.control.Time, ClockOff: b.control.ClockOff,
+		FQDN: b.deps.FQDN, BuilderID: s.BuilderID, Site: s.Site,
+		Policy: b.deps.Policy, LeakAge: b.deps.LeakAge, Refresh: b.deps.Refresh,
+		Logs: b.deps.Logs, LogURL: b.deps.LogURL, Step: b.deps.Step,
+	})
 }

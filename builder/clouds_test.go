@@ -63,7 +63,7 @@ func TestOneBadProviderHoldsUpNobody(t *testing.T) {
 func TestUploadTimeout(t *testing.T) {
 	s := newSite(t)
 	s.config.Providers[0].ImageUploadTimeout = 200 * time.Millisecond
-	s.config.Providers[0].Fake.UploadDelay = time.Hour
+	s.settings(0).UploadDelay = time.Hour
 	s.start()
 	s.eventually("the upload failed", func() bool {
 		failed := s.uploads("img", "north", zkmodel.UploadFailed)

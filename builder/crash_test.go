@@ -2,6 +2,7 @@ package builder
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,10 +17,10 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"poolkeeper/builder/step"
 	"poolkeeper/configs"
 	"poolkeeper/providers"
 	"poolkeeper/providers/fake"
-	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -33,13 +34,15 @@ const crashSession = 1500 * time.Millisecond
 // child is a builder in a process of its own.
 type child struct {
 	Server, Chroot string
-	Dir            string // with the clouds of all builders
-	Host           string // its own folder is Dir/Host
-	At             Step   // where it kills itself; "" never
+	Dir            string    // with the clouds of all builders
+	Host           string    // its own folder is Dir/Host
+	At             step.Step // where it kills itself; "" never
 	Env            map[string]string
 	UploadsFail    bool
 	DeleteFiles    bool // delete-after-upload
 	Images, Clouds int  // more of them, for benchmarks
+	Session        time.Duration
+	Hook           string // post-upload-hook
 }
 
 // runChild is the child's main.
@@ -48,7 +51,7 @@ func runChild(arg string) {
 	if err := json.Unmarshal([]byte(arg), &c); err != nil {
 		panic(err)
 	}
-	client, err := recipe.Dial(recipe.Config{Servers: []string{c.Server}, Chroot: c.Chroot, Timeout: crashSession})
+	client, err := recipe.Dial(recipe.Config{Servers: []string{c.Server}, Chroot: c.Chroot, Timeout: cmp.Or(c.Session, crashSession)})
 	if err != nil {
 		panic(err)
 	}
@@ -58,7 +61,7 @@ func runChild(arg string) {
 		Open: func(section configs.Provider) (providers.Provider, error) {
 			return fake.New(section, hclog.NewNullLogger())
 		},
-		Step: func(at Step) {
+		Step: func(at step.Step) {
 			if at == c.At {
 				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 				select {}
@@ -95,12 +98,13 @@ func (c child) config() *configs.Config {
 		Path: "nodepool.yaml", ImagesDir: filepath.Join(home, "images"), BuildLogDir: filepath.Join(home, "logs"),
 		BuildLogRetention: 7, BuildEnvAllow: []string{"PATH"},
 		DiskImages: []configs.DiskImage{{
-			Name: "img", DIBCmd: tool, RebuildAge: 24 * time.Hour, KeepBuilds: 2, RebuildTimezone: "UTC",
+			Name: "img", DIBCmd: quoted(tool), RebuildAge: 24 * time.Hour, KeepBuilds: 2, RebuildTimezone: "UTC",
 			BuildTimeout: time.Minute, EnvVars: c.Env, DeleteAfterUpload: c.DeleteFiles,
 		}},
 		Providers: []configs.Provider{{
 			Name: "north", Driver: configs.DriverFake, ImageFormat: "qcow2", ImageUploadTimeout: time.Minute,
-			Fake: &cloud, DiskImages: []configs.ProviderImage{{Name: "img"}},
+			PostUploadHook: c.Hook,
+			Settings:       &cloud, DiskImages: []configs.ProviderImage{{Name: "img"}},
 		}},
 	}
 	for i := 1; i < c.Images; i++ {
@@ -191,8 +195,12 @@ func (p *process) stop() {
 // newSiteOf is a site on the tree and the cloud that children use.
 func newSiteOf(tb testing.TB) (*site, child) {
 	tb.Helper()
-	s := newSite(tb)
-	c := child{Server: zktest.Shared(tb).Addr(), Chroot: s.root, Dir: s.dir, Host: "one", Env: map[string]string{}}
+	return childrenOf(newSite(tb))
+}
+
+// childrenOf lets children work on the tree and the cloud of a site.
+func childrenOf(s *site) (*site, child) {
+	c := child{Server: s.server.Addr(), Chroot: s.root, Dir: s.dir, Host: "one", Env: map[string]string{}}
 	s.config = c.config()
 	return s, c
 }

@@ -1,6 +1,7 @@
 package builder
 
 import (
+	"context"
 	"errors"
 	"os"
 	"runtime"
@@ -10,8 +11,11 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"poolkeeper/builder/actions"
 	"poolkeeper/builder/plan"
+	"poolkeeper/builder/step"
 	"poolkeeper/configs"
+	"poolkeeper/configs/redact"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -42,6 +46,8 @@ type Deps struct {
 	// Guard is the command that calls dib.Guard; nil is this program with
 	// dib.GuardCommand.
 	Guard []string
+	// Secrets are those that no reason and no hook may have; nil knows none.
+	Secrets *redact.Secrets
 	// Environ is the environment of which builds get a part; nil is ours.
 	Environ []string
 	// Policy is how long failures are waited out; the zero value is
@@ -50,24 +56,24 @@ type Deps struct {
 	// Resync is how often everything is looked at although nothing has
 	// changed; 0 is ten minutes.
 	Resync time.Duration
-	// LeakEvery is how often clouds are searched for images without a record; 0
+	// HostEvery is how often this host is checked for whether it can build at all; 0
+	// is a minute.
+	HostEvery time.Duration
+	// LeakAge is how long an image in a cloud must have had no record before it is
+	// deleted, and how often clouds are searched for such, about; 0
 	// is ten minutes.
-	LeakEvery time.Duration
+	LeakAge time.Duration
+	// Refresh, when set, is called before a build begins: if the configuration has
+	// changed it calls Reload before it returns.
+	Refresh func(context.Context)
 	// Logs, when set, is told of build logs that are being written.
-	Logs Logs
+	Logs actions.Logs
 	// LogURL, when set, says where a build's log can be read; it goes into the
 	// build's record.
 	LogURL func(image, build string) string
 	// Step, when set, is called at each step that changes the tree, the disk or
 	// a cloud, before and after. It is for tests that crash us there.
-	Step func(Step)
-}
-
-// Logs is told of the logs of builds, so that others can follow them.
-type Logs interface {
-	// Writing tells that a build's log is written from now on. Grew is called
-	// whenever there is more to read, and done, once, after the last of it.
-	Writing(image, build string) (grew, done func())
+	Step func(step.Step)
 }
 
 // noLogs tells nobody.
@@ -111,8 +117,14 @@ func (d Deps) withDefaults() (Deps, error) {
 	if d.Resync == 0 {
 		d.Resync = 10 * time.Minute
 	}
-	if d.LeakEvery == 0 {
-		d.LeakEvery = 10 * time.Minute
+	if d.HostEvery == 0 {
+		d.HostEvery = time.Minute
+	}
+	if d.LeakAge == 0 {
+		d.LeakAge = 10 * time.Minute
+	}
+	if d.Refresh == nil {
+		d.Refresh = func(context.Context) {}
 	}
 	if d.Logs == nil {
 		d.Logs = noLogs{}
@@ -121,7 +133,7 @@ func (d Deps) withDefaults() (Deps, error) {
 		d.LogURL = func(string, string) string { return "" }
 	}
 	if d.Step == nil {
-		d.Step = func(Step) {}
+		d.Step = func(step.Step) {}
 	}
 	return d, nil
 }

@@ -1,6 +1,7 @@
 package builder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"poolkeeper/builder/control"
 	"poolkeeper/builder/disk"
 	"poolkeeper/builder/plan"
 	"poolkeeper/configs"
@@ -35,7 +37,7 @@ func Explain(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, hos
 	if err != nil {
 		return nil, err
 	}
-	alive, err := registered(ctx, store.Session())
+	them, err := peersOf(ctx, cfg, store)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +58,14 @@ func Explain(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, hos
 	if len(images) == 0 {
 		images = slices.Sorted(maps.Keys(known))
 	}
-	now := time.Now()
+	here := peekHost(local, host)
+	if i := slices.IndexFunc(them.works, func(w zkmodel.BuilderWork) bool { return w.Host == host }); i >= 0 {
+		here.ClockOff = them.works[i].ClockOff
+	}
+	now := time.Now().Add(-here.ClockOff)
+	if us := builderOn(them.builders, host); us != nil {
+		here.Unfit = us.Reason
+	}
 	var all []Explanation
 	for _, name := range images {
 		image := known[name]
@@ -64,16 +73,87 @@ func Explain(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, hos
 			return nil, fmt.Errorf("explain image %s: %w", name, zkmodel.ErrNotFound)
 		}
 		in := plan.Input{
-			Config: cfg, Image: image, Local: local.Builds(name), Now: now, Policy: plan.DefaultPolicy(),
-			Host:   peekHost(local, host),
-			Others: plan.Others{Alive: alive, Since: now},
+			Config: cfg, Image: image, Local: control.LocalBuilds(local, name), Now: now, Policy: plan.DefaultPolicy(),
+			Host:   here,
+			Others: plan.Others{Alive: them.alive(), Since: now},
 		}
-		in.Doing = presumed(in)
+		in.InFlight = presumed(in)
 		e := Explanation{Image: name}
 		e.Plan, e.Verdicts = plan.Explain(in)
+		for kind, limit := range them.limits {
+			if slices.ContainsFunc(e.Actions, func(a plan.Action) bool { return a.Kind == kind }) {
+				e.Verdicts = append(e.Verdicts, limit)
+			}
+		}
+		e.hindered(cfg, them.sorted(), host)
+		e.Verdicts = append(e.Verdicts, workers(them.works, host, cfg, e.Actions)...)
 		all = append(all, e)
 	}
 	return all, nil
+}
+
+// peers is what the tree tells of all builders.
+type peers struct {
+	builders map[string]*zkmodel.Component // by host name
+	works    []zkmodel.BuilderWork
+	limits   map[plan.Kind]plan.Verdict // that all share, by what they bound
+}
+
+// peersOf reads that.
+func peersOf(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) (f peers, err error) {
+	if f.builders, err = registered(ctx, store.Session()); err != nil {
+		return f, err
+	}
+	if f.works, err = store.BuilderWorks(ctx); err != nil {
+		return f, err
+	}
+	f.limits, err = fleetLimits(ctx, store.Session(), cfg)
+	return f, err
+}
+
+// sorted are the builders by host name.
+func (p peers) sorted() []*zkmodel.Component {
+	return slices.SortedFunc(maps.Values(p.builders), func(a, b *zkmodel.Component) int { return strings.Compare(a.Hostname, b.Hostname) })
+}
+
+// alive are the hosts of builders that run.
+func (p peers) alive() map[string]bool {
+	hosts := map[string]bool{}
+	for host := range p.builders {
+		hosts[host] = true
+	}
+	return hosts
+}
+
+// fleetLimits says how the limits stand that all builders share, by what they bound.
+func fleetLimits(ctx context.Context, s *recipe.Session, cfg *configs.Config) (map[plan.Kind]plan.Verdict, error) {
+	limits := map[plan.Kind]plan.Verdict{}
+	for kind, l := range map[plan.Kind]struct {
+		rule, path string
+		most       int
+	}{
+		plan.Build:  {"max-concurrent-builds", zkmodel.BuildLimitPath, cfg.MaxConcurrentBuilds},
+		plan.Upload: {"max-concurrent-uploads", zkmodel.UploadLimitPath, cfg.MaxConcurrentUploads},
+	} {
+		if l.most <= 0 {
+			continue
+		}
+		claims, err := recipe.Members(ctx, s, l.path)
+		if err != nil {
+			return nil, err
+		}
+		var by []string
+		for _, c := range claims {
+			by = append(by, cmp.Or(string(c.Data), c.Name))
+		}
+		v := plan.Verdict{Subject: string(kind), Rule: l.rule, Detail: fmt.Sprintf("%d of %d are under way or wait, in all builders", len(by), l.most)}
+		if len(by) >= l.most {
+			slices.Sort(by)
+			v.Speaks, v.Detail = plan.Against, v.Detail+": it waits for "+strings.Join(slices.Compact(by), ", ")
+		}
+		limits[kind] = v
+	}
+	return limits, nil
 }
 
 // peekHost describes the host without changing anything on it.
@@ -91,31 +171,37 @@ func peekHost(local *disk.Images, name string) plan.Host {
 
 // presumed is what the daemon of this host is about, if one runs: an upload
 // with its name on it is its own.
-func presumed(in plan.Input) plan.Doing {
-	doing := plan.Doing{Uploads: map[string]bool{}}
-	short, _, _ := strings.Cut(in.Host.Name, ".")
-	if !in.Others.Alive[in.Host.Name] && !in.Others.Alive[short] {
-		return doing
+func presumed(in plan.Input) plan.InFlight {
+	inFlight := plan.InFlight{Uploads: map[string]bool{}}
+	if short, _, _ := strings.Cut(in.Host.Name, "."); !in.Others.Alive[in.Host.Name] && !in.Others.Alive[short] {
+		return inFlight
 	}
 	for _, b := range in.Image.Builds {
 		for _, u := range b.Uploads {
 			if u.State == zkmodel.UploadUploading && u.Builder == in.Host.Name {
-				doing.Uploads[plan.UploadKey(u.Image, u.Build, u.Provider)] = true
+				inFlight.Uploads[plan.UploadKey(u.Image, u.Build, u.Provider)] = true
 			}
 		}
 	}
-	return doing
+	return inFlight
 }
 
-// registered lists the host names of the builders that run.
-func registered(ctx context.Context, s *recipe.Session) (map[string]bool, error) {
+// builderOn finds the builder of a host, which may be registered by its short name.
+func builderOn(builders map[string]*zkmodel.Component, host string) *zkmodel.Component {
+	short, _, _ := strings.Cut(host, ".")
+	return cmp.Or(builders[host], builders[short])
+}
+
+// registered lists the builders that run, by host name.
+func registered(ctx context.Context, s *recipe.Session) (map[string]*zkmodel.Component, error) {
 	members, err := recipe.Members(ctx, s, zkmodel.ComponentsRoot+"/"+zkmodel.KindBuilder)
 	if err != nil {
 		return nil, err
 	}
-	hosts := map[string]bool{}
+	hosts := map[string]*zkmodel.Component{}
 	for _, m := range members {
-		hosts[zkmodel.DecodeComponent(m.Name, m.Data).Hostname] = true
+		c := zkmodel.DecodeComponent(m.Name, m.Data)
+		hosts[cmp.Or(c.Hostname, strings.TrimRight(m.Name, "0123456789"))] = c // a name is the host's and a number
 	}
 	return hosts, nil
 }

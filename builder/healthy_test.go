@@ -74,10 +74,10 @@ func TestProviderDownForAnHour(t *testing.T) {
 	s.ready("img", 1)
 	aMinute := func() {
 		clock.move(time.Minute)
-		b.wake() // its alarm clock is real
+		b.control.Wake() // its alarm clock is real
 		s.eventually("nothing is to be done", func() bool {
-			in := b.look("img")
-			return len(plan.Decide(in).Actions)+len(in.Doing.Uploads) == 0
+			in := b.control.Snapshot("img")
+			return len(plan.Decide(in).Actions)+len(in.InFlight.Uploads) == 0
 		})
 	}
 	for range 60 {
@@ -139,7 +139,7 @@ func TestTakeoverFromNodepool(t *testing.T) {
 		}
 	}
 	theirs := &zkmodel.Build{Image: "img", ID: id, Builder: "host.example.org", BuilderID: owner, Formats: zkmodel.Formats{"qcow2"}}
-	theirs.SetState(zkmodel.BuildReady, zkmodel.EpochOf(time.Now()))
+	theirs.State, theirs.StateTime = zkmodel.BuildReady, zkmodel.EpochOf(time.Now())
 	data, err := theirs.Encode()
 	if err != nil {
 		t.Fatal(err)

@@ -114,7 +114,7 @@ func TestFailedBuildTellsWhy(t *testing.T) {
 		return len(failed) == 1 && failed[0].Failures >= 3
 	})
 	b := s.builds("img", zkmodel.BuildFailed)[0]
-	if b.ExitCode != 7 || !strings.Contains(b.Reason, "exit code 7") || !strings.HasSuffix(b.Tail, "E: something broke") {
+	if b.ExitCode != 7 || b.Reason != "fake-image-create ended with exit code 7: E: something broke" || !strings.HasSuffix(b.Tail, "E: something broke") {
 		t.Errorf("record %+v", b.Build)
 	}
 	if again := b.RetryAt.Time(); !again.After(b.StateTime.Time()) {
@@ -187,7 +187,7 @@ func TestDeletedByAnOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := s.uploads("img", "north", zkmodel.UploadReady)[0]
-	if err := s.store.MarkUploadDeleting(t.Context(), u.UploadKey); err != nil {
+	if err := s.store.MarkUploadDeleting(t.Context(), zkmodel.ByOperator, u.UploadKey, false); err != nil {
 		t.Fatal(err)
 	}
 	s.eventually("another upload", func() bool {
@@ -195,7 +195,7 @@ func TestDeletedByAnOperator(t *testing.T) {
 		return len(list) == 1 && list[0].ID != u.ID && len(s.inCloud("north")) == 1
 	})
 	b := s.builds("img", zkmodel.BuildReady)[0]
-	if err := s.store.MarkBuildDeleting(t.Context(), "img", b.ID); err != nil {
+	if err := s.store.MarkBuildDeleting(t.Context(), zkmodel.ByOperator, "img", b.ID, false); err != nil {
 		t.Fatal(err)
 	}
 	s.eventually("nothing is left", func() bool {

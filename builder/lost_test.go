@@ -12,7 +12,7 @@ import (
 func TestLostImageIsSentAgain(t *testing.T) {
 	s := newSite(t)
 	s.addProvider("south", "qcow2", "img")
-	s.start(func(d *Deps) { d.LeakEvery = 50 * time.Millisecond })
+	s.start(func(d *Deps) { d.LeakAge = 50 * time.Millisecond })
 	s.ready("img", 1, "north", "south")
 	lost, kept := s.uploads("img", "north", zkmodel.UploadReady)[0], s.uploads("img", "south", zkmodel.UploadReady)[0]
 	if err := s.cloud("north").DeleteImage(t.Context(), lost.ExternalID.Text()); err != nil {

@@ -5,12 +5,13 @@ import (
 	"slices"
 	"testing"
 
+	"poolkeeper/builder/step"
 	"poolkeeper/zkmodel"
 )
 
 // scenario brings a builder to some steps.
 type scenario struct {
-	steps []Step
+	steps []step.Step
 	// before brings the tree to where the builder begins.
 	before func(s *site, c child)
 	change func(c *child) // of the builder that dies
@@ -19,25 +20,25 @@ type scenario struct {
 
 func scenarios() map[string]scenario {
 	return map[string]scenario{
-		"a missing image": {steps: []Step{
-			StepBuildLocked, StepBuildRecorded, StepBuildNoted, StepBuildCommanded, StepBuildSummed, StepBuildReady,
-			StepUploadLocked, StepUploadRecorded, StepUploadSent, StepUploadReady,
+		"a missing image": {steps: []step.Step{
+			step.BuildLocked, step.BuildRecorded, step.BuildNoted, step.BuildCommanded, step.BuildSummed, step.BuildReady,
+			step.UploadLocked, step.UploadRecorded, step.UploadSent, step.UploadReady,
 		}},
 		"a request": {
-			steps:  []Step{StepBuildServed},
+			steps:  []step.Step{step.BuildServed},
 			before: func(s *site, _ child) { s.request() },
 		},
 		"a build that fails": {
-			steps:  []Step{StepBuildFailed},
+			steps:  []step.Step{step.BuildFailed},
 			change: func(c *child) { c.Env = map[string]string{"FAKE_FAIL": "1"} },
 		},
 		"an upload that fails": {
-			steps:  []Step{StepUploadFailed},
+			steps:  []step.Step{step.UploadFailed},
 			change: func(c *child) { c.UploadsFail = true },
 		},
 		"a third build": {
-			steps: []Step{
-				StepDeleteMarked, StepDeleteCloud, StepDeleteUpload, StepBuildMarked, StepBuildDeleted, StepFilesRemoved,
+			steps: []step.Step{
+				step.DeleteMarked, step.DeleteCloud, step.DeleteUpload, step.BuildMarked, step.BuildDeleted, step.FilesRemoved,
 			},
 			before: func(s *site, c child) {
 				p := c.spawn(s.t)
@@ -51,14 +52,14 @@ func scenarios() map[string]scenario {
 			},
 		},
 		"what another crash left": {
-			steps: []Step{StepReclaimCloud, StepReclaimUpload},
+			steps: []step.Step{step.ReclaimCloud, step.ReclaimUpload},
 			before: func(s *site, c child) {
-				c.At = StepUploadSent
+				c.At = step.UploadSent
 				c.spawn(s.t).dies(s.t)
 			},
 		},
 		"delete-after-upload": {
-			steps: []Step{StepFormatRemoved},
+			steps: []step.Step{step.FormatRemoved},
 			also:  func(c *child) { c.DeleteFiles = true },
 		},
 	}
@@ -74,27 +75,27 @@ func (s *site) request() {
 // A builder dies at a step and is started again, or another takes over. Then
 // everything is in order, and what was ready before is there.
 func TestCrashMatrix(t *testing.T) {
-	hit := map[Step]bool{}
+	hit := map[step.Step]bool{}
 	for name, sc := range scenarios() {
-		for _, step := range sc.steps {
-			hit[step] = true
+		for _, at := range sc.steps {
+			hit[at] = true
 			for _, heir := range []string{"one", "two"} {
-				t.Run(fmt.Sprintf("%s/%s/then %s", name, step, heir), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s/%s/then %s", name, at, heir), func(t *testing.T) {
 					t.Parallel()
-					sc.crash(t, step, heir)
+					sc.crash(t, at, heir)
 				})
 			}
 		}
 	}
-	for _, step := range Steps() {
-		if !hit[step] {
-			t.Errorf("no scenario reaches %q", step)
+	for _, at := range step.All() {
+		if !hit[at] {
+			t.Errorf("no scenario reaches %q", at)
 		}
 	}
-	t.Logf("steps: %q", Steps())
+	t.Logf("steps: %q", step.All())
 }
 
-func (sc scenario) crash(t *testing.T, step Step, heir string) {
+func (sc scenario) crash(t *testing.T, at step.Step, heir string) {
 	t.Helper()
 	s, c := newSiteOf(t)
 	if sc.also != nil {
@@ -108,7 +109,7 @@ func (sc scenario) crash(t *testing.T, step Step, heir string) {
 		ready = append(ready, b.ID)
 	}
 	dying := c
-	dying.At = step
+	dying.At = at
 	if sc.change != nil {
 		sc.change(&dying)
 	}

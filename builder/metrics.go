@@ -20,8 +20,12 @@ type metrics struct {
 	uploads   *prometheus.CounterVec   // by image, provider and result
 	uploadIn  *prometheus.HistogramVec // by provider: seconds
 	uploading prometheus.Gauge         // under way here
+	unfit     prometheus.Gauge         // 1 while this host cannot build
+	clock     prometheus.Gauge         // seconds that our clock is early
 	errors    *prometheus.CounterVec   // by kind of action
 	leaks     *prometheus.CounterVec   // by provider
+	usable    *prometheus.GaugeVec     // by provider: 1 while it can be used
+	series    series
 }
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
@@ -48,14 +52,18 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Buckets: prometheus.ExponentialBuckets(0.1, 4, 10),
 		}, []string{"provider"}),
 		uploading: prometheus.NewGauge(prometheus.GaugeOpts(opts("current_uploads", "Uploads under way."))),
+		unfit:     prometheus.NewGauge(prometheus.GaugeOpts(opts("withdrawn", "Whether this host cannot build, so that builds are left to others."))),
+		clock:     prometheus.NewGauge(prometheus.GaugeOpts(opts("clock_offset_seconds", "How far the clock of this host is ahead of ZooKeeper's."))),
 		leaks:     counters("leaked_images_total", "Images without a record that were deleted from clouds.", "provider"),
+		usable:    gauges("provider_usable", "1 while this builder has met nothing that keeps it from using the provider, else 0; page, explain and log say why.", "provider"),
 		errors:    counters("errors_total", "Actions that could not be done and are tried again.", "action"),
 	}
 	if r == nil {
 		return m, nil
 	}
 	for _, c := range []prometheus.Collector{
-		m.builds, m.buildTime, m.size, m.lastBuild, m.requested, m.building, m.uploads, m.uploadIn, m.uploading, m.errors, m.leaks,
+		m.builds, m.buildTime, m.size, m.lastBuild, m.requested, m.building, m.uploads, m.uploadIn, m.uploading, m.errors, m.leaks, m.unfit,
+		m.usable, m.clock,
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, err
@@ -64,18 +72,28 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-func (m *metrics) look(in plan.Input) {
+func (m *metrics) Snapshot(in plan.Input) {
 	waits := 0.0
 	if in.Image.BuildRequested != nil {
 		waits = 1
 	}
+	m.series.note(in.Image.Name, "")
 	m.requested.WithLabelValues(in.Image.Name).Set(waits)
 }
 
-func (m *metrics) buildBegins() { m.building.Inc() }
-func (m *metrics) buildEnds()   { m.building.Dec() }
+func (m *metrics) Withdrawn(is bool) {
+	if is {
+		m.unfit.Set(1)
+	} else {
+		m.unfit.Set(0)
+	}
+}
 
-func (m *metrics) built(b *zkmodel.Build) {
+func (m *metrics) BuildBegins() { m.building.Inc() }
+func (m *metrics) BuildEnds()   { m.building.Dec() }
+
+func (m *metrics) Built(b *zkmodel.Build) {
+	m.series.note(b.Image, "")
 	m.builds.WithLabelValues(b.Image, "ready").Inc()
 	m.lastBuild.WithLabelValues(b.Image).Set(float64(b.StateTime))
 	m.phases(b)
@@ -84,7 +102,8 @@ func (m *metrics) built(b *zkmodel.Build) {
 	}
 }
 
-func (m *metrics) failedBuild(b *zkmodel.Build) {
+func (m *metrics) FailedBuild(b *zkmodel.Build) {
+	m.series.note(b.Image, "")
 	m.builds.WithLabelValues(b.Image, "failed").Inc()
 	m.phases(b)
 }
@@ -95,18 +114,26 @@ func (m *metrics) phases(b *zkmodel.Build) {
 	}
 }
 
-func (m *metrics) uploadBegins() { m.uploading.Inc() }
-func (m *metrics) uploadEnds()   { m.uploading.Dec() }
+func (m *metrics) UploadBegins() { m.uploading.Inc() }
+func (m *metrics) UploadEnds()   { m.uploading.Dec() }
 
-func (m *metrics) uploaded(u *zkmodel.Upload, took time.Duration) {
+func (m *metrics) Uploaded(u *zkmodel.Upload, took time.Duration) {
+	m.series.note(u.Image, u.Provider)
 	m.uploads.WithLabelValues(u.Image, u.Provider, "ready").Inc()
 	m.uploadIn.WithLabelValues(u.Provider).Observe(took.Seconds())
 }
 
-func (m *metrics) failedUpload(u *zkmodel.Upload) {
+func (m *metrics) FailedUpload(u *zkmodel.Upload) {
+	m.series.note(u.Image, u.Provider)
 	m.uploads.WithLabelValues(u.Image, u.Provider, "failed").Inc()
 }
 
-func (m *metrics) leaked(provider string) { m.leaks.WithLabelValues(provider).Inc() }
+func (m *metrics) Leaked(provider string) {
+	m.series.note("", provider)
+	m.leaks.WithLabelValues(provider).Inc()
+}
 
-func (m *metrics) failed(kind plan.Kind) { m.errors.WithLabelValues(string(kind)).Inc() }
+func (m *metrics) Failed(kind plan.Kind) { m.errors.WithLabelValues(string(kind)).Inc() }
+
+// ClockOff takes over how far the clock of this host is ahead of ZooKeeper's.
+func (m *metrics) ClockOff(by time.Duration) { m.clock.Set(by.Seconds()) }

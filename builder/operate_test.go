@@ -2,6 +2,7 @@ package builder
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -52,6 +54,89 @@ func (s *site) run(change ...func(*Deps)) *Builder {
 		}
 	})
 	return b
+}
+
+// Who edits the configuration and asks for builds at once gets what the files say by then.
+func TestEditIsSeenByTheNextBuild(t *testing.T) {
+	s := newSite(t)
+	s.addImage("other")
+	s.config.Providers[0].DiskImages = append(s.config.Providers[0].DiskImages, configs.ProviderImage{Name: "other"})
+	var edited atomic.Pointer[configs.Config]
+	var b *Builder
+	b = s.run(func(d *Deps) {
+		d.Refresh = func(context.Context) {
+			if next := edited.Swap(nil); next != nil {
+				if err := b.Reload(next); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	s.ready("img", 1, "north")
+	s.ready("other", 1, "north")
+	for round, user := range []string{"ann", "bob"} {
+		next := copyOf(s.config)
+		for i := range next.DiskImages {
+			next.DiskImages[i].Username = user
+		}
+		edited.Store(next)
+		for _, image := range []string{"img", "other"} {
+			if err := s.store.RequestBuild(t.Context(), image); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, image := range []string{"img", "other"} {
+			s.eventually("the request is served", func() bool { return s.tree(image).BuildRequested == nil })
+			builds := s.builds(image, zkmodel.BuildReady)
+			if last := builds[len(builds)-1]; last.Username != user {
+				t.Errorf("round %d: build %s has the user %s of the old configuration, want %s", round, last.Name(), last.Username, user)
+			}
+		}
+	}
+}
+
+// After a start with another port, or with none, the records tell where the logs are now.
+func TestLogAddressesFollowThePort(t *testing.T) {
+	s := newSite(t)
+	s.addImage("other").Formats = []string{"raw"}
+	s.config.DiskImages[1].EnvVars = configs.EnvVars{"FAKE_FAIL": "1"}
+	at := func(port string) func(*Deps) {
+		return func(d *Deps) {
+			d.LogURL = func(image, build string) string {
+				if port == "" {
+					return ""
+				}
+				return "http://host.example.org:" + port + "/log/" + image + "-" + build
+			}
+		}
+	}
+	stop := s.start(at("8006"))
+	s.ready("img", 1, "north")
+	s.eventually("a build has failed", func() bool { return len(s.builds("other", zkmodel.BuildFailed)) > 0 })
+	if err := errors.Join(s.store.PauseImage(t.Context(), "img"), s.store.PauseImage(t.Context(), "other")); err != nil {
+		t.Fatal(err)
+	}
+	for _, port := range []string{"9006", "", "7006"} {
+		stop()
+		stop = s.start(at(port))
+		s.eventually("all records have the address at port "+port, func() bool {
+			for _, image := range []string{"img", "other"} {
+				for _, b := range s.tree(image).Builds {
+					want := "http://host.example.org:" + port + "/log/" + b.Name()
+					if port == "" {
+						want = ""
+					}
+					if b.Log != want {
+						return false
+					}
+				}
+			}
+			return true
+		})
+	}
+	if b := s.tree("img").Builds[0]; b.State != zkmodel.BuildReady || len(b.Files) == 0 {
+		t.Errorf("the rest of the record: %+v", b.Build)
+	}
 }
 
 func TestReload(t *testing.T) {
@@ -170,7 +255,7 @@ func TestFleetLimit(t *testing.T) {
 
 func TestLeakedImagesGoAfterTwoLooks(t *testing.T) {
 	s := newSite(t)
-	b := s.run(func(d *Deps) { d.LeakEvery = 100 * time.Millisecond })
+	b := s.run(func(d *Deps) { d.LeakAge = 100 * time.Millisecond })
 	s.ready("img", 1, "north")
 	mine := s.uploads("img", "north", zkmodel.UploadReady)[0]
 	images, err := s.cloud("north").ListImages(t.Context())
@@ -288,29 +373,12 @@ dd if=/dev/zero of="$out.qcow2" bs=64k`)
 	s.eventually("its files are gone", func() bool { return len(s.files()) == 0 })
 }
 
-// The reserve ends a build before the disk is full.
-func TestDiskReserve(t *testing.T) {
-	s, _ := waitingSite(t)
-	b := s.run()
-	s.underWay()
-	ctx, cancel := (&loop{Builder: b}).watchSpace(t.Context(), 1<<62)
-	defer cancel()
-	select {
-	case <-ctx.Done():
-	case <-time.After(20 * time.Second):
-		t.Fatal("nobody looks")
-	}
-	if why := context.Cause(ctx).Error(); !strings.Contains(why, "the disk is full") || !strings.Contains(why, "build-disk-reserve is 4.0 EiB") {
-		t.Errorf("cause %q", why)
-	}
-}
-
-// script makes an executable shell script.
+// script makes an executable shell script, and names it as a word of a command.
 func script(t *testing.T, body string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "script")
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+body), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return file
+	return quoted(file)
 }

@@ -3,47 +3,35 @@ package builder
 import (
 	"cmp"
 	"context"
-	"errors"
+	"os"
 
-	"poolkeeper/builder/dib"
+	"poolkeeper/builder/buildlog"
 	"poolkeeper/zkmodel"
 )
 
-// What a builder that is not ready has to say.
-var (
-	errNoSession = errors.New("no session with ZooKeeper")
-	errStuck     = errors.New("the builder does not answer")
-)
-
-// Ready tells whether the builder does its work: nil, or why it does not.
-func (b *Builder) Ready() error {
-	if !b.working.Load() {
-		return errNoSession
-	}
-	return nil
-}
+// Ready reports whether the builder does its work: nil, or why it does not.
+//
+// Errors: ErrWithdrawn, while it does all but build; ErrSameID, while it waits.
+func (b *Builder) Ready() error { return b.control.Ready() }
 
 // Check asks the builder's loop for a sign of life, until ctx ends. A builder
 // that waits for ZooKeeper is alive.
-func (b *Builder) Check(ctx context.Context) error {
-	if !b.working.Load() {
-		return nil
-	}
-	select {
-	case b.pulse <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		if !b.working.Load() {
-			return nil
-		}
-		return errStuck
-	}
-}
+func (b *Builder) Check(ctx context.Context) error { return b.control.Check(ctx) }
 
 // LogPath is the file of a build's log on this host.
 func (b *Builder) LogPath(image, build string) string {
-	return dib.LogPath(cmp.Or(b.config.Load().BuildLogDir, dib.DefaultLogDir), image, build)
+	return buildlog.Path(cmp.Or(b.config.Load().BuildLogDir, buildlog.DefaultDir), image, build)
 }
 
 // Tree is the builder's view of images and components, for those who show it.
 func (b *Builder) Tree() *zkmodel.Mirror { return b.mirror }
+
+// HasImage reports whether the configuration has an image, or leaves it out because of
+// a mistake.
+func (b *Builder) HasImage(image string) bool { return b.config.Load().HasImage(image) }
+
+// logURL is where a build's log can be read; here says whether this host has it.
+func (b *Builder) logURL(image, build string) (url string, here bool) {
+	_, err := os.Stat(b.LogPath(image, build))
+	return b.deps.LogURL(image, build), err == nil
+}

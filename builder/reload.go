@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
 )
 
 // ErrRestart says that a new configuration changes what only a start can.
@@ -21,18 +22,12 @@ func (b *Builder) Reload(cfg *configs.Config) error {
 		return fmt.Errorf("reload %s: %w: images-dir has changed from %s to %s", cfg.Path, ErrRestart, now.ImagesDir, cfg.ImagesDir)
 	}
 	b.config.Store(cfg)
-	if err := b.clouds.keep(cfg); err != nil {
-		b.log.Warn("Provider not closed in good order", "error", err)
+	b.self.Serve(zkmodel.Served(cfg.ProviderNames()))
+	if err := b.clouds.Keep(cfg); err != nil {
+		b.log.Warn("Cannot close a provider; the new configuration counts all the same", "error", err)
 	}
-	b.wake()
+	b.knowProviders(cfg)
+	b.control.Reconfigured()
 	b.log.Info("Configuration reloaded", "path", cfg.Path, "images", len(cfg.DiskImages), "providers", len(cfg.Providers))
 	return nil
-}
-
-// wake makes the loop look at everything again. It never blocks.
-func (b *Builder) wake() {
-	select {
-	case b.woken <- struct{}{}:
-	default:
-	}
 }

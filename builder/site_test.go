@@ -46,6 +46,7 @@ func TestMain(m *testing.M) {
 type site struct {
 	t      testing.TB
 	dir    string
+	server *zktest.Server
 	root   string // of its tree
 	client *recipe.Client
 	store  *zkmodel.Store
@@ -59,7 +60,13 @@ type site struct {
 // newSite makes a site with the image "img" of one provider, "north".
 func newSite(tb testing.TB) *site {
 	tb.Helper()
-	s := &site{t: tb, dir: tb.TempDir(), root: zktest.Root(tb), clouds: map[string]*fake.Provider{}, log: &strings.Builder{}}
+	return newSiteAt(tb, zktest.Shared(tb), zktest.Root(tb))
+}
+
+// newSiteAt is newSite on a server and a root.
+func newSiteAt(tb testing.TB, server *zktest.Server, root string) *site {
+	tb.Helper()
+	s := &site{t: tb, dir: tb.TempDir(), server: server, root: root, clouds: map[string]*fake.Provider{}, log: &strings.Builder{}}
 	s.client = s.dial(s.root)
 	session, err := s.client.Session(tb.Context())
 	if err != nil {
@@ -75,10 +82,13 @@ func newSite(tb testing.TB) *site {
 	return s
 }
 
-func (s *site) dial(root string) *recipe.Client {
+func (s *site) dial(root string) *recipe.Client { return s.dialFor(root, 6*time.Second) }
+
+// dialFor is dial with a session time-out.
+func (s *site) dialFor(root string, timeout time.Duration) *recipe.Client {
 	s.t.Helper()
 	client, err := recipe.Dial(recipe.Config{
-		Servers: []string{zktest.Shared(s.t).Addr()}, Chroot: root, Timeout: 6 * time.Second,
+		Servers: []string{s.server.Addr()}, Chroot: root, Timeout: timeout,
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -87,6 +97,9 @@ func (s *site) dial(root string) *recipe.Client {
 	return client
 }
 
+// quoted is a path as one word of a command.
+func quoted(file string) string { return "'" + file + "'" }
+
 func (s *site) addImage(name string) *configs.DiskImage {
 	s.t.Helper()
 	tool, err := filepath.Abs("testdata/fake-image-create")
@@ -94,7 +107,7 @@ func (s *site) addImage(name string) *configs.DiskImage {
 		s.t.Fatal(err)
 	}
 	s.config.DiskImages = append(s.config.DiskImages, configs.DiskImage{
-		Name: name, DIBCmd: tool, RebuildAge: 24 * time.Hour, KeepBuilds: 2, RebuildTimezone: "UTC",
+		Name: name, DIBCmd: quoted(tool), RebuildAge: 24 * time.Hour, KeepBuilds: 2, RebuildTimezone: "UTC",
 		BuildTimeout: time.Minute, Username: "zuul", PythonPath: "auto", EnvVars: configs.EnvVars{},
 		Metadata: map[string]string{"from": "image", "both": "image"},
 	})
@@ -106,12 +119,17 @@ func (s *site) image() *configs.DiskImage { return &s.config.DiskImages[0] }
 func (s *site) addProvider(name, format string, images ...string) {
 	p := configs.Provider{
 		Name: name, Driver: configs.DriverFake, ImageFormat: format, ImageUploadTimeout: time.Minute,
-		ImageNameFormat: "{image_name}-{timestamp}", Fake: &configs.FakeDriver{MaxInstances: 20},
+		ImageNameFormat: "{image_name}-{timestamp}", Settings: &configs.FakeDriver{MaxInstances: 20},
 	}
 	for _, image := range images {
 		p.DiskImages = append(p.DiskImages, configs.ProviderImage{Name: image, Meta: map[string]string{"both": "provider"}})
 	}
 	s.config.Providers = append(s.config.Providers, p)
+}
+
+// settings are those of the fake provider of a number.
+func (s *site) settings(provider int) *configs.FakeDriver {
+	return configs.SettingsOf[configs.FakeDriver](&s.config.Providers[provider])
 }
 
 // cloud is the cloud of a provider; what is in it outlives builders.
@@ -190,7 +208,7 @@ func (s *site) start(change ...func(*Deps)) (stop func()) {
 		cancel()
 		select {
 		case err := <-done:
-			if err != nil {
+			if err != nil && !errors.Is(err, recipe.ErrAuth) { // without rights it ends, and is started again
 				s.t.Errorf("builder ended: %v", err)
 			}
 		case <-time.After(20 * time.Second):

@@ -106,7 +106,7 @@ func TestStopWhenNobodyListens(t *testing.T) {
 
 func TestStopInAnUpload(t *testing.T) {
 	s := newSite(t)
-	s.config.Providers[0].Fake.UploadDelay = time.Hour
+	s.settings(0).UploadDelay = time.Hour
 	stop := s.start()
 	s.eventually("the upload is under way", func() bool { return len(s.uploads("img", "north", zkmodel.UploadUploading)) == 1 })
 	stop()
@@ -220,7 +220,7 @@ func TestComponentTellsTheTruth(t *testing.T) {
 	if err != nil || len(members) != 1 {
 		t.Fatalf("%v, %v", members, err)
 	}
-	want := `{"hostname": "host", "kind": "builder", "model_api": 0, "state": "running", "version": "1.2.3"}`
+	want := `{"hostname": "host", "kind": "builder", "model_api": 0, "providers": ["north"], "state": "running", "version": "1.2.3"}`
 	if got := string(members[0].Data); got != want || !strings.HasPrefix(members[0].Name, "host0") {
 		t.Errorf("%s: %s", members[0].Name, got)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 )
 
@@ -67,6 +68,53 @@ func TestKilledBuilderIsReplacedSoon(t *testing.T) {
 	t.Logf("new build after %s, stale record gone after %s", begun, gone)
 	if gone > 2*time.Second { // 1 s on a machine that does nothing else
 		t.Errorf("the stale record was gone after %s", gone)
+	}
+}
+
+// A build of a builder that was killed has ended before its session has, however
+// short that is, although the command does not listen and would have had longer.
+func TestKilledBuildHasEndedBeforeAnotherBegins(t *testing.T) {
+	t.Parallel()
+	server := zktest.Start(t, zktest.WithConfig("tickTime=500"))
+	for _, session := range []time.Duration{2 * time.Second, 3 * time.Second, 4 * time.Second} {
+		t.Run(session.String(), func(t *testing.T) {
+			s, c := childrenOf(newSiteAt(t, server, "/"+session.String()))
+			trace := tracing(t, &c)
+			alone := filepath.Join(c.Dir, "alone")
+			if err := os.Mkdir(alone, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			c.Session, c.Env["FAKE_ALONE"], c.Env["FAKE_DEAF"], c.Env["FAKE_WAIT"] = session, alone, "1", filepath.Join(c.Dir, "go")
+			first := c.spawn(t)
+			s.eventually("the first builds", func() bool { return len(marks(trace)) == 1 })
+			second := c
+			second.Host = "two"
+			second.spawn(t)
+			s.eventually("the second is there", func() bool { return len(s.members()) == 2 })
+			builds, err := os.ReadDir(alone)
+			if err != nil || len(builds) != 1 {
+				t.Fatalf("%v, %v", builds, err)
+			}
+			if err := first.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			var ended, begun time.Time
+			s.eventually("the second builds", func() bool {
+				if _, err := os.Stat(filepath.Join("/proc", builds[0].Name())); err != nil && ended.IsZero() {
+					ended = time.Now()
+				}
+				begun = time.Now()
+				return len(marks(trace)) > 1
+			})
+			if got := strings.Join(marks(trace), " "); got != "begin begin" {
+				t.Errorf("builds overlapped: %s", got)
+			}
+			t.Logf("the killed builder's build had ended %s before", begun.Sub(ended))
+			if err := os.WriteFile(c.Env["FAKE_WAIT"], nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s.settled("two")
+		})
 	}
 }
 

@@ -8,6 +8,14 @@ import (
 // mapping of the file its defaults; the schema then overwrites what is given.
 // Where Nodepool's code and its documentation differ, the code counts.
 
+// The orders of pools.
+const (
+	// OrderSpread takes the pool of which the smallest share is in use.
+	OrderSpread = "spread"
+	// OrderFill takes the pool that is configured first, until it is full.
+	OrderFill = "fill"
+)
+
 // none marks a limit that is not set.
 const none = -1
 
@@ -29,7 +37,9 @@ func defaultConfig() *Config {
 		WebApp:            WebApp{Port: 8005, ListenAddress: "0.0.0.0"},
 		ZooKeeper:         ZooKeeper{Timeout: 10 * time.Second},
 		BuildDiskReserve:  1 << 30,
+		LauncherGrace:     2 * time.Minute,
 		BuildEnvAllow:     basicEnvironment(),
+		PoolOrder:         OrderSpread,
 	}
 }
 
@@ -63,28 +73,27 @@ func defaultDiskImage(name string) DiskImage {
 
 func defaultProvider(name, driver string) Provider {
 	p := Provider{Name: name, Driver: driver, MaxConcurrency: none, Priority: defaultPriority}
-	switch driver {
-	case DriverOpenStack, DriverFake, DriverLocal:
-		p.Rate = time.Second
-		p.BootTimeout = time.Minute
-		p.LaunchTimeout = time.Hour
-		p.LaunchRetries = 3
-		p.ImageUploadTimeout = time.Hour
-		p.ImageNameFormat = "{image_name}-{timestamp}"
-		p.PortCleanupEvery = 10 * time.Minute
-	}
-	switch driver {
-	case DriverFake:
-		p.Fake = &FakeDriver{
-			MaxInstances: 20, BootDelay: 100 * time.Millisecond, FailEvery: map[string]int{},
-		}
-	case DriverLocal:
-		p.Rate, p.PortCleanupEvery = 0, 0
-		p.BootTimeout = 3 * time.Minute // emulation without KVM is slow
-		p.ImageFormat = defaultImageFormat
-		p.Local = &LocalDriver{Accel: "auto", MaxGuests: 2, Memory: 1024, Cores: 1}
+	if d, _ := driverNamed(driver); d.defaults != nil {
+		d.defaults(&p)
 	}
 	return p
+}
+
+// defaultCloud is for drivers that store images and launch nodes.
+func defaultCloud(p *Provider) {
+	p.BootTimeout = time.Minute
+	p.LaunchTimeout = time.Hour
+	p.LaunchRetries = 3
+	p.ImageUploadTimeout = time.Hour
+	p.ImageNameFormat = "{image_name}-{timestamp}"
+}
+
+// defaultOpenStack is for drivers with OpenStack's keys.
+func defaultOpenStack(p *Provider) {
+	defaultCloud(p)
+	p.Rate = time.Second
+	p.PortCleanupEvery = 10 * time.Minute
+	p.UnansweredCreateTimeout = 5 * time.Minute
 }
 
 func defaultPool(provider *Provider) Pool {

@@ -1,7 +1,49 @@
 package configs
 
-// fakeDriver decodes what is special about a fake provider.
-func fakeDriver(f *FakeDriver) decodeFunc {
+import "time"
+
+// FakeDriver configures the pretended cloud for tests and load.
+type FakeDriver struct {
+	Dir          string // "" keeps the state in memory; else several processes share it
+	MaxInstances int    // 20 by default, as Nodepool's
+	BootDelay    time.Duration
+	UploadDelay  time.Duration
+	DeleteDelay  time.Duration
+	// FailEvery makes an operation fail now and then: its name (upload,
+	// create, wait, delete-node, delete-image, list) to every how many calls.
+	FailEvery map[string]int
+}
+
+// fakeDriver is the entry of the table of drivers: OpenStack's keys, and its own.
+func fakeDriver() driver {
+	return driver{
+		name: DriverFake,
+		defaults: func(p *Provider) {
+			defaultOpenStack(p)
+			p.Settings = &FakeDriver{
+				MaxInstances: 20, BootDelay: 100 * time.Millisecond, FailEvery: map[string]int{},
+			}
+		},
+		keys: func(l *loader, p *Provider) fields {
+			keys := l.openStackKeys(p)
+			keys["fake"] = fakeSection(SettingsOf[FakeDriver](p))
+			return keys
+		},
+		check: func(_ *loader, v value, p *Provider, _ present) { checkImport(v, p) },
+	}
+}
+
+func (f *FakeDriver) copied() any {
+	one := *f
+	return &one
+}
+
+func (f *FakeDriver) limits(section string) []Limit {
+	return []Limit{limitOf(section+".fake", "max-instances", &f.MaxInstances, none)}
+}
+
+// fakeSection decodes what is special about a fake provider.
+func fakeSection(f *FakeDriver) decodeFunc {
 	return func(v value) {
 		v.decode("fake", fields{
 			"dir":           text(&f.Dir),

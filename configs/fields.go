@@ -25,7 +25,7 @@ func (v value) decode(kind string, schema fields) present {
 	for _, e := range entries {
 		into, known := schema[e.key]
 		if !known {
-			e.unknownKey(kind, schema)
+			v.unknownKey(e, kind, schema)
 			continue
 		}
 		v.src.load.observed(kind, e.key)
@@ -33,6 +33,7 @@ func (v value) decode(kind string, schema fields) present {
 			continue // as if the key were not there
 		}
 		have[e.key] = true
+		v.src.load.place(e.value)
 		into(e.value)
 	}
 	return have
@@ -45,9 +46,21 @@ func (v value) require(have present, keys ...string) {
 	}
 	for _, key := range keys {
 		if !have[key] {
-			v.fail("the key %q is missing", key)
+			v.lacks([]string{key}, "the key %q is missing", key)
 		}
 	}
+}
+
+// lacks reports that none of a few keys is there. Where one was probably meant
+// by an unknown key, that is what is wrong.
+func (v value) lacks(keys []string, format string, args ...any) {
+	for _, key := range keys {
+		if f := v.src.load.meant[v.node][key]; f != nil {
+			v.leaveOut(f)
+			return
+		}
+	}
+	v.fail(format, args...)
 }
 
 // text decodes a string. Numbers and truth values keep the text that the file
@@ -152,6 +165,7 @@ func textMap[M ~map[string]string](out *M) decodeFunc {
 func list[T any](out *[]T, each func(value) T) decodeFunc {
 	return func(v value) {
 		for _, item := range v.items() {
+			item.item = item.at
 			*out = append(*out, each(item))
 		}
 	}
@@ -160,19 +174,31 @@ func list[T any](out *[]T, each func(value) T) decodeFunc {
 // named decodes a list of mappings, each of which has a name of its own. When
 // a name comes twice the last one counts, at the place of the first.
 func named[T any](out *[]T, name func(T) string, each func(value) T) decodeFunc {
+	return unique(lint, out, name, each)
+}
+
+// unique is named with how bad it is when a name comes twice. An item that is
+// wrong is left out; one without a name cannot even be told from others, so that
+// none counts as gone.
+func unique[T any](twiceIs severity, out *[]T, name func(T) string, each func(value) T) decodeFunc {
 	return func(v value) {
 		index := map[string]int{}
-		for _, item := range v.items() {
+		items := v.items()
+		v.src.load.doubts.emptied[v.at.String()] = v.node.Kind == yaml.SequenceNode && len(items) == 0
+		for _, item := range items {
+			item.item = item.at
 			one := each(item)
+			if name(one) == "" {
+				v.section().doubt(v.src.load.left[item.at.String()])
+				continue
+			}
 			at, twice := index[name(one)]
 			if !twice {
 				index[name(one)] = len(*out)
 				*out = append(*out, one)
 				continue
 			}
-			if name(one) != "" { // a missing name has its own message
-				item.report(lint, "the name appears twice in the list, the last one counts")
-			}
+			item.report(twiceIs, "the name appears twice in the list, the last one counts")
 			(*out)[at] = one
 		}
 	}
@@ -186,7 +212,7 @@ func ignored(why string) decodeFunc {
 // renamed accepts a key of an older version under its old name.
 func renamed(now string, into decodeFunc) decodeFunc {
 	return func(v value) {
-		v.report(lint, "the key is now called %q", now)
+		v.report(refused, "the key is now called %q", now)
 		into(v)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"gopkg.in/yaml.v3"
 )
 
 // What went wrong, for errors.Is.
@@ -23,6 +25,9 @@ type Finding struct {
 	Line    int    // from 1; 0 when it is about the whole file
 	Key     string // providers[ovh].pools[main].max-servers; "" for the whole file
 	Message string // never holds a secret's text
+
+	sev  severity
+	more int // places that say the same for the same cause
 }
 
 // Error renders the finding as file:line: key: message.
@@ -34,7 +39,15 @@ func (f *Finding) Error() string {
 	if f.Key != "" {
 		text += ": " + f.Key
 	}
-	return text + ": " + f.Message
+	text += ": " + f.Message
+	switch f.more {
+	case 0:
+	case 1:
+		text += " (and at another place)"
+	default:
+		text += fmt.Sprintf(" (and at %d other places)", f.more)
+	}
+	return text
 }
 
 // Unwrap makes errors.Is(err, ErrInvalid) true.
@@ -46,62 +59,100 @@ type severity int
 const (
 	// notice is a warning wherever the file is read.
 	notice severity = iota
-	// lint stops config-validate; a daemon goes on with a warning, because
-	// Nodepool's daemons run such files.
+	// lint stops config-validate only with --strict: Nodepool's validator takes
+	// such a file.
 	lint
-	// unknown is lint, unless the file asks for an error (unknown-keys).
+	// refused stops config-validate, as it does Nodepool's; a daemon goes on
+	// with a warning, because Nodepool's daemons run such files.
+	refused
+	// unknown is refused, unless the file asks for an error (unknown-keys).
 	unknown
-	// fault always stops.
+	// freezes is what is wrong with one item: it stops the validator; a daemon
+	// leaves the item out. A fault within an item becomes one.
+	freezes
+	// fault always stops: it is wrong with the whole.
 	fault
 )
 
 // findings collects the remarks about one configuration.
 type findings struct {
-	strict         bool // lint stops
+	stopsAt        severity // the least severity that stops
 	unknownIsFault bool
-	seen           map[Finding]bool // a parent is read once for each child
-	stopping       []*Finding
-	warnings       []*Finding
+	all            map[cause]*Finding
+	order          []*Finding
+	places         map[Finding]bool // a value may be read more than once
 }
 
-func (fs *findings) add(s severity, f Finding) {
-	if fs.seen[f] {
-		return
+// cause is what findings have in common that are to be told once: a mapping
+// that ten aliases stand for is wrong ten times.
+type cause struct {
+	file    string
+	node    *yaml.Node
+	key     string // where there is no node
+	message string
+}
+
+// add notes a finding that is not about a node of a file.
+func (fs *findings) add(s severity, f Finding) { _ = fs.note(s, f, nil) }
+
+// note adds a finding about a node of a file, and is the one that stands for its
+// cause.
+func (fs *findings) note(s severity, f Finding, node *yaml.Node) *Finding {
+	why := cause{f.File, node, "", f.Message}
+	if node == nil {
+		why.key = f.Key
 	}
-	if fs.seen == nil {
-		fs.seen = map[Finding]bool{}
+	f.sev = s
+	if fs.all == nil {
+		fs.all, fs.places = map[cause]*Finding{}, map[Finding]bool{}
 	}
-	fs.seen[f] = true
-	stops := s == fault || s >= lint && fs.strict || s == unknown && fs.unknownIsFault
-	if stops {
-		fs.stopping = append(fs.stopping, &f)
-		return
+	first := fs.all[why]
+	switch {
+	case first == nil:
+		first = &f
+		fs.all[why] = first
+		fs.order = append(fs.order, first)
+	case !fs.places[f]:
+		first.more++
 	}
-	fs.warnings = append(fs.warnings, &f)
+	fs.places[f] = true
+	return first
+}
+
+// stops reports whether a finding stops the configuration.
+func (fs *findings) stops(f *Finding) bool {
+	return f.sev >= fs.stopsAt || f.sev == unknown && fs.unknownIsFault
 }
 
 // err joins what stops the configuration, in the order of the files' lines.
 func (fs *findings) err() error {
-	sortFindings(fs.stopping)
-	errs := make([]error, len(fs.stopping))
-	for i, f := range fs.stopping {
-		errs[i] = f
+	var errs []error
+	for _, f := range fs.sorted() {
+		if fs.stops(f) {
+			errs = append(errs, f)
+		}
 	}
 	return errors.Join(errs...)
 }
 
 // warningTexts renders the warnings, in the order of the files' lines.
 func (fs *findings) warningTexts() []string {
-	sortFindings(fs.warnings)
 	var texts []string
-	for _, f := range fs.warnings {
-		texts = append(texts, f.Error())
+	for _, f := range fs.sorted() {
+		switch {
+		case fs.stops(f):
+		case f.sev == freezes:
+			texts = append(texts, f.Error()+" (left out)")
+		default:
+			texts = append(texts, f.Error())
+		}
 	}
 	return texts
 }
 
-func sortFindings(list []*Finding) {
-	slices.SortStableFunc(list, func(a, b *Finding) int {
+func (fs *findings) sorted() []*Finding {
+	slices.SortStableFunc(fs.order, func(a, b *Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
+	return fs.order
 }

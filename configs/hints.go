@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -27,21 +28,109 @@ var replacedKeys = map[string]string{
 	"provider hostname-format":      "hosts are named after the node's id, remove it",
 	"provider images":               "write diskimages, and labels of a pool",
 	"provider keypair":              "write key-name of providers[].pools[].labels[]",
-	"provider max-servers":          "it is a key of providers[].pools[]",
-	"provider networks":             "it is a key of providers[].pools[]",
-	"provider availability-zones":   "it is a key of providers[].pools[]",
 	"provider labels":               "it is a key of providers[].pools[]",
 	"provider image-type":           "write image-format, or image_format of the cloud in clouds.yaml",
 	"provider template-hostname":    "hosts are named after the node's id, remove it",
 	"provider ipv6-preferred":       "the cloud's interface address is taken, remove it",
 	"provider username":             "write username of diskimages[] or cloud-images[]",
-	"pool max-ready-age":            "it is a key of labels[] at the top",
 	"pool label image":              "write diskimage or cloud-image",
 	"pool label max-hold-age":       "it is a top-level key, for all labels",
-	"pool label min-ready":          "it is a key of labels[] at the top",
-	"pool label max-ready-age":      "it is a key of labels[] at the top",
 	"disk image base":               "write parent",
 	"disk image qemu-img-options":   "write it into dib-cmd",
+}
+
+// homes says, for keys that are often written one level too high or too low,
+// where they belong.
+var homes = map[string]string{
+	"security-groups":             "providers[].pools[]",
+	"networks":                    "providers[].pools[]",
+	"availability-zones":          "providers[].pools[]",
+	"auto-floating-ip":            "providers[].pools[]",
+	"max-servers":                 "providers[].pools[]",
+	"max-cores":                   "providers[].pools[]",
+	"max-ram":                     "providers[].pools[]",
+	"max-volumes":                 "providers[].pools[]",
+	"max-volume-gb":               "providers[].pools[]",
+	"ignore-provider-quota":       "providers[].pools[]",
+	"node-attributes":             "providers[].pools[]",
+	"flavor-name":                 "providers[].pools[].labels[]",
+	"min-ram":                     "providers[].pools[].labels[]",
+	"key-name":                    "providers[].pools[].labels[]",
+	"console-log":                 "providers[].pools[].labels[]",
+	"boot-from-volume":            "providers[].pools[].labels[]",
+	"volume-size":                 "providers[].pools[].labels[]",
+	"userdata":                    "providers[].pools[].labels[]",
+	"instance-properties":         "providers[].pools[].labels[]",
+	"dynamic-instance-properties": "providers[].pools[].labels[]",
+	"diskimage":                   "providers[].pools[].labels[]",
+	"cloud-image":                 "providers[].pools[].labels[]",
+	"min-ready":                   "labels[] at the top",
+	"max-ready-age":               "labels[] at the top",
+	"config-drive":                "providers[].diskimages[] or cloud-images[]",
+	"connection-type":             "providers[].diskimages[] or cloud-images[]",
+	"connection-port":             "providers[].diskimages[] or cloud-images[]",
+	"cloud":                       "providers[]",
+	"region-name":                 "providers[]",
+	"rate":                        "providers[]",
+	"boot-timeout":                "providers[]",
+	"launch-timeout":              "providers[]",
+	"launch-retries":              "providers[]",
+	"image-upload-timeout":        "providers[]",
+	"image-name-format":           "providers[]",
+	"clean-floating-ips":          "providers[]",
+	"port-cleanup-interval":       "providers[]",
+	"unanswered-create-timeout":   "providers[]",
+	"post-upload-hook":            "providers[]",
+	"max-concurrency":             "providers[]",
+	"elements":                    "diskimages[] at the top",
+	"env-vars":                    "diskimages[] at the top",
+	"formats":                     "diskimages[] at the top",
+	"rebuild-age":                 "diskimages[] at the top",
+	"build-timeout":               "diskimages[] at the top",
+	"images-dir":                  "the top of the file",
+	"elements-dir":                "the top of the file",
+	"build-log-dir":               "the top of the file",
+	"max-hold-age":                "the top of the file",
+	"zookeeper-servers":           "the top of the file",
+	"zookeeper-tls":               "the top of the file",
+	"tenant-resource-limits":      "the top of the file",
+}
+
+// credentials are keys of clouds.yaml.
+var credentials = []string{
+	"auth", "auth-url", "auth-type", "password", "project-name", "project-id", "project-domain-name",
+	"project-domain-id", "user-domain-name", "user-domain-id", "tenant-name", "token", "user-id",
+	"application-credential-id", "application-credential-secret", "interface", "verify", "cacert",
+}
+
+// unknownKey says what may have been meant by a key of v.
+func (v value) unknownKey(e entry, kind string, schema fields) {
+	similar := closest(e.key, slices.Collect(maps.Keys(schema)))
+	hint := ""
+	if similar != "" {
+		hint = ` (did you mean "` + similar + `"?)`
+	}
+	if home, ok := homes[e.key]; ok && (similar == "" || misspelling(e.key, similar) > 1) {
+		hint, similar = "; it belongs into "+home, ""
+	}
+	if slices.Contains(credentials, strings.ReplaceAll(e.key, "_", "-")) && (kind == "provider" || kind == "configuration") {
+		hint, similar = "; how to log in is written in clouds.yaml", ""
+	}
+	if now, ok := replacedKeys[kind+" "+e.key]; ok {
+		hint, similar = "; "+now, ""
+	}
+	f := e.noteKey(unknown, "unknown key%s", hint)
+	v.src.load.unknownIn(v.at.String(), e.key)
+	if similar == "" {
+		return
+	}
+	meant := v.src.load.meant
+	if meant[v.node] == nil {
+		meant[v.node] = map[string]*Finding{}
+	}
+	meant[v.node][similar] = f
+	at := step{up: v.at, name: "." + similar}
+	v.src.load.section(at.String()).doubt(f)
 }
 
 // closest is the candidate that a misspelt key most probably means, or "".
@@ -72,22 +161,26 @@ func misspelling(key, candidate string) int {
 	return cost
 }
 
-// distance counts the letters to insert, remove or change to make b of a.
+// distance counts the letters to insert, remove or change, and the neighbours
+// to exchange, to make b of a.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
+	before, above, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
+		before, above, row = above, row, before
 		row[0] = i + 1
 		for j := range len(b) {
-			change := diagonal
+			row[j+1] = min(above[j+1], row[j]) + 1
+			change := above[j]
 			if a[i] != b[j] {
 				change++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+			row[j+1] = min(row[j+1], change)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
 	}
 	return row[len(b)]

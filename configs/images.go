@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"gopkg.in/yaml.v3"
 )
 
 // imageSet holds what diskimages says, before parents are applied.
@@ -20,13 +22,14 @@ type rawImage struct {
 	name     string
 	parent   string
 	abstract bool
+	heritage *heritage // nil until it is known
 }
 
 // diskImages reads the entries. Each is decoded once here, so that abstract
 // ones without children are checked too, and again for each image that is made
 // of it.
 func (l *loader) diskImages(v value) {
-	named(&l.images.order, func(r *rawImage) string { return r.name }, l.diskImage)(v)
+	unique(refused, &l.images.order, func(r *rawImage) string { return r.name }, l.diskImage)(v)
 	for _, raw := range l.images.order {
 		l.images.byName[raw.name] = raw
 	}
@@ -76,67 +79,37 @@ func imageKeys(image *DiskImage) fields {
 	}
 }
 
-// resolveImages makes the images, parents applied root first.
-func (l *loader) resolveImages() {
-	for _, raw := range l.images.order {
-		chain := l.ancestry(raw)
-		if raw.abstract || chain == nil {
-			continue
-		}
-		image := defaultDiskImage(raw.name)
-		have := present{}
-		for _, one := range chain {
-			maps.Copy(have, one.decode("disk image", imageKeys(&image)))
-			if one.abstract || one == raw {
-				l.addSecrets(&image, l.secure.envVars[one.name])
-			}
-		}
-		if image.RebuildSchedule != "" && !have["rebuild-age"] {
-			image.RebuildAge = 0 // the schedule alone decides
-		}
-		if len(image.KeepFormats) > 0 && !image.DeleteAfterUpload {
-			raw.report(notice, "keep-formats has no effect without delete-after-upload")
-		}
-		l.cfg.DiskImages = append(l.cfg.DiskImages, image)
-	}
+// similarImage is a hint for a name that no image has, other than that of the
+// image which refers to it.
+func (l *loader) similarImage(name, itself string) string {
+	return didYouMean(name, slices.DeleteFunc(slices.Collect(maps.Keys(l.images.byName)),
+		func(known string) bool { return known == itself }))
 }
 
-// ancestry is the image and its parents, the root first. It is nil when a
-// parent is missing or the parents form a circle.
-func (l *loader) ancestry(raw *rawImage) []*rawImage {
-	chain := []*rawImage{raw}
-	names := []string{raw.name}
-	for at := raw; at.parent != ""; {
-		parent, ok := l.images.byName[at.parent]
-		if !ok {
-			at.fail("the parent %q is not among diskimages%s", at.parent, l.similarImage(at.parent))
-			return nil
-		}
-		names = append(names, parent.name)
-		if slices.Contains(chain, parent) {
-			raw.fail("the parents form a circle: %s", strings.Join(names, " -> "))
-			return nil
-		}
-		chain = append(chain, parent)
-		at = parent
-	}
-	slices.Reverse(chain)
-	return chain
-}
-
-// similarImage is a hint for a name that no image has.
-func (l *loader) similarImage(name string) string {
-	return didYouMean(name, slices.Collect(maps.Keys(l.images.byName)))
-}
-
-// checkImage reports a reference to an image that is never built.
-func (l *loader) checkImage(v value, name string) {
+// checkImage reports a reference to an image that is never built. It is false
+// when it did.
+func (l *loader) checkImage(v value, name string) bool {
 	switch raw, ok := l.images.byName[name]; {
 	case !ok:
-		v.fail("no disk image is called %q%s", name, l.similarImage(name))
+		l.section("diskimages").lacks(v, name, "no disk image is called %q%s", name, l.similarImage(name, ""))
 	case raw.abstract:
 		v.fail("the disk image %q is abstract, it is never built", name)
+	default:
+		return true
 	}
+	return false
+}
+
+// secretsByName are the variables whose names tell of a secret, whatever file
+// they stand in.
+func secretsByName(vars EnvVars) EnvVars {
+	secrets := EnvVars{}
+	for name, value := range vars {
+		if LooksSecret(name) {
+			secrets[name] = value
+		}
+	}
+	return secrets
 }
 
 // addSecrets overlays what the secure file has for an image.
@@ -161,19 +134,22 @@ func rebuildAge(out *time.Duration) decodeFunc {
 func buildTimeout(out *time.Duration) decodeFunc {
 	return func(v value) {
 		wholeSeconds(out, 0)(v)
+		v.sane(*out, 30*day)
 		*out = cmp.Or(*out, defaultBuildTimeout)
 	}
+}
+
+// knownFormats are what diskimage-builder makes, with and without qemu-img.
+var knownFormats = []string{
+	"aci", "bochs", "cloop", "dmg", "docker", "gzip", "luks", "ova", "parallels", "qcow", "qcow2", "qed", "raw",
+	"squashfs", "tar", "tgz", "vdi", "vhd", "vhdx", "vmdk", "vpc",
 }
 
 // formats decodes the formats of image files, which become their endings.
 func formats(out *[]string) decodeFunc {
 	return func(v value) {
 		texts(out)(v)
-		for _, format := range *out {
-			if !isFormat(format) {
-				v.fail("%q is no image format", format)
-			}
-		}
+		*out = slices.DeleteFunc(*out, func(format string) bool { return !v.checkFormat(format) })
 	}
 }
 
@@ -181,25 +157,48 @@ func formats(out *[]string) decodeFunc {
 func imageFormat(out *string) decodeFunc {
 	return func(v value) {
 		text(out)(v)
-		if !isFormat(*out) {
-			v.fail("expected an image format as qcow2 or raw, got %s", v.describe())
+		if !v.checkFormat(*out) {
+			*out = ""
 		}
 	}
+}
+
+// checkFormat refuses what cannot be the ending of a file. A format that we do
+// not know may be one of the site's own dib-cmd.
+func (v value) checkFormat(format string) bool {
+	switch {
+	case !isFormat(format):
+		v.fail("%q is no image format, as qcow2 or raw", format)
+		return false
+	case !slices.Contains(knownFormats, format):
+		v.report(refused, "%q is no image format of diskimage-builder%s", format, didYouMean(format, knownFormats))
+	}
+	return true
 }
 
 func isFormat(s string) bool {
 	return s != "" && len(s) <= 20 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
-// elements decodes names that become arguments of diskimage-builder.
+// elements decodes names that become arguments of diskimage-builder. Nodepool
+// makes several of an item with blanks.
 func elements(out *[]string) decodeFunc {
 	return func(v value) {
 		for _, item := range v.items() {
-			name, ok := item.text()
-			if ok && (name == "" || name[0] == '-' || strings.ContainsAny(name, " \t\n")) {
-				item.fail("%q is no name of an element", name)
+			text, _ := item.text()
+			names := strings.Fields(text)
+			for _, name := range names {
+				if name[0] == '-' {
+					item.fail("%q is no name of an element; does the item hold the line below it?", name)
+				}
 			}
-			*out = append(*out, name)
+			switch {
+			case item.node.Kind == yaml.ScalarNode && len(names) == 0:
+				item.fail("the name of an element is empty")
+			case len(names) > 1:
+				item.report(refused, "%q are %d elements; write an item for each", text, len(names))
+			}
+			*out = append(*out, names...)
 		}
 	}
 }
@@ -221,24 +220,12 @@ func envVars(out *EnvVars) decodeFunc {
 func command(out *string) decodeFunc {
 	return func(v value) {
 		text(out)(v)
-		if strings.TrimSpace(*out) == "" {
-			v.fail("the command is empty")
-		}
-	}
-}
-
-// schedule decodes a cron expression. What its fields may hold is judged by
-// the builder, which has the parser.
-func schedule(out *string) decodeFunc {
-	return func(v value) {
-		text(out)(v)
-		count := len(strings.Fields(*out))
+		words, err := SplitWords(*out)
 		switch {
-		case strings.Contains(*out, "="):
-			v.fail("the time zone belongs into rebuild-timezone")
-		case strings.HasPrefix(*out, "@") && count == 1:
-		case *out != "" && count != 5:
-			v.fail("expected five fields of cron (minute hour day month weekday) or @daily, got %s", v.describe())
+		case err != nil:
+			v.report(refused, "no build can begin: %v", err)
+		case len(words) == 0:
+			v.fail("the command is empty")
 		}
 	}
 }
@@ -252,15 +239,23 @@ func timezone(out *string) decodeFunc {
 	}
 }
 
+// spellings are the architectures by all their names, Go's among them.
+var spellings = map[string]string{
+	"x86_64": "amd64", "aarch64": "arm64", "armhf": "arm", "armv7l": "arm",
+	"i386": "386", "i686": "386", "ppc64el": "ppc64le",
+	"amd64": "amd64", "arm64": "arm64", "arm": "arm", "386": "386", "ppc64": "ppc64", "ppc64le": "ppc64le",
+	"s390x": "s390x", "riscv64": "riscv64", "loong64": "loong64", "mips64le": "mips64le",
+}
+
 // architecture decodes the name of a processor architecture in anybody's
 // spelling into Go's.
 func architecture(out *string) decodeFunc {
-	spellings := map[string]string{
-		"x86_64": "amd64", "aarch64": "arm64", "armhf": "arm", "armv7l": "arm",
-		"i386": "386", "i686": "386", "ppc64el": "ppc64le",
-	}
 	return func(v value) {
 		checkedName("architecture", out)(v)
+		if *out != "" && spellings[*out] == "" {
+			v.report(refused, "no builder has the architecture %q%s", *out,
+				didYouMean(*out, slices.Collect(maps.Keys(spellings))))
+		}
 		*out = cmp.Or(spellings[*out], *out)
 	}
 }

@@ -1,6 +1,8 @@
 package configs
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,5 +96,35 @@ diskimages:
 		if got := image(t, c, name).Architecture; got != want {
 			t.Errorf("architecture of %s is %q, want %q", name, got, want)
 		}
+	}
+}
+
+// An image is decoded once, however many others it is a parent of.
+func TestLongChainOfParents(t *testing.T) {
+	const length = 3000
+	var text strings.Builder
+	text.WriteString("zookeeper-servers: [{host: localhost}]\ndiskimages:\n")
+	for i := length - 1; i > 0; i-- { // children before their parents
+		fmt.Fprintf(&text, "  - {name: i%d, parent: i%d, elements: [e%d], env-vars: {A: '%d'}}\n", i, i-1, i, i)
+	}
+	text.WriteString("  - {name: i0, elements: [e0], rebuild-age: 7}\n")
+	decoded := 0
+	l := newLoader(Options{Env: alone()})
+	l.watch = &observer{known: func(string, string) {}, used: func(kind, key string) {
+		if kind == "disk image" && key == "elements" {
+			decoded++
+		}
+	}}
+	l.decodeMain("chain.yaml", []byte(text.String()))
+	l.finish()
+	if err := l.found.err(); err != nil {
+		t.Fatal(err)
+	}
+	last, _ := l.cfg.DiskImage("i2999")
+	if len(last.Elements) != length || last.Elements[0] != "e0" || last.EnvVars["A"] != "2999" || last.RebuildAge != 7*time.Second {
+		t.Errorf("the last has %d elements, %v, %v", len(last.Elements), last.EnvVars, last.RebuildAge)
+	}
+	if decoded > 2*length {
+		t.Errorf("%d mappings were decoded for %d images", decoded, length)
 	}
 }

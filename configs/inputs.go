@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"syscall"
 )
 
 // maxFile is the most that one file may hold, in bytes: a hundred times the
@@ -17,8 +18,13 @@ import (
 // a disk, a log or /dev/zero, and must not fill the memory.
 const maxFile = 16 << 20
 
-// errTooLarge says that a file is longer than maxFile.
-var errTooLarge = errors.New("file too large")
+var (
+	// errTooLarge says that a file is longer than maxFile.
+	errTooLarge = errors.New("file too large")
+	// errNotRegular says that a path is no file, nor a link to one. Who reads a
+	// pipe that nobody writes to waits for ever.
+	errNotRegular = errors.New("not a regular file")
+)
 
 // inputs are the files that a configuration depends on, each with the digest
 // of its content, "" for one that was looked for and not there.
@@ -35,15 +41,24 @@ func (l *loader) read(path string) ([]byte, error) {
 	return content, nil
 }
 
-// readFile is os.ReadFile with a limit.
+// readFile is os.ReadFile with a limit, for files alone: it never waits for a
+// pipe or a device.
 //
-// Errors: errTooLarge, or those of the file system, naming the file.
+// Errors: errTooLarge, errNotRegular, or those of the file system, naming the
+// file.
 func readFile(path string) ([]byte, error) {
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close() //nolint:errcheck // only read
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read %s: %w", path, errNotRegular)
+	}
 	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err == nil && len(content) > maxFile {
 		err = fmt.Errorf("read %s: %w: more than %d MiB", path, errTooLarge, maxFile>>20)
@@ -55,6 +70,10 @@ func digest(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
 }
+
+// Files lists the files that the configuration was read from, and those that were
+// looked for and not there, by their paths.
+func (c *Config) Files() []string { return slices.Sorted(maps.Keys(c.inputs)) }
 
 // Digest identifies the content of all the files that the configuration was
 // read from: the file itself, the secure file, clouds.yaml, key files.

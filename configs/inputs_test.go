@@ -31,7 +31,7 @@ func TestDigestFollowsEveryInput(t *testing.T) {
 		return c
 	}
 	c := read()
-	if keys := provider(t, c, "here").Local.AuthorizedKeys; len(keys) != 2 || keys[1] != "ssh-ed25519 BBBB two" {
+	if keys := SettingsOf[LocalDriver](provider(t, c, "here")).AuthorizedKeys; len(keys) != 2 || keys[1] != "ssh-ed25519 BBBB two" {
 		t.Errorf("keys %q, want the two of the file", keys)
 	}
 	if c.DigestNow() != c.Digest() || read().Digest() != c.Digest() {

@@ -3,6 +3,9 @@ package configs
 import (
 	"fmt"
 	"os"
+	"os/user"
+
+	"gopkg.in/yaml.v3"
 )
 
 // Options say how Load reads a configuration. The zero value is how a daemon
@@ -11,11 +14,28 @@ type Options struct {
 	// SecurePath names the file with the secrets; "" has none.
 	SecurePath string
 	// Env looks up a variable of the environment: what %(NODEPOOL_X) stands
-	// for, HOME, and where clouds.yaml is. Nil is os.LookupEnv.
+	// for, HOME, and where clouds.yaml is. Nil is the process's, whose HOME is
+	// looked up in the system's list of users when it is not set.
 	Env func(name string) (value string, found bool)
-	// Strict is how config-validate reads: unknown keys, keys given twice and
-	// what cannot work are errors, not warnings.
+	// Validate is how config-validate reads: what Nodepool's validator refuses
+	// is an error, not a warning: unknown keys above all.
+	Validate bool
+	// Strict is Validate for a gate: keys given twice, drivers that we lack and
+	// what cannot work are errors, too.
 	Strict bool
+	// Places remembers where keys stand, for Config.Finding.
+	Places bool
+}
+
+// stopsAt is the least severity that stops a configuration.
+func (o Options) stopsAt() severity {
+	switch {
+	case o.Strict:
+		return lint
+	case o.Validate:
+		return refused
+	}
+	return fault
 }
 
 // Load reads a configuration in Nodepool's format, resolves what images
@@ -23,27 +43,46 @@ type Options struct {
 // everything that is wrong (errors.Is ErrInvalid), or says why a file could
 // not be read.
 func Load(path string, opts Options) (*Config, error) {
+	config, _, err := Check(path, opts)
+	return config, err
+}
+
+// Check is Load for who wants the warnings beside the errors: those of Config,
+// which there is not when there is an error.
+func Check(path string, opts Options) (config *Config, warnings []string, err error) {
 	l := newLoader(opts)
+	err = l.load(path)
+	warnings = l.found.warningTexts()
+	if err != nil {
+		return nil, warnings, err
+	}
+	l.cfg.Warnings = warnings
+	l.cfg.inputs, l.cfg.doubts = l.inputs, l.doubts
+	return l.cfg, warnings, nil
+}
+
+// load reads the files into l.cfg.
+func (l *loader) load(path string) error {
+	opts := l.opts
+	if opts.Places {
+		l.cfg.places = map[string]int{}
+	}
 	l.cfg.Path, l.cfg.SecurePath = path, opts.SecurePath
 	main, err := l.read(path)
 	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
+		return fmt.Errorf("read configuration: %w", err)
 	}
 	if opts.SecurePath != "" {
 		secure, err := l.read(opts.SecurePath)
 		if err != nil {
-			return nil, fmt.Errorf("read secure file: %w", err)
+			return fmt.Errorf("read secure file: %w", err)
 		}
 		l.decodeSecure(opts.SecurePath, secure)
 	}
-	l.decodeMain(path, main)
-	l.finish()
-	if err := l.found.err(); err != nil {
-		return nil, err
+	if l.decodeMain(path, main) {
+		l.finish()
 	}
-	l.cfg.Warnings = l.found.warningTexts()
-	l.cfg.inputs = l.inputs
-	return l.cfg, nil
+	return l.found.err()
 }
 
 // loader is the state of one Load.
@@ -57,37 +96,63 @@ type loader struct {
 	checks []func() // run when everything has been read
 	// localDirs are the directories of the embedded providers, by name.
 	localDirs map[string]string
-	watch     *observer
+	clouds    map[string]value // where each provider names its cloud
+	sections  map[string]*section
+	left      map[string]*Finding // what is wrong with items that are left out, by their place
+	noUploads map[string]string   // why nothing can be uploaded to a provider
+	// meant are the unknown keys of a mapping by what was probably meant.
+	meant  map[*yaml.Node]map[string]*Finding
+	watch  *observer
+	doubts doubts
 }
 
 func newLoader(opts Options) *loader {
 	if opts.Env == nil {
-		opts.Env = os.LookupEnv
+		opts.Env = processEnv
 	}
 	return &loader{
-		opts: opts, cfg: defaultConfig(),
-		found: findings{strict: opts.Strict}, inputs: inputs{},
+		opts: opts, cfg: defaultConfig(), doubts: newDoubts(),
+		found: findings{stopsAt: opts.stopsAt()}, inputs: inputs{},
 		secure: secureFile{envVars: map[string]EnvVars{}},
 		images: imageSet{byName: map[string]*rawImage{}}, localDirs: map[string]string{},
+		clouds: map[string]value{}, sections: map[string]*section{},
+		left: map[string]*Finding{}, noUploads: map[string]string{},
+		meant: map[*yaml.Node]map[string]*Finding{},
 	}
+}
+
+// processEnv is os.LookupEnv with a home for everybody: a service of systemd, or a
+// job of cron's, has no HOME, and ~ means a folder there, too.
+func processEnv(name string) (value string, found bool) {
+	value, found = os.LookupEnv(name)
+	if name != "HOME" || value != "" {
+		return value, found
+	}
+	if us, err := user.Current(); err == nil && us.HomeDir != "" {
+		return us.HomeDir, true
+	}
+	return value, found
 }
 
 func (l *loader) env(name string) (string, bool) { return l.opts.Env(name) }
 
-func (l *loader) decodeMain(path string, content []byte) {
+// decodeMain reads the main file. It is false when there is nothing to go on
+// with, and what refers to it cannot be judged.
+func (l *loader) decodeMain(path string, content []byte) bool {
 	src := &source{load: l, file: path}
 	root, ok := src.parse(content)
 	if !ok {
 		if src.broken {
-			return
+			return false
 		}
 		// Taking nothing for "no image, no provider" would erase a site whose
 		// file is being written at this moment.
 		l.found.add(fault, Finding{File: path, Message: "the file holds no configuration"})
-		return
+		return false
 	}
 	l.found.unknownIsFault = root.peek("unknown-keys") == "error"
 	root.decode("configuration", l.topKeys())
+	return true
 }
 
 // finish settles what needs all files: inheritance, and what refers to other
@@ -99,6 +164,8 @@ func (l *loader) finish() {
 	for _, check := range l.checks {
 		check()
 	}
+	l.reportMissing()
+	l.freeze()
 	l.checkZooKeeper()
 	l.fillImageFormats()
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/user"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -28,7 +30,13 @@ func TestLoadMissingFile(t *testing.T) {
 // What is no file, and what is no configuration, is told with its name.
 func TestLoadWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
-	for name, want := range map[string]error{"/dev/zero": errTooLarge, dir: syscall.EISDIR} {
+	pipe, large := filepath.Join(dir, "pipe"), filepath.Join(dir, "large")
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.WriteFile(large, nil, 0o600), os.Truncate(large, maxFile+1)); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]error{
+		"/dev/zero": errNotRegular, pipe: errNotRegular, dir: errNotRegular, large: errTooLarge,
+	} {
 		if _, err := Load(name, Options{Env: alone()}); !errors.Is(err, want) || !strings.Contains(err.Error(), name) {
 			t.Errorf("Load(%s) = %v, want %v", name, err, want)
 		}
@@ -65,7 +73,8 @@ providers:
 	}
 	wantProvider := &Provider{
 		Name: "north", Driver: "openstack", Cloud: "example", MaxConcurrency: -1, Priority: 100,
-		Rate: time.Second, BootTimeout: time.Minute, LaunchTimeout: time.Hour, LaunchRetries: 3,
+		UnansweredCreateTimeout: 5 * time.Minute,
+		Rate:                    time.Second, BootTimeout: time.Minute, LaunchTimeout: time.Hour, LaunchRetries: 3,
 		ImageUploadTimeout: time.Hour, ImageNameFormat: "{image_name}-{timestamp}", ImageFormat: "qcow2",
 		PortCleanupEvery: 10 * time.Minute,
 		DiskImages: []ProviderImage{{
@@ -93,11 +102,11 @@ providers:
   - {name: here, driver: local}
 `)
 	wantFake := &FakeDriver{MaxInstances: 20, BootDelay: 100 * time.Millisecond, FailEvery: map[string]int{}}
-	if diff := cmp.Diff(wantFake, provider(t, c, "pretended").Fake); diff != "" {
+	if diff := cmp.Diff(wantFake, provider(t, c, "pretended").Settings); diff != "" {
 		t.Errorf("fake (-want +got):\n%s", diff)
 	}
 	wantLocal := &LocalDriver{Dir: "/var/lib/poolkeeper/here", Accel: "auto", MaxGuests: 2, Memory: 1024, Cores: 1}
-	if diff := cmp.Diff(wantLocal, provider(t, c, "here").Local); diff != "" {
+	if diff := cmp.Diff(wantLocal, provider(t, c, "here").Settings); diff != "" {
 		t.Errorf("local (-want +got):\n%s", diff)
 	}
 	pool := provider(t, c, "racks").Pools[0]
@@ -191,5 +200,37 @@ func TestFindingsAreErrorsAs(t *testing.T) {
 	}
 	if got := strings.Count(err.Error(), "\n"); got != 1 {
 		t.Errorf("%d line breaks in %q, want one error a line", got, err)
+	}
+}
+
+// A service of systemd has no HOME: ~ is still the home of who runs it, and its
+// key is read.
+func TestHomeWithoutHOME(t *testing.T) {
+	us, err := user.Current()
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, set := range []bool{false, true} { // unset, and empty
+		t.Setenv("HOME", "")
+		if !set {
+			if err := os.Unsetenv("HOME"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		config, err := Load(write(t, "nodepool.yaml", site+`
+providers:
+  - {name: one, driver: local, dir: ~/guests, authorized-keys: [~/no such key.pub]}
+  - {name: two, driver: local}
+`), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := SettingsOf[LocalDriver](&config.Providers[0]).Dir, filepath.Join(us.HomeDir, "guests"); got != want {
+			t.Errorf("HOME set %t: dir %s, want %s", set, got, want)
+		}
+		want := filepath.Join(us.HomeDir, "no such key.pub")
+		if told := strings.Join(config.Warnings, "\n"); !strings.Contains(told, want) {
+			t.Errorf("HOME set %t: no warning names %s:\n%s", set, want, told)
+		}
 	}
 }

@@ -5,31 +5,69 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
+
+// LocalDriver configures the embedded provider: files for images, QEMU for
+// nodes, on the launcher's own host.
+type LocalDriver struct {
+	Dir            string   // images and guests live below it
+	Accel          string   // "auto" takes what is faster; else what QEMU's -accel takes: tcg, kvm …
+	AuthorizedKeys []string // public keys that a node's user gets
+	MaxGuests      int      // the provider's limit of instances
+	Memory         int      // MiB a guest, unless the label says min-ram
+	Cores          int      // a guest, unless the label says cores
+}
+
+// localDriver is the entry of the table of drivers.
+func localDriver() driver {
+	return driver{
+		name: DriverLocal,
+		defaults: func(p *Provider) {
+			defaultCloud(p)
+			p.BootTimeout = 3 * time.Minute // emulation without KVM is slow
+			p.ImageFormat = defaultImageFormat
+			p.Settings = &LocalDriver{Accel: "auto", MaxGuests: 2, Memory: 1024, Cores: 1}
+		},
+		keys:  (*loader).localKeys,
+		check: (*loader).checkLocal,
+	}
+}
+
+func (d *LocalDriver) copied() any {
+	one := *d
+	return &one
+}
+
+func (d *LocalDriver) limits(section string) []Limit {
+	return []Limit{limitOf(section, "max-servers", &d.MaxGuests, none)}
+}
 
 // localKeys is the schema of the embedded provider.
 func (l *loader) localKeys(p *Provider) fields {
-	p.Local.Dir = filepath.Join("/var/lib/poolkeeper", filepath.Base(p.Name))
+	local := SettingsOf[LocalDriver](p)
+	local.Dir = filepath.Join("/var/lib/poolkeeper", filepath.Base(p.Name))
 	keys := l.cloudKeys(p)
 	maps.Copy(keys, fields{
-		"dir":             l.directory(&p.Local.Dir),
-		"accel":           text(&p.Local.Accel),
-		"authorized-keys": l.authorizedKeys(&p.Local.AuthorizedKeys),
-		"max-servers":     number(&p.Local.MaxGuests, 0, unlimited),
-		"memory":          number(&p.Local.Memory, 16, unlimited),
-		"cores":           number(&p.Local.Cores, 1, 1024),
+		"dir":             l.directory(&local.Dir),
+		"accel":           text(&local.Accel),
+		"authorized-keys": l.authorizedKeys(&local.AuthorizedKeys),
+		"max-servers":     number(&local.MaxGuests, 0, unlimited),
+		"memory":          number(&local.Memory, 16, unlimited),
+		"cores":           number(&local.Cores, 1, 1024),
 		"pools":           named(&p.Pools, poolName, l.localPool(p)),
 	})
 	return keys
 }
 
 // checkLocal reports what a whole embedded provider lacks.
-func (l *loader) checkLocal(v value, p *Provider) {
-	if other, taken := l.localDirs[p.Local.Dir]; taken {
-		v.fail("the directory %s belongs to the provider %q already", p.Local.Dir, other)
+func (l *loader) checkLocal(v value, p *Provider, _ present) {
+	local := SettingsOf[LocalDriver](p)
+	if other, taken := l.localDirs[local.Dir]; taken {
+		v.fail("the directory %s belongs to the provider %q already", local.Dir, other)
 	}
-	l.localDirs[p.Local.Dir] = p.Name
-	if len(p.Local.AuthorizedKeys) == 0 {
+	l.localDirs[local.Dir] = p.Name
+	if len(local.AuthorizedKeys) == 0 {
 		v.report(notice, "without authorized-keys nobody can log in to its nodes")
 	}
 }

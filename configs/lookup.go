@@ -10,9 +10,31 @@ func (c *Config) DiskImage(name string) (*DiskImage, bool) {
 	return find(c.DiskImages, func(x *DiskImage) bool { return x.Name == name })
 }
 
+// HasImage reports whether an image is configured, or left out of the configuration
+// because of a mistake.
+func (c *Config) HasImage(name string) bool {
+	_, configured := c.DiskImage(name)
+	return configured || c.FrozenImage(name) != ""
+}
+
 // Provider finds a provider by name. Skipped ones are not found.
 func (c *Config) Provider(name string) (*Provider, bool) {
 	return find(c.Providers, func(x *Provider) bool { return x.Name == name })
+}
+
+// ProviderNames are the providers of this configuration, also those that are left out
+// of it; false when it may have others, whose names it does not tell.
+func (c *Config) ProviderNames() (names []string, all bool) {
+	for i := range c.Providers {
+		names = append(names, c.Providers[i].Name)
+	}
+	for _, f := range c.Frozen {
+		if f.Kind == "provider" && !slices.Contains(names, f.Name) {
+			names = append(names, f.Name)
+		}
+	}
+	all = !slices.Contains(names, "")
+	return names, all
 }
 
 // Label finds a label by name.
@@ -51,11 +73,12 @@ func (p *Pool) Label(name string) (*PoolLabel, bool) {
 	return find(p.Labels, func(x *PoolLabel) bool { return x.Name == name })
 }
 
-// ProvidersOf are the providers that list an image, in the order of the file.
+// ProvidersOf are the providers that list an image, in the order of the file,
+// without those that it is not uploaded to because something is left out.
 func (c *Config) ProvidersOf(image string) []*Provider {
 	var list []*Provider
 	for i := range c.Providers {
-		if _, ok := c.Providers[i].Image(image); ok {
+		if _, ok := c.Providers[i].Image(image); ok && c.FrozenUpload(c.Providers[i].Name, image) == "" {
 			list = append(list, &c.Providers[i])
 		}
 	}
@@ -103,7 +126,7 @@ func (c *Config) PoolsOf(label string) []PoolOffer {
 	return offers
 }
 
-// Equal tells whether two providers are configured alike, so that a reload may
+// Equal reports whether two providers are configured alike, so that a reload may
 // keep what runs for the one.
 func (p *Provider) Equal(other *Provider) bool { return reflect.DeepEqual(p, other) }
 

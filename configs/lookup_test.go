@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -181,5 +182,22 @@ func TestProviderEqual(t *testing.T) {
 	provider(t, two, "north").Pools[0].Labels[0].FlavorName = "x"
 	if provider(t, one, "north").Equal(provider(t, two, "north")) {
 		t.Error("a changed label was not seen")
+	}
+}
+
+// Of a provider whose driver we lack it is known which images it lists.
+func TestForeignProviders(t *testing.T) {
+	cfg, err := Load(write(t, "nodepool.yaml", `
+zookeeper-servers: [{host: zk}]
+labels: []
+diskimages: [{name: debian, elements: [vm]}]
+providers:
+  - {name: east, driver: aws, region-name: x, diskimages: [{name: debian}], pools: []}
+`), Options{Env: alone()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(cfg.Foreign); got != "[{east aws [debian]}]" {
+		t.Errorf("foreign: %s", got)
 	}
 }

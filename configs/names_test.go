@@ -34,7 +34,8 @@ func TestClosest(t *testing.T) {
 	keys := []string{"flavor-name", "diskimage", "cloud-image", "min-ram", "name", "networks"}
 	for key, want := range map[string]string{
 		"flavour": "flavor-name", "flavor_name": "flavor-name", "disk-image": "diskimage", "Name": "name",
-		"minram": "min-ram", "network": "networks", "zzz": "", "": "", "x": "",
+		"minram": "min-ram", "nmae": "name", "mni-ram": "min-ram", //nolint:misspell // on purpose
+		"network": "networks", "zzz": "", "": "", "x": "",
 		strings.Repeat("name", 100): "",
 	} {
 		if got := closest(key, keys); got != want {

@@ -4,16 +4,30 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
+
+// openStackDriver is the entry of the table of drivers.
+func openStackDriver() driver {
+	return driver{
+		name: DriverOpenStack, defaults: defaultOpenStack, keys: (*loader).openStackKeys, cloudsYAML: true,
+		check: func(_ *loader, v value, p *Provider, have present) {
+			if !have["cloud"] {
+				v.report(refused, `the key "cloud" is missing; the variables OS_* must name the cloud`)
+			}
+			checkImport(v, p)
+		},
+	}
+}
 
 // cloudKeys are those of drivers that store images and launch nodes.
 func (l *loader) cloudKeys(p *Provider) fields {
 	return fields{
-		"boot-timeout":         wholeSeconds(&p.BootTimeout, 0),
-		"launch-timeout":       wholeSeconds(&p.LaunchTimeout, 0),
+		"boot-timeout":         patience(&p.BootTimeout, day),
+		"launch-timeout":       patience(&p.LaunchTimeout, 7*day),
 		"launch-retries":       number(&p.LaunchRetries, 1, unlimited),
-		"image-upload-timeout": wholeSeconds(&p.ImageUploadTimeout, 0),
-		"image-name-format":    nameFormat(&p.ImageNameFormat),
+		"image-upload-timeout": patience(&p.ImageUploadTimeout, 7*day),
+		"image-name-format":    l.nameFormat(p),
 		"image-format":         imageFormat(&p.ImageFormat), // ours
 		"post-upload-hook":     text(&p.PostUploadHook),
 		"diskimages":           named(&p.DiskImages, func(x ProviderImage) string { return x.Name }, l.providerImage),
@@ -24,18 +38,36 @@ func (l *loader) cloudKeys(p *Provider) fields {
 func (l *loader) openStackKeys(p *Provider) fields {
 	keys := l.cloudKeys(p)
 	maps.Copy(keys, fields{
-		"cloud":                 text(&p.Cloud),
-		"region-name":           text(&p.Region),
-		"rate":                  seconds(&p.Rate, 0),
-		"image-import-method":   importMethod(&p.ImageImportMethod), // ours
-		"image-import-url":      text(&p.ImageImportURL),            // ours
-		"clean-floating-ips":    flag(&p.CleanFloatingIPs),
-		"port-cleanup-interval": wholeSeconds(&p.PortCleanupEvery, 0),
-		"nodepool-id":           ignored("nodes are found by the provider's name"),
-		"cloud-images":          named(&p.CloudImages, func(x CloudImage) string { return x.Name }, l.cloudImage),
-		"pools":                 named(&p.Pools, poolName, l.openStackPool(p)),
+		"cloud":                     l.cloudName(p),
+		"region-name":               text(&p.Region),
+		"rate":                      pause(&p.Rate),
+		"image-import-method":       importMethod(&p.ImageImportMethod), // ours
+		"image-import-url":          text(&p.ImageImportURL),            // ours
+		"clean-floating-ips":        flag(&p.CleanFloatingIPs),
+		"port-cleanup-interval":     wholeSeconds(&p.PortCleanupEvery, 0),
+		"unanswered-create-timeout": unansweredCreate(&p.UnansweredCreateTimeout), // ours
+		"nodepool-id":               ignored("nodes are found by the provider's name"),
+		"cloud-images":              named(&p.CloudImages, func(x CloudImage) string { return x.Name }, l.cloudImage),
+		"pools":                     named(&p.Pools, poolName, l.openStackPool(p)),
 	})
 	return keys
+}
+
+// unansweredCreate decodes how long a creation without an answer is waited for.
+func unansweredCreate(out *time.Duration) decodeFunc {
+	return func(v value) {
+		wholeSeconds(out, 0)(v)
+		v.sane(*out, day)
+	}
+}
+
+// cloudName decodes the name of a cloud, and notes where it stands: clouds.yaml
+// is read later.
+func (l *loader) cloudName(p *Provider) decodeFunc {
+	return func(v value) {
+		text(&p.Cloud)(v)
+		l.clouds[p.Name] = v
+	}
 }
 
 func (l *loader) providerImage(v value) ProviderImage {
@@ -131,10 +163,13 @@ func (l *loader) openStackLabel(p *Provider) func(value) PoolLabel {
 		})
 		v.require(have, "name")
 		if !have["flavor-name"] && !have["min-ram"] {
-			v.fail("the label needs flavor-name, min-ram or both")
+			v.lacks([]string{"flavor-name", "min-ram"}, "the label needs flavor-name, min-ram or both")
 		}
-		if have["diskimage"] == have["cloud-image"] {
-			v.fail("the label needs either diskimage or cloud-image")
+		switch {
+		case have["diskimage"] && have["cloud-image"]:
+			v.fail("diskimage and cloud-image exclude each other")
+		case !have["diskimage"] && !have["cloud-image"]:
+			v.lacks([]string{"diskimage", "cloud-image"}, "the label needs either diskimage or cloud-image")
 		}
 		l.checkLabelImage(v, p, label)
 		return label
@@ -145,29 +180,34 @@ func (l *loader) openStackLabel(p *Provider) func(value) PoolLabel {
 func (l *loader) checkLabelImage(v value, p *Provider, label PoolLabel) {
 	v.later(func() { // p is complete by then
 		if label.DiskImage != "" {
-			l.checkImage(v, label.DiskImage)
-			if _, listed := p.Image(label.DiskImage); !listed {
+			_, listed := p.Image(label.DiskImage)
+			doubtful := l.section("providers[" + shown(p.Name) + "].diskimages").doubtful
+			if l.checkImage(v, label.DiskImage) && !listed && !doubtful {
 				v.report(lint, "the provider does not list the image %q, the label can never be launched", label.DiskImage)
 			}
 		}
 		if label.CloudImage != "" {
 			if _, listed := p.CloudImage(label.CloudImage); !listed {
-				v.fail("the provider's cloud-images has no %q", label.CloudImage)
+				l.section("providers["+shown(p.Name)+"].cloud-images").lacks(v, label.CloudImage,
+					"the provider's cloud-images has no %q", label.CloudImage)
 			}
 		}
 	})
 }
 
 // port decodes a TCP port.
-func port(out *int) decodeFunc { return number(out, 1, 65535) }
+func port(out *int) decodeFunc { return exact(out, 1, 65535) }
 
 // nameFormat decodes the name of an uploaded image, with places to be filled in.
-func nameFormat(out *string) decodeFunc {
+// One that cannot be filled in makes uploads impossible, and nothing else.
+func (l *loader) nameFormat(p *Provider) decodeFunc {
 	return func(v value) {
-		text(out)(v)
-		for _, place := range places(*out) {
+		text(&p.ImageNameFormat)(v)
+		for _, place := range places(p.ImageNameFormat) {
 			if !slices.Contains([]string{"image_name", "timestamp", "upload_id"}, place) {
-				v.fail("{%s} cannot be filled in; there are {image_name}, {timestamp} and {upload_id}", place)
+				v.item = nil // the provider goes on
+				f := v.note(refused, "{%s} cannot be filled in, nothing is uploaded; there are {image_name}, {timestamp} and {upload_id}", place)
+				l.noUploads[p.Name] = f.Error()
 			}
 		}
 	}

@@ -6,22 +6,16 @@ import (
 	"strings"
 )
 
-// The drivers that Poolkeeper has.
-const (
-	DriverOpenStack = "openstack"
-	DriverStatic    = "static"
-	DriverFake      = "fake"
-	DriverLocal     = "local"
-)
-
-// foreignDrivers are those that only Nodepool has.
-var foreignDrivers = map[string]bool{
-	"aws": true, "azure": true, "gce": true, "ibmvpc": true, "kubernetes": true,
-	"openshift": true, "openshiftpods": true, "metastatic": true, "example": true, "test": true,
-}
-
 // provider decodes a provider, whose schema depends on its driver.
 func (l *loader) provider(v value) Provider {
+	p := l.decodeProvider(v)
+	if nameFault(p.Name) != "" {
+		p.Name = "" // which has been told
+	}
+	return p
+}
+
+func (l *loader) decodeProvider(v value) Provider {
 	p := defaultProvider(v.peek("name"), l.driver(v))
 	keys := fields{
 		"name":            checkedName("provider", &p.Name),
@@ -29,37 +23,42 @@ func (l *loader) provider(v value) Provider {
 		"max-concurrency": maxConcurrency(&p.MaxConcurrency),
 		"priority":        number(&p.Priority, -unlimited, unlimited),
 	}
+	d, known := driverNamed(p.Driver)
 	switch {
 	case foreignDrivers[p.Driver]:
 		v.decodeName("provider", &p.Name)
 		v.report(lint, "the driver %q is not supported yet, the provider is skipped", p.Driver)
+		l.cfg.Foreign = append(l.cfg.Foreign, ForeignProvider{Name: p.Name, Driver: p.Driver, Images: v.names("diskimages")})
 		return p
-	case p.Driver == DriverOpenStack:
-		maps.Copy(keys, l.openStackKeys(&p))
-	case p.Driver == DriverFake:
-		maps.Copy(keys, l.openStackKeys(&p))
-		keys["fake"] = fakeDriver(p.Fake)
-	case p.Driver == DriverLocal:
-		maps.Copy(keys, l.localKeys(&p))
-	case p.Driver == DriverStatic:
-		keys["pools"] = named(&p.Pools, poolName, l.staticPool(&p))
-	default:
-		v.fail("no driver is called %q%s", p.Driver, didYouMean(p.Driver, l.driverNames()))
+	case !known:
+		v.fail("no driver is called %q%s", p.Driver, didYouMean(p.Driver, driverNames()))
 		return p
 	}
+	maps.Copy(keys, d.keys(l, &p))
 	have := v.decode("provider", keys)
 	v.require(have, "name")
-	if p.Driver == DriverOpenStack && !have["cloud"] {
-		v.report(lint, `the key "cloud" is missing; the variables OS_* must name the cloud`)
-	}
-	checkImport(v, &p)
-	if p.Driver == DriverLocal {
-		l.checkLocal(v, &p)
+	if d.check != nil {
+		d.check(l, v, &p, have)
 	}
 	for i := range p.Pools {
 		p.Pools[i].inheritNetworks()
 	}
 	return p
+}
+
+// names are those of the items of a list that is read no further.
+func (v value) names(key string) []string {
+	found := lookup(v.node, key, 10)
+	if found == nil {
+		return nil
+	}
+	var list []string
+	for _, item := range (value{src: v.src, node: found}).resolved().node.Content {
+		if name := (value{src: v.src, node: item}).resolved().peek("name"); name != "" {
+			list = append(list, name)
+		}
+	}
+	return list
 }
 
 // driver is the provider's driver. Nodepool makes every provider a fake one
@@ -73,11 +72,6 @@ func (l *loader) driver(v value) string {
 		return DriverFake
 	}
 	return DriverOpenStack
-}
-
-func (l *loader) driverNames() []string {
-	return slices.Concat(slices.Collect(maps.Keys(foreignDrivers)),
-		[]string{DriverOpenStack, DriverStatic, DriverFake, DriverLocal})
 }
 
 func maxConcurrency(out *int) decodeFunc {
@@ -131,7 +125,7 @@ func (l *loader) checkLabel(v value, name string) {
 		known[i] = label.Name
 	}
 	if !slices.Contains(known, name) {
-		v.fail("labels has no %q%s", name, didYouMean(name, known))
+		l.section("labels").lacks(v, name, "labels has no %q%s", name, didYouMean(name, known))
 	}
 }
 

@@ -2,7 +2,9 @@ package configs
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -179,6 +181,43 @@ diskimages:
 	} {
 		if diff := cmp.Diff(want, map[string]string(image(t, c, name).EnvVars)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// PyYAML takes the last of two merge keys, and the first of a list below one.
+func TestTwoMergeKeys(t *testing.T) {
+	c := load(t, site+`
+providers:
+  - &one {name: one, cloud: a, region-name: ra, boot-timeout: 1}
+  - &two {name: two, cloud: b, region-name: rb}
+  - name: both
+    <<: *one
+    <<: *two
+  - name: list
+    <<: [*one, *two]
+  - name: nested
+    pools: []
+    <<: {name: x, cloud: c}
+    <<: {region-name: rc}
+`)
+	got := ""
+	for _, p := range c.Providers {
+		got += fmt.Sprintf("%s=%s/%s/%s ", p.Name, p.Cloud, p.Region, p.BootTimeout)
+	}
+	if want := "one=a/ra/1s two=b/rb/1m0s both=b/rb/1s list=a/ra/1s nested=c/rc/1m0s "; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	warned := strings.Join(c.Warnings, "\n")
+	if !strings.Contains(warned, ":11: providers[both].<<: there is another one below") || strings.Count(warned, "<<:") != 4 {
+		t.Errorf("warnings\n%s", warned)
+	}
+}
+
+func TestPoolOrder(t *testing.T) {
+	for text, want := range map[string]string{"": OrderSpread, "pool-order: spread": OrderSpread, "pool-order: fill": OrderFill} {
+		if got := load(t, site+text).PoolOrder; got != want {
+			t.Errorf("%q: %q", text, got)
 		}
 	}
 }

@@ -32,3 +32,30 @@ func (a ZooKeeperAuth) String() string {
 
 // GoString is String, so that %#v shows no password either.
 func (a ZooKeeperAuth) GoString() string { return a.String() }
+
+// Secrets are the values of the configuration that no text for people may have.
+func (c *Config) Secrets() []string {
+	secrets := []string{c.WebApp.Token}
+	if auth := c.ZooKeeper.Auth; auth != nil {
+		secrets = append(secrets, auth.Password)
+	}
+	for i := range c.DiskImages {
+		image := &c.DiskImages[i]
+		for _, name := range image.SecretEnvVars {
+			secrets = append(secrets, image.EnvVars[name])
+		}
+	}
+	return secrets
+}
+
+// secretWords are the parts of a variable's name that tell of a secret.
+var secretWords = []string{
+	"PASSWORD", "PASSWD", "PASSPHRASE", "PASS", "SECRET", "SECRETS", "TOKEN", "TOKENS", "CREDENTIAL", "CREDENTIALS",
+	"APIKEY", "API_KEY", "ACCESS_KEY", "PRIVATE_KEY", "SECRET_KEY", "ENCRYPTION_KEY", "SIGNING_KEY",
+}
+
+// LooksSecret reports whether the name of a variable says that its value is a secret.
+func LooksSecret(name string) bool {
+	name = "_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_"
+	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, "_"+word+"_") })
+}

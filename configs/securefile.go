@@ -3,6 +3,7 @@ package configs
 // secureFile is what the file with the secrets says.
 type secureFile struct {
 	zk      ZooKeeper
+	token   string             // of webapp
 	envVars map[string]EnvVars // by image
 }
 
@@ -18,6 +19,7 @@ func (l *loader) decodeSecure(path string, content []byte) {
 			l.secureImage(item)
 		}
 	}
+	keys["webapp"] = func(v value) { v.decode("secure webapp", fields{"token": token(&l.secure.token)}) }
 	root.decode("secure file", keys)
 }
 
@@ -35,8 +37,22 @@ func (l *loader) secureImage(v value) {
 	})
 }
 
+// minToken is how many characters a token has at least.
+const minToken = 16
+
+// token takes a secret that is not to be guessed.
+func token(out *string) decodeFunc {
+	return func(v value) {
+		text(out)(v)
+		if len(*out) < minToken {
+			v.fail("webapp.token has %d characters, want at least %d; `openssl rand -hex 32` makes one", len(*out), minToken)
+		}
+	}
+}
+
 // overlaySecure lets the secure file win over the other.
 func (l *loader) overlaySecure() {
+	l.cfg.WebApp.Token = l.secure.token
 	zk, secure := &l.cfg.ZooKeeper, l.secure.zk
 	if len(secure.Servers) > 0 {
 		zk.Servers, zk.Chroot = secure.Servers, secure.Chroot

@@ -1,12 +1,10 @@
 package configs
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -30,32 +28,40 @@ type source struct {
 // letter behind it.
 var variable = regexp.MustCompile(`%\((NODEPOOL_[A-Za-z0-9_]*)\)`)
 
+// byteOrderMark is what some editors put before UTF-8.
+const byteOrderMark = "\xef\xbb\xbf"
+
 // parse turns the text of a file into its top-level mapping. It returns
 // nothing for an empty file, and reports what it cannot read.
-func (s *source) parse(text []byte) (value, bool) {
-	expanded := s.expand(string(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))))
-	s.budget = 100_000 + 100*len(expanded)
-	s.merging = map[*yaml.Node]bool{}
-	decoder := yaml.NewDecoder(strings.NewReader(expanded))
-	var doc, more yaml.Node
-	err := decoder.Decode(&doc)
-	if errors.Is(err, io.EOF) {
-		return value{}, false
-	}
-	if err == nil {
-		if second := decoder.Decode(&more); second == nil {
-			s.report(fault, more.Line, "", "a second document begins here; a configuration is one document")
-		} else if !errors.Is(second, io.EOF) {
-			err = second
+func (s *source) parse(content []byte) (value, bool) {
+	text := string(content)
+	if at, what := badByte(strings.TrimPrefix(text, byteOrderMark)); what != "" {
+		if strings.HasPrefix(text, byteOrderMark) {
+			at += len(byteOrderMark)
 		}
-	}
-	if err != nil {
-		line, message := explainYAML(err, expanded)
-		s.report(fault, line, "", message)
+		s.load.found.add(fault, Finding{
+			File: s.file, Line: strings.Count(text[:at], "\n") + 1,
+			Message: fmt.Sprintf("%s, at byte %d", what, at),
+		})
 		s.broken = true
 		return value{}, false
 	}
-	s.checkTags(&doc)
+	expanded := s.expand(strings.TrimPrefix(text, byteOrderMark))
+	s.budget = 100_000 + 100*len(expanded)
+	s.merging = map[*yaml.Node]bool{}
+	doc, more, err := decodeYAML(expanded)
+	if errors.Is(err, io.EOF) {
+		return value{}, false
+	}
+	if broken, ok := errors.AsType[*syntaxError](err); ok {
+		s.report(fault, broken.line, "", broken.message)
+		s.broken = true
+		return value{}, false
+	}
+	if more > 0 {
+		s.report(fault, more, "", "a second document begins here; a configuration is one document")
+	}
+	s.checkTags(doc)
 	root := value{src: s, node: doc.Content[0], secret: s.secret}.resolved()
 	if root.isNull() {
 		return value{}, false
@@ -95,10 +101,15 @@ func (s *source) expand(text string) string {
 
 // report notes a finding about a line of the expanded text.
 func (s *source) report(sev severity, line int, key, message string) {
+	_ = s.note(sev, line, key, message, nil)
+}
+
+// note is report for what is wrong with a node.
+func (s *source) note(sev severity, line int, key, message string, node *yaml.Node) *Finding {
 	if line > 0 {
 		line = s.lines[min(line, len(s.lines))-1]
 	}
-	s.load.found.add(sev, Finding{File: s.file, Line: line, Key: key, Message: message})
+	return s.load.found.note(sev, Finding{File: s.file, Line: line, Key: key, Message: message}, node)
 }
 
 // checkTags reports tags that are not YAML's own simple ones. They are not
@@ -112,23 +123,4 @@ func (s *source) checkTags(node *yaml.Node) {
 	for _, child := range node.Content {
 		s.checkTags(child)
 	}
-}
-
-// explainYAML takes a parser's error "yaml: line 3: text" apart. Line is 0
-// when there is none. The name of an unknown anchor is not shown, but where
-// it is: a secret may begin with an asterisk.
-func explainYAML(err error, text string) (line int, message string) {
-	message = strings.TrimPrefix(err.Error(), "yaml: ")
-	if rest, ok := strings.CutPrefix(message, "unknown anchor '"); ok {
-		name, _, _ := strings.Cut(rest, "' referenced")
-		before, _, _ := strings.Cut(text, "*"+name)
-		return strings.Count(before, "\n") + 1, "the anchor is not defined; text that begins with * needs quotes"
-	}
-	rest, ok := strings.CutPrefix(message, "line ")
-	digits, tail, found := strings.Cut(rest, ": ")
-	number, err := strconv.Atoi(digits)
-	if !ok || !found || err != nil {
-		return 0, message
-	}
-	return number, tail
 }

@@ -1,6 +1,35 @@
 package configs
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// StaticNode is a machine that exists already.
+type StaticNode struct {
+	Name            string
+	Labels          []string
+	Username        string
+	Timeout         time.Duration
+	HostKeyChecking bool
+	HostKeys        []string
+	ConnectionPort  int
+	ConnectionType  string
+	ShellType       string
+	PythonPath      string
+	MaxParallelJobs int
+}
+
+// staticDriver is the entry of the table of drivers.
+func staticDriver() driver {
+	return driver{
+		name: DriverStatic, noImages: true,
+		keys: func(l *loader, p *Provider) fields {
+			return fields{"pools": named(&p.Pools, poolName, l.staticPool(p))}
+		},
+	}
+}
 
 // staticPool decodes one pool of machines that exist already.
 func (l *loader) staticPool(p *Provider) func(value) Pool {
@@ -8,9 +37,21 @@ func (l *loader) staticPool(p *Provider) func(value) Pool {
 	return func(v value) Pool {
 		pool := defaultPool(p)
 		keys := l.poolKeys(&pool)
-		keys["nodes"] = list(&pool.Nodes, func(v value) StaticNode { return l.staticNode(v, seen) })
+		keys["nodes"] = l.staticNodes(&pool.Nodes, seen)
 		v.require(v.decode("pool", keys), "name")
 		return pool
+	}
+}
+
+// staticNodes decodes machines, of which several may have one name.
+func (l *loader) staticNodes(out *[]StaticNode, seen map[string]bool) decodeFunc {
+	return func(v value) {
+		list(out, func(v value) StaticNode { return l.staticNode(v, seen) })(v)
+		count := len(*out)
+		*out = slices.DeleteFunc(*out, func(n StaticNode) bool { return n.Name == "" })
+		if len(*out) < count {
+			v.section().doubt(nil)
+		}
 	}
 }
 
@@ -20,7 +61,7 @@ func (l *loader) staticNode(v value, seen map[string]bool) StaticNode {
 		"name":              checkedName("node", &n.Name),
 		"labels":            l.labelNames(&n.Labels),
 		"username":          text(&n.Username),
-		"timeout":           wholeSeconds(&n.Timeout, 0),
+		"timeout":           patience(&n.Timeout, day),
 		"host-key-checking": flag(&n.HostKeyChecking),
 		"host-key":          textOrTexts(&n.HostKeys),
 		"connection-port":   port(&n.ConnectionPort),

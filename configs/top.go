@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // topKeys is the schema of the file as a whole.
@@ -26,11 +27,17 @@ func (l *loader) topKeys() fields {
 		"unknown-keys":           oneOf(&policy, "warn", "error"),
 		"max-concurrent-builds":  number(&c.MaxConcurrentBuilds, 0, unlimited),
 		"max-concurrent-uploads": number(&c.MaxConcurrentUploads, 0, unlimited),
-		"build-env-allow":        l.buildEnvAllow,
+		"build-env-allow":        envAllow(&l.cfg.BuildEnvAllow),
+		"hook-env-allow":         envAllow(&l.cfg.HookEnvAllow),
 		"build-disk-reserve":     size(&c.BuildDiskReserve),
+		"pool-order":             oneOf(&c.PoolOrder, OrderSpread, OrderFill),
+		"launcher-grace":         wholeSeconds(&c.LauncherGrace, 0),
 	}
 	maps.Copy(keys, l.zooKeeperKeys(&c.ZooKeeper))
-	keys["zookeeper-timeout"] = seconds(&c.ZooKeeper.Timeout, minSession)
+	keys["zookeeper-timeout"] = func(v value) {
+		seconds(&c.ZooKeeper.Timeout, minSession)(v)
+		v.sane(c.ZooKeeper.Timeout, time.Hour)
+	}
 	return keys
 }
 
@@ -52,10 +59,11 @@ func (l *loader) maxHoldAge(v value) {
 
 func (l *loader) webApp(v value) {
 	web := &l.cfg.WebApp
-	v.decode("webapp", fields{
-		"port":           number(&web.Port, 0, 65535), // 0 takes a free one
+	have := v.decode("webapp", fields{
+		"port":           exact(&web.Port, 0, 65535), // 0 takes a free one
 		"listen_address": text(&web.ListenAddress),
 	})
+	web.AddressWritten = have["listen_address"]
 }
 
 func (l *loader) label(v value) Label {
@@ -83,6 +91,7 @@ func minReady(out *int) decodeFunc {
 // tenantLimit: the keys that Nodepool names are resources of all clouds, any
 // other key is the name of a resource of one.
 func (l *loader) tenantLimit(v value) TenantLimit {
+	v.item = nil // without its limits a tenant would have none
 	t := TenantLimit{Limits: map[string]int{}}
 	known := map[string]string{
 		"max-servers": "instances", "max-cores": "cores", "max-ram": "ram",
@@ -95,6 +104,9 @@ func (l *loader) tenantLimit(v value) TenantLimit {
 	entries, _ := v.entries()
 	for _, e := range entries {
 		if keys[e.key] == nil {
+			if closest(e.key, slices.Collect(maps.Keys(known))) != "" {
+				l.unknownIn(v.at.String(), e.key) // or it is misspelt
+			}
 			keys[e.key] = limit(t.Limits, e.key)
 		}
 	}
@@ -110,13 +122,14 @@ func limit(limits map[string]int, resource string) decodeFunc {
 	}
 }
 
-// buildEnvAllow adds to what every build sees.
-func (l *loader) buildEnvAllow(v value) {
-	allow := &l.cfg.BuildEnvAllow
-	moreTexts(allow)(v)
-	for _, name := range *allow {
-		if name == "" || strings.ContainsAny(name, "= \t\n") || strings.Contains(strings.TrimSuffix(name, "*"), "*") {
-			v.fail("%q is neither the name of a variable nor the beginning of one and a *", name)
+// envAllow adds to the variables that a build or a hook sees.
+func envAllow(allow *[]string) decodeFunc {
+	return func(v value) {
+		moreTexts(allow)(v)
+		for _, name := range *allow {
+			if name == "" || strings.ContainsAny(name, "= \t\n") || strings.Contains(strings.TrimSuffix(name, "*"), "*") {
+				v.fail("%q is neither the name of a variable nor the beginning of one and a *", name)
+			}
 		}
 	}
 }
@@ -149,15 +162,4 @@ func (l *loader) skipUnsupported() {
 		l.cfg.Skipped = append(l.cfg.Skipped, SkippedProvider{Name: p.Name, Driver: p.Driver})
 		return true
 	})
-}
-
-// unknownKey says what may have been meant.
-func (e entry) unknownKey(kind string, schema fields) {
-	hint := ""
-	if now, ok := replacedKeys[kind+" "+e.key]; ok {
-		hint = "; " + now
-	} else {
-		hint = didYouMean(e.key, slices.Collect(maps.Keys(schema)))
-	}
-	e.report(unknown, "unknown key%s", hint)
 }

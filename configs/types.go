@@ -28,20 +28,41 @@ type Config struct {
 	MaxConcurrentUploads int // of all builders together; 0 is unlimited
 	// BuildEnvAllow names the variables of the daemon's environment that a
 	// build sees; one that ends with * names all that begin so.
-	BuildEnvAllow    []string
+	BuildEnvAllow []string
+	// HookEnvAllow names the variables of the daemon's environment that a
+	// post-upload-hook sees although they look like secrets; * as above.
+	HookEnvAllow []string
+	// Foreign are the providers of drivers that Poolkeeper does not have.
+	Foreign []ForeignProvider
+	// LauncherGrace is how long requests that only a launcher which has left could
+	// serve wait for it to come back; 0 is not at all.
+	LauncherGrace    time.Duration
 	BuildDiskReserve int64 // bytes that a build must leave free in ImagesDir
+
+	// PoolOrder is which of several pools of the same priority takes a request.
+	PoolOrder string // OrderSpread or OrderFill
+
+	// Frozen are the items that are left out.
+	Frozen []Frozen
 
 	// Warnings are findings that do not stop a daemon, one line each, naming
 	// file, line and key.
 	Warnings []string
 
-	inputs inputs // the files that it was read from
+	inputs inputs         // the files that it was read from
+	places map[string]int // the lines of keys; nil when nobody asked
+	doubts doubts         // what no value shows
 }
 
-// WebApp is where the status page listens.
+// WebApp is where the status page listens, and who may see more than Nodepool shows.
 type WebApp struct {
 	Port          int
 	ListenAddress string
+	// AddressWritten says that the file names the address: it is no default.
+	AddressWritten bool
+	// Token is the secure file's, which opens build logs and the status page to
+	// other hosts; "" is none.
+	Token string
 }
 
 // ZooKeeper says how to reach the ensemble.
@@ -79,7 +100,7 @@ type DiskImage struct {
 	RebuildAge        time.Duration // 0 never rebuilds because of age
 	RebuildSchedule   string        // five cron fields or @daily …; "" has none
 	RebuildTimezone   string        // of schedule and windows; "UTC" by default
-	RebuildJitter     int           // percent of RebuildAge
+	RebuildJitter     int           // percent of RebuildAge, or of the time between two of the schedule
 	BuildWindows      []BuildWindow // scheduled builds start only within; none is always
 	KeepBuilds        int           // ready builds, and uploads a provider, that are kept
 	Architecture      string        // as Go names it (amd64, arm64); "" fits every builder
@@ -131,13 +152,17 @@ type Provider struct {
 	PostUploadHook     string
 	CleanFloatingIPs   bool
 	PortCleanupEvery   time.Duration // 0 is off
+	// UnansweredCreateTimeout is for how long after it was asked the cloud may still make
+	// a machine whose creation it did not answer.
+	UnansweredCreateTimeout time.Duration
 
 	DiskImages  []ProviderImage
 	CloudImages []CloudImage
 	Pools       []Pool
 
-	Local *LocalDriver // driver local only
-	Fake  *FakeDriver  // driver fake only
+	// Settings are what only its driver has: a pointer to the driver's configuration type
+	// (LocalDriver, FakeDriver …), nil for a driver without one. See SettingsOf.
+	Settings any
 }
 
 // SkippedProvider is a provider whose driver Nodepool has and we do not. It is
@@ -209,40 +234,8 @@ type PoolLabel struct {
 	HostKeyChecking    *bool // nil means the pool's
 }
 
-// StaticNode is a machine that exists already.
-type StaticNode struct {
-	Name            string
-	Labels          []string
-	Username        string
-	Timeout         time.Duration
-	HostKeyChecking bool
-	HostKeys        []string
-	ConnectionPort  int
-	ConnectionType  string
-	ShellType       string
-	PythonPath      string
-	MaxParallelJobs int
-}
-
-// LocalDriver configures the embedded provider: files for images, QEMU for
-// nodes, on the launcher's own host.
-type LocalDriver struct {
-	Dir            string   // images and guests live below it
-	Accel          string   // "auto" finds out; else what QEMU's -accel takes: tcg, kvm …
-	AuthorizedKeys []string // public keys that a node's user gets
-	MaxGuests      int      // the provider's limit of instances
-	Memory         int      // MiB a guest, unless the label says min-ram
-	Cores          int      // a guest, unless the label says cores
-}
-
-// FakeDriver configures the pretended cloud for tests and load.
-type FakeDriver struct {
-	Dir          string // "" keeps the state in memory; else several processes share it
-	MaxInstances int    // 20 by default, as Nodepool's
-	BootDelay    time.Duration
-	UploadDelay  time.Duration
-	DeleteDelay  time.Duration
-	// FailEvery makes an operation fail now and then: its name (upload,
-	// create, wait, delete-node, delete-image, list) to every how many calls.
-	FailEvery map[string]int
+// ForeignProvider is what is known of a provider of a driver that Poolkeeper lacks.
+type ForeignProvider struct {
+	Name, Driver string
+	Images       []string // that it lists
 }

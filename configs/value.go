@@ -16,6 +16,11 @@ type value struct {
 	node   *yaml.Node
 	at     *step
 	secret bool // its text must not be shown
+	// line is where a person looks for it, when that is not where its text
+	// begins: at its key if it is a block below that, at an alias of it.
+	line int
+	// item is the nearest one around it that can be left out without the rest.
+	item *step
 }
 
 // step is one step of the way from the top of a file to a value.
@@ -34,11 +39,39 @@ func (s *step) String() string {
 	return s.up.String() + s.name
 }
 
-func (v value) report(sev severity, format string, args ...any) {
-	v.src.report(sev, v.node.Line, v.at.String(), fmt.Sprintf(format, args...))
+func (v value) report(sev severity, format string, args ...any) { _ = v.note(sev, format, args...) }
+
+// note is report for who has to add to the finding later.
+func (v value) note(sev severity, format string, args ...any) *Finding {
+	if sev == fault && v.item != nil {
+		sev = freezes
+	}
+	f := v.src.note(sev, cmp.Or(v.line, v.node.Line), v.at.String(), fmt.Sprintf(format, args...), v.node)
+	if sev == freezes {
+		v.leaveOut(f)
+	}
+	return f
+}
+
+// leaveOut leaves out the item that v is in, because of a finding, which is an
+// error where there is none.
+func (v value) leaveOut(why *Finding) {
+	switch {
+	case v.item == nil:
+		why.sev = fault
+		return
+	case why.sev < freezes:
+		why.sev = freezes
+	}
+	if left := v.src.load.left; left[v.item.String()] == nil {
+		left[v.item.String()] = why
+	}
 }
 
 func (v value) fail(format string, args ...any) { v.report(fault, format, args...) }
+
+// section is the list that the value is, as far as names of it are referred to.
+func (v value) section() *section { return v.src.load.section(v.at.String()) }
 
 // later runs check when everything has been read, for what can only be judged
 // by looking at other parts of the configuration.
@@ -48,7 +81,22 @@ func (v value) later(check func()) {
 
 // child is a node below v; name is ".key" or "[item]".
 func (v value) child(node *yaml.Node, name string) value {
-	return value{src: v.src, node: node, at: &step{up: v.at, name: name}, secret: v.secret}.resolved()
+	one := value{src: v.src, node: node, at: &step{up: v.at, name: name}, secret: v.secret, item: v.item}
+	if node.Kind == yaml.AliasNode {
+		one.line = node.Line
+	}
+	return one.resolved()
+}
+
+// below is the value of a key. What is wrong with a block is to be found at the
+// key, not at the first line of what is in it.
+func (v value) below(key, node *yaml.Node, name string) value {
+	one := v.child(node, name)
+	block := one.node.Kind != yaml.ScalarNode && one.node.Style&yaml.FlowStyle == 0
+	if block || one.line > 0 || one.isNull() {
+		one.line = key.Line
+	}
+	return one
 }
 
 // shown is a name as part of a key in a message, which is one line. What
@@ -82,6 +130,7 @@ func (v value) resolved() value {
 func (v value) spend() bool {
 	v.src.budget--
 	if v.src.budget == 0 {
+		v.item = nil // what comes after it is not read either
 		v.fail("the aliases of this file stand for too much text")
 	}
 	return v.src.budget > 0
@@ -90,6 +139,7 @@ func (v value) spend() bool {
 // items are the elements of a list, named by their name key or their index.
 func (v value) items() []value {
 	if v.node.Kind != yaml.SequenceNode {
+		v.section().doubt(nil)
 		v.fail("expected a list, got %s", v.describe())
 		return nil
 	}
@@ -103,9 +153,10 @@ func (v value) items() []value {
 			item.at.name = "[" + shown(name) + "]"
 		}
 		if item.isNull() {
-			item.fail("the list item is empty")
+			v.section().doubt(item.note(refused, "the list item is empty"))
 			continue
 		}
+		v.src.load.place(item)
 		items = append(items, item)
 	}
 	return items
@@ -115,6 +166,13 @@ func (v value) items() []value {
 type entry struct {
 	key string
 	value
+	keyLine int
+}
+
+// noteKey reports what is wrong with the key, not with its value.
+func (e entry) noteKey(sev severity, format string, args ...any) *Finding {
+	e.line = e.keyLine
+	return e.note(sev, format, args...)
 }
 
 // entries are the keys of a mapping in the order of the file, merge keys
@@ -136,9 +194,9 @@ func (v value) entries() (list []entry, ok bool) {
 			name.fail("a key must be text, not %s", name.describe())
 			continue
 		}
-		one := entry{name.node.Value, v.child(content, "."+shown(name.node.Value))}
+		one := entry{name.node.Value, v.below(key, content, "."+shown(name.node.Value)), key.Line}
 		if at, twice := index[one.key]; twice {
-			one.report(lint, "the key appears twice in one mapping, the last one counts")
+			one.section().doubt(one.noteKey(lint, "the key appears twice in one mapping, the last one counts"))
 			list[at] = one
 			continue
 		}
@@ -149,7 +207,8 @@ func (v value) entries() (list []entry, ok bool) {
 }
 
 // merged are the entries that the mapping takes over from others and does not
-// have itself.
+// have itself. Of several merge keys the last one wins, as with Nodepool; of the
+// list below one of them the first.
 func (v value) merged(own map[string]int) []entry {
 	if v.src.merging[v.node] {
 		v.fail("the mapping merges itself")
@@ -159,11 +218,16 @@ func (v value) merged(own map[string]int) []entry {
 	defer delete(v.src.merging, v.node)
 	var list []entry
 	have := map[string]bool{}
-	for i := 0; i+1 < len(v.node.Content); i += 2 {
-		if !isMerge(v.node.Content[i]) {
+	merges := 0
+	for i := len(v.node.Content) - 2; i >= 0; i -= 2 {
+		key := v.node.Content[i]
+		if !isMerge(key) {
 			continue
 		}
-		for _, from := range v.child(v.node.Content[i+1], ".<<").mergeSources() {
+		if merges++; merges == 2 {
+			v.child(key, ".<<").report(lint, "there is another one below, which wins; write <<: [*one, *two], where the first one wins")
+		}
+		for _, from := range v.below(key, v.node.Content[i+1], ".<<").mergeSources() {
 			entries, _ := from.entries()
 			for _, e := range entries {
 				if _, mine := own[e.key]; mine || have[e.key] {
@@ -226,8 +290,8 @@ func lookup(node *yaml.Node, key string, depth int) *yaml.Node {
 		var found, merged *yaml.Node
 		for i := 0; i+1 < len(node.Content); i += 2 {
 			switch name := node.Content[i]; {
-			case isMerge(name):
-				merged = lookup(node.Content[i+1], key, depth-1)
+			case isMerge(name): // the last one that has it counts
+				merged = cmp.Or(lookup(node.Content[i+1], key, depth-1), merged)
 			case name.Kind == yaml.ScalarNode && name.Value == key:
 				found = node.Content[i+1] // the last one counts
 			}

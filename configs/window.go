@@ -80,7 +80,7 @@ func minuteOfDay(text string) (int, error) {
 	return t.Hour()*60 + t.Minute(), nil
 }
 
-// Contains tells whether t, taken in its own zone, is within the window.
+// Contains reports whether t, taken in its own zone, is within the window.
 func (w BuildWindow) Contains(t time.Time) bool {
 	minute := t.Hour()*60 + t.Minute()
 	today, yesterday := w.Days[t.Weekday()], w.Days[(t.Weekday()+6)%7]
@@ -100,7 +100,7 @@ func (i *DiskImage) Location() *time.Location {
 	return zone
 }
 
-// MayBuildAt tells whether a scheduled build of the image may start at t.
+// MayBuildAt reports whether a scheduled build of the image may start at t.
 func (i *DiskImage) MayBuildAt(t time.Time) bool { return i.mayBuildAt(t.In(i.Location())) }
 
 func (i *DiskImage) mayBuildAt(local time.Time) bool {
@@ -120,6 +120,22 @@ func (i *DiskImage) NextWindow(t time.Time) time.Time {
 	return t // every window has a day and a minute, so this is not reached
 }
 
+// WindowEnd is the first minute after t at which a scheduled build of the image
+// may no longer start. It is zero when t is in no window, or windows never end.
+func (i *DiskImage) WindowEnd(t time.Time) time.Time {
+	zone := i.Location()
+	if len(i.BuildWindows) == 0 || !i.mayBuildAt(t.In(zone)) {
+		return time.Time{}
+	}
+	for end := t; end.Before(t.Add(8 * 24 * time.Hour)); {
+		end = end.Truncate(time.Minute).Add(time.Minute)
+		if !i.mayBuildAt(end.In(zone)) {
+			return end
+		}
+	}
+	return time.Time{}
+}
+
 // String is the window as it was configured.
 func (w BuildWindow) String() string { return w.Text }
 
@@ -137,7 +153,13 @@ func buildWindows(out *[]BuildWindow) decodeFunc {
 				item.fail("%q is no build window: %v", text, err)
 				continue
 			}
+			if w.From == w.To {
+				item.report(refused, "%q begins and ends at the same time, which takes a whole day; write 00:00-24:00 for that", text)
+			}
 			*out = append(*out, w)
+		}
+		if len(v.node.Content) == 0 {
+			v.report(notice, "no window lets builds begin at any time")
 		}
 	}
 }

@@ -114,6 +114,8 @@ func (l *loader) checkZooKeeper() {
 	zk := l.cfg.ZooKeeper
 	file := Finding{File: l.cfg.Path, Key: "zookeeper-servers"}
 	switch {
+	case len(zk.Servers) == 0 && l.section("zookeeper-servers").doubtful:
+		return // that has been said
 	case len(zk.Servers) == 0:
 		file.Message = "there is no server, no daemon can start"
 	case zk.TLS == nil && slices.ContainsFunc(zk.Servers, remote):

@@ -60,5 +60,5 @@ func write(target string, content []byte) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return renameio.WriteFile(target, content, mode, renameio.IgnoreUmask())
+	return renameio.WriteFile(target, content, mode, renameio.IgnoreUmask(), renameio.WithTempDir(filepath.Dir(target)))
 }

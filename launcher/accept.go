@@ -8,23 +8,28 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"poolkeeper/launcher/lesson"
+	"poolkeeper/launcher/node"
+	"poolkeeper/launcher/schedule"
+	"poolkeeper/launcher/supply"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
 
-// handling is a request in our hands: locked, with its nodes.
-type handling struct {
+// requestRun is a request in our hands: locked, with its nodes.
+type requestRun struct {
 	request *zkmodel.Request
 	lock    *recipe.Held
 	pool    *pool
-	cloud   *cloud
-	nodes   []*handled // in the order of the request's labels
+	cloud   *supply.Provider
+	nodes   []*nodeRun // in the order of the request's labels
+	asked   lesson.Asked
 }
 
-// handled is one node of a request, locked by us until the request is done.
-type handled struct {
-	place Place
+// nodeRun is one node of a request, locked by us until the request is done.
+type nodeRun struct {
+	place schedule.Place
 	node  *zkmodel.Node
 	lock  *recipe.Held
 	err   error // of the launch
@@ -32,63 +37,63 @@ type handled struct {
 	spec    providers.NodeSpec // of the next attempt, when it is chosen already
 	resumed bool               // another launcher asked for its machine
 	unsaved bool               // ready, and to be written with the request
+
+	accepted bool // the cloud's acceptance has taught its lesson
 }
 
 // accept takes a request as decided: it is pending and locked by us, and has a
 // node record for every label, before anything is asked of a cloud. Then the
-// launches run on their own. ErrTaken says that the world has changed since the
+// launches run on their own. zkmodel.ErrConflict says that the world has changed since the
 // decision; nothing is left behind then.
-func (s *shift) accept(ctx context.Context, d Decision) error {
-	h := &handling{
+func (s *session) accept(ctx context.Context, d schedule.Accept) error {
+	h := &requestRun{
 		request: new(*d.Request), pool: s.pool(d.Pool.ID), cloud: s.clouds[d.Pool.Provider],
-		nodes: make([]*handled, len(d.Places)),
+		nodes: make([]*nodeRun, len(d.Places)), asked: d.Asked,
 	}
-	if err := s.table.moveRequest(h.request, zkmodel.RequestPending, s.epoch()); err != nil {
+	if err := zkmodel.Move(h.request, zkmodel.RequestPending, zkmodel.ByUs, s.epoch()); err != nil {
 		return err
 	}
 	var fresh []*zkmodel.Node
 	for i, place := range d.Places {
 		if place.Node == "" {
-			h.nodes[i] = &handled{place: place, node: newNode(h, place, d.Zone)}
+			h.nodes[i] = &nodeRun{place: place, node: newNode(h, place, d.Zone)}
 			fresh = append(fresh, h.nodes[i].node)
 		}
 	}
 	var also []recipe.Op
-	if d.Counted {
-		fence, ours := s.tenures[d.Pool.Provider].fence()
+	if d.UsesQuota {
+		fence, ours := s.tenures[d.Pool.Provider].Fence()
 		if !ours {
-			return fmt.Errorf("the quota of %s is counted by another: %w", d.Pool.Provider, ErrTaken)
+			return fmt.Errorf("the quota of %s is counted by another: %w", d.Pool.Provider, zkmodel.ErrConflict)
 		}
 		also = append(also, fence)
 	}
-	// What we write from here on the ledger knows; the mirror need not follow each step.
-	s.mirror.DeferRequest(h.request.ID)
+	s.own.Begin(h.request.ID)
 	var err error
 	if h.lock, err = s.store.AcceptRequest(ctx, h.request, fresh, also...); err != nil {
-		s.mirror.Resume([]string{h.request.ID}, nil)
+		s.own.Undo(h.request.ID)
 		if errors.Is(err, recipe.ErrConnectionLost) {
-			s.markLost(h.request.ID) // it may be pending, and nobody's
+			s.markOrphan(h.request.ID) // it may be pending, and nobody's
 		}
 		return taken(err)
 	}
 	for _, n := range fresh {
-		s.mirror.DeferNodes(n.ID)
-		s.own.note(n)
+		s.own.Created(n)
 	}
 	s.step(StepAccepted)
 	if err := s.takeReady(ctx, h, d.Places); err != nil {
 		s.putBack(ctx, h, "could not be accepted: "+err.Error())
-		s.letGo(ctx, h)
+		s.releaseLocks(ctx, h)
 		return err
 	}
 	s.log.Info("Request accepted", "request", h.request.ID, "requestor", h.request.Requestor,
 		"labels", h.request.NodeTypes, "provider", d.Pool.Provider, "pool", d.Pool.Name)
-	s.jobs.spawn(func() { s.handle(ctx, h) })
+	s.jobs.Spawn(func() { s.handle(ctx, h) })
 	return nil
 }
 
 // takeReady takes the ready nodes of a decision.
-func (s *shift) takeReady(ctx context.Context, h *handling, places []Place) error {
+func (s *session) takeReady(ctx context.Context, h *requestRun, places []schedule.Place) error {
 	var group errgroup.Group
 	for i, place := range places {
 		if place.Node == "" {
@@ -105,61 +110,60 @@ func (s *shift) takeReady(ctx context.Context, h *handling, places []Place) erro
 }
 
 // newNode is the record of a node that is to be launched.
-func newNode(h *handling, place Place, zone string) *zkmodel.Node {
+func newNode(h *requestRun, place schedule.Place, zone string) *zkmodel.Node {
 	return &zkmodel.Node{
 		Provider: h.pool.provider.Name, Pool: h.pool.config.Name, Launcher: h.pool.id,
 		Type: zkmodel.Strings{place.Label}, Resources: place.Needs, AZ: zone,
-		AllocatedTo: h.request.ID, TenantName: h.request.TenantName, Requestor: h.request.Requestor,
-		ConnectionPort: zkmodel.IntValue(sshPort), Attributes: attributes(h.pool.config.NodeAttributes),
+		LaunchID: zkmodel.NewLaunchID(), AllocatedTo: h.request.ID, TenantName: h.request.TenantName, Requestor: h.request.Requestor,
+		ConnectionPort: zkmodel.IntValue(node.SSHPort), Attributes: zkmodel.ObjectValue(h.pool.config.NodeAttributes),
 	}
 }
 
 // lockRequest locks the request of a decision and reads it again: what was
 // decided must still hold.
-func (s *shift) lockRequest(ctx context.Context, d Decision, want zkmodel.RequestState) (*recipe.Held, *zkmodel.Request, error) {
-	lock, r, err := s.store.LockRequest(ctx, d.Request.ID)
+func (s *session) lockRequest(ctx context.Context, seen *zkmodel.Request, want zkmodel.RequestState) (*recipe.Held, *zkmodel.Request, error) {
+	lock, r, err := s.store.LockRequest(ctx, seen.ID)
 	if err != nil {
 		return nil, nil, taken(err)
 	}
-	if r.State != want || !slices.Equal(r.NodeTypes, d.Request.NodeTypes) ||
-		d.Pool != nil && r.DeclinedByPool(d.Pool.ID) {
-		err := fmt.Errorf("request %s has changed to %s: %w", r.ID, r.State, ErrTaken)
+	if r.State != want || !slices.Equal(r.NodeTypes, seen.NodeTypes) {
+		err := fmt.Errorf("request %s has changed to %s: %w", r.ID, r.State, zkmodel.ErrConflict)
 		return nil, nil, errors.Join(err, lock.Release(ctx))
 	}
 	return lock, r, nil
 }
 
 // moveRequest writes a request in a new state.
-func (s *shift) moveRequest(ctx context.Context, h *handling, to zkmodel.RequestState) error {
-	if err := s.table.moveRequest(h.request, to, s.epoch()); err != nil {
+func (s *session) moveRequest(ctx context.Context, h *requestRun, to zkmodel.RequestState) error {
+	if err := zkmodel.Move(h.request, to, zkmodel.ByUs, s.epoch()); err != nil {
 		return err
 	}
 	return taken(s.store.SaveRequest(ctx, h.lock, h.request))
 }
 
 // reuse takes a ready node that belongs to nobody.
-func (s *shift) reuse(ctx context.Context, h *handling, place Place) (*handled, error) {
+func (s *session) reuse(ctx context.Context, h *requestRun, place schedule.Place) (*nodeRun, error) {
 	lock, n, err := s.store.LockNode(ctx, place.Node, "")
 	if err != nil {
 		return nil, taken(err)
 	}
 	if n.State != zkmodel.NodeReady || n.AllocatedTo != "" || !slices.Contains(n.Type, place.Label) {
-		err := fmt.Errorf("node %s is not free any more: %w", n.ID, ErrTaken)
+		err := fmt.Errorf("node %s is not free any more: %w", n.ID, zkmodel.ErrConflict)
 		return nil, errors.Join(err, lock.Release(ctx))
 	}
 	n.AllocatedTo, n.TenantName, n.Requestor = h.request.ID, h.request.TenantName, h.request.Requestor
 	if err := s.store.SaveNode(ctx, lock, n); err != nil {
 		return nil, errors.Join(taken(err), lock.Release(ctx))
 	}
-	s.own.note(n)
+	s.own.Note(n)
 	s.step(StepReused)
-	return &handled{place: place, node: n, lock: lock}, nil
+	return &nodeRun{place: place, node: n, lock: lock}, nil
 }
 
 // pool finds one of our pools by its launcher id.
-func (s *shift) pool(id string) *pool {
+func (s *session) pool(id string) *pool {
 	return s.pools[slices.IndexFunc(s.pools, func(p *pool) bool { return p.id == id })]
 }
 
 // epoch is now, as records hold it.
-func (s *shift) epoch() zkmodel.Epoch { return zkmodel.EpochOf(s.now()) }
+func (s *session) epoch() zkmodel.Epoch { return zkmodel.EpochOf(s.now()) }

@@ -6,15 +6,18 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"time"
 
 	"poolkeeper/configs"
+	"poolkeeper/launcher/node"
+	"poolkeeper/launcher/singleton"
 	"poolkeeper/zkmodel"
 )
 
 // alive checks that a machine can be reached and shows the keys that it is known
 // by, and returns its keys. Without host-key-checking it believes the
 // configuration.
-func (l *Launcher) alive(ctx context.Context, n configs.StaticNode) ([]string, error) {
+func alive(ctx context.Context, sc *node.Scanner, n configs.StaticNode) ([]string, error) {
 	if !n.HostKeyChecking {
 		return n.HostKeys, nil
 	}
@@ -25,9 +28,9 @@ func (l *Launcher) alive(ctx context.Context, n configs.StaticNode) ([]string, e
 	}
 	addr := net.JoinHostPort(n.Name, strconv.Itoa(n.ConnectionPort))
 	if n.ConnectionType != "ssh" && n.ConnectionType != "network_cli" {
-		return nil, l.scanner.reach(ctx, addr)
+		return nil, sc.Reach(ctx, addr)
 	}
-	keys, err := l.scanner.keys(ctx, addr)
+	keys, err := sc.Keys(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -42,28 +45,43 @@ func (l *Launcher) alive(ctx context.Context, n configs.StaticNode) ([]string, e
 	return keys, nil
 }
 
-// checkAlive checks the machine of a static node before it is given away. One that
-// does not answer is marked for deletion, and registered anew when it does. It may
-// take as long as the machine's timeout, so nothing waits for it but the request.
-func (s *shift) checkAlive(ctx context.Context, h *handling, n *handled) error {
-	node, known := h.pool.machine(n.node)
-	if !known {
-		return s.bury(ctx, n, fmt.Errorf("%w: it is configured no more", ErrNoAnswer))
-	}
-	if _, err := s.alive(ctx, node); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+// sameKeys checks that a machine still has the keys that its record promises: one that
+// was installed anew has others, and whoever is given the old ones cannot log in.
+func sameKeys(n *zkmodel.Node, shown []string) error {
+	for _, key := range n.HostKeys {
+		if !slices.Contains(shown, key) {
+			return fmt.Errorf("%w: %s has other keys than when it was registered", ErrKeyScan, n.Hostname)
 		}
-		s.log.Warn("Static node does not answer", "node", n.node.ID, "name", n.node.Hostname, "error", err)
-		return s.bury(ctx, n, fmt.Errorf("%w: %w", ErrNoAnswer, err))
 	}
 	return nil
 }
 
-// bury marks a static node for deletion and returns why.
-func (s *shift) bury(ctx context.Context, n *handled, why error) error {
+// checkAlive checks the machine of a static node before it is given away. One that
+// does not answer, or has other keys, is marked for deletion, and registered anew. It may
+// take as long as the machine's timeout, so nothing waits for it but the request.
+func (s *session) checkAlive(ctx context.Context, h *requestRun, n *nodeRun) error {
+	machine, known := h.pool.machine(n.node)
+	if !known {
+		return s.markDead(ctx, n, fmt.Errorf("%w: it is configured no more", ErrNoAnswer))
+	}
+	keys, err := alive(ctx, s.scanner, machine)
+	if err == nil {
+		err = sameKeys(n.node, keys)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		s.log.Warn("Static node does not answer as it should; it is registered anew when it does", "node", n.node.ID, "name", n.node.Hostname, "error", err)
+		return s.markDead(ctx, n, fmt.Errorf("%w: %w", ErrNoAnswer, err))
+	}
+	return nil
+}
+
+// markDead marks a static node for deletion and returns why.
+func (s *session) markDead(ctx context.Context, n *nodeRun, why error) error {
 	n.node.Reason = why.Error()
-	if err := s.table.moveNode(n.node, zkmodel.NodeDeleting, s.epoch()); err != nil {
+	if err := zkmodel.Move(n.node, zkmodel.NodeDeleting, zkmodel.ByUs, s.epoch()); err != nil {
 		return err
 	}
 	if err := s.save(ctx, n); err != nil {
@@ -75,9 +93,27 @@ func (s *shift) bury(ctx context.Context, n *handled, why error) error {
 // machine is the machine that a static node's record stands for.
 func (p *pool) machine(n *zkmodel.Node) (configs.StaticNode, bool) {
 	number, _ := n.Slot.Int()
-	i := slices.IndexFunc(p.config.Nodes, func(m configs.StaticNode) bool { return slotKey(m, number) == recordKey(n) })
+	i := slices.IndexFunc(p.config.Nodes, func(m configs.StaticNode) bool { return singleton.SlotKey(m, number) == singleton.RecordKey(n) })
 	if i < 0 {
 		return configs.StaticNode{}, false
 	}
 	return p.config.Nodes[i], true
+}
+
+// resolveTime is how long a machine's name may take to resolve.
+const resolveTime = 5 * time.Second
+
+// publicAddress is the address of a machine as jobs are told it: the first that its
+// name resolves to, of whichever family. One that does not resolve has none.
+func publicAddress(ctx context.Context, name string) (v4, v6 string) {
+	ctx, cancel := context.WithTimeout(ctx, resolveTime)
+	defer cancel()
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+	if err != nil || len(found) == 0 {
+		return "", ""
+	}
+	if first := found[0].Unmap(); first.Is4() {
+		return first.String(), ""
+	}
+	return "", found[0].String()
 }

@@ -158,7 +158,7 @@ func TestDecisionsHaveReasons(t *testing.T) {
 	want := "provider broken cannot be opened: no clouds.yaml"
 	zktest.Eventually(t, func() bool {
 		d := l.Decisions()
-		return len(d) == 1 && d[0].Verdict == launcher.Wait && d[0].Reason == want
+		return len(d) == 1 && d[0].Verdict() == "wait" && d[0].Why() == want
 	}, "a decision that says %q", want)
 }
 

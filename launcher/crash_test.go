@@ -95,10 +95,11 @@ func (c child) deathNote() string { return filepath.Join(c.Dir, "died at "+strin
 
 // open opens the cloud that all launchers and the test share.
 func (c child) open(p configs.Provider) (*fake.Provider, error) {
-	p.Fake = &configs.FakeDriver{Dir: filepath.Join(c.Dir, "clouds"), MaxInstances: 20, BootDelay: 400 * time.Millisecond}
+	settings := &configs.FakeDriver{Dir: filepath.Join(c.Dir, "clouds"), MaxInstances: 20, BootDelay: 400 * time.Millisecond}
 	if c.BootsFail {
-		p.Fake.FailEvery = map[string]int{fake.OpWait: 1}
+		settings.FailEvery = map[string]int{fake.OpWait: 1}
 	}
+	p.Settings = settings
 	return fake.New(p, hclog.NewNullLogger())
 }
 

@@ -3,29 +3,40 @@ package launcher
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 
+	"poolkeeper/launcher/schedule"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
 
 // decline writes into a request that none of our pools can serve it.
-func (s *shift) decline(ctx context.Context, d Decision) error {
-	lock, r, err := s.lockRequest(ctx, d, zkmodel.RequestRequested)
+func (s *session) decline(ctx context.Context, d schedule.Decline) error {
+	lock, r, err := s.lockRequest(ctx, d.Request, zkmodel.RequestRequested)
 	if err != nil {
 		return err
 	}
-	err = s.writeDecline(ctx, lock, r, d.Declining, d.Reason)
+	err = s.writeDecline(ctx, lock, r, d.Pools, d.Reason)
 	err = errors.Join(err, lock.Release(ctx))
 	if err == nil {
-		s.own.finish(r.ID)
+		s.own.Finish(r.ID)
 	}
 	return err
 }
 
 // writeDecline adds pools to those that declined a request. When no registered
-// pool is left, it has failed.
-func (s *shift) writeDecline(ctx context.Context, lock *recipe.Held, r *zkmodel.Request, pools []string, reason string) error {
+// pool is left, it has failed. It fails with zkmodel.ErrConflict while somebody is waited for who
+// may serve it.
+func (s *session) writeDecline(ctx context.Context, lock *recipe.Held, r *zkmodel.Request, pools []string, reason string) error {
+	other, err := s.awaited(ctx, r)
+	if err != nil {
+		return fmt.Errorf("decline request %s: %w", r.ID, err)
+	}
+	if other != nil { // it left a moment ago
+		return fmt.Errorf("decline request %s: it %s: %w", r.ID, other.Why(), zkmodel.ErrConflict)
+	}
 	r.DeclinedBy = slices.Clone(r.DeclinedBy) // the mirror's, perhaps
 	for _, id := range pools {
 		if !r.DeclinedByPool(id) {
@@ -33,10 +44,10 @@ func (s *shift) writeDecline(ctx context.Context, lock *recipe.Held, r *zkmodel.
 		}
 	}
 	to := zkmodel.RequestRequested
-	if declinedByAll(s.mirror.Components(zkmodel.KindPool), r) {
+	if schedule.DeclinedByAll(s.mirror.Components(zkmodel.KindPool), r) {
 		to = zkmodel.RequestFailed
 	}
-	if err := s.table.moveRequest(r, to, s.epoch()); err != nil {
+	if err := zkmodel.Move(r, to, zkmodel.ByUs, s.epoch()); err != nil {
 		return err
 	}
 	r.Nodes, r.Reason = nil, reason
@@ -47,4 +58,66 @@ func (s *shift) writeDecline(ctx context.Context, lock *recipe.Held, r *zkmodel.
 	s.metrics.declined(to)
 	s.log.Info("Request declined", "request", r.ID, "labels", r.NodeTypes, "state", to, "reason", reason)
 	return nil
+}
+
+// awaited is the pool that has left and may come back to serve a request; nil is none,
+// which is certain: that a pool has left may be seen before what it offered.
+func (s *session) awaited(ctx context.Context, r *zkmodel.Request) (*schedule.Absence, error) {
+	now := func() *schedule.Absence {
+		registered := s.mirror.Components(zkmodel.KindPool)
+		return schedule.Awaited(schedule.Absences(s.knownOffers(), registered, s.cfg.LauncherGrace, s.now(), s.ahead()), registered, r)
+	}
+	if other := now(); other != nil || s.cfg.LauncherGrace == 0 {
+		return other, nil
+	}
+	if err := s.offers.Barrier(ctx); err != nil {
+		return nil, err
+	}
+	return now(), nil
+}
+
+// declineFailed declines a request whose nodes could not be launched here. What
+// did come up is free for others. While somebody is away who may serve it, nothing
+// is written, as the others would take it for failed; we only remember it.
+func (s *session) declineFailed(ctx context.Context, h *requestRun, reason error) error {
+	if err := s.freeNodes(ctx, h); err != nil {
+		return err
+	}
+	text := "launch failed: " + reason.Error()
+	other, err := s.awaited(ctx, h.request)
+	if err != nil {
+		return err
+	}
+	if other == nil {
+		return s.writeDecline(ctx, h.lock, h.request, []string{h.pool.id}, text)
+	}
+	s.mu.Lock()
+	if s.failed[h.request.ID] == nil {
+		s.failed[h.request.ID] = map[string]string{}
+	}
+	s.failed[h.request.ID][h.pool.id] = text
+	s.mu.Unlock()
+	h.request.Nodes, h.request.Reason = nil, text
+	return s.moveRequest(ctx, h, zkmodel.RequestRequested)
+}
+
+// failedHere is what launches failed of here, of the requests that are still there.
+func (s *session) failedHere(requests []*zkmodel.Request) map[string]map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.failed) == 0 {
+		return nil
+	}
+	kept := map[string]map[string]string{}
+	for _, r := range requests {
+		if why := s.failed[r.ID]; why != nil {
+			kept[r.ID] = maps.Clone(why)
+		}
+	}
+	for id := range s.failed {
+		if kept[id] == nil {
+			delete(s.failed, id)
+		}
+	}
+	return kept
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"poolkeeper/launcher/schedule"
 )
 
 // The tables that DESIGN.md draws are those of the code.
@@ -13,17 +15,17 @@ func TestDesignShowsTheTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := newTable()
+	duties := schedule.NewDuties()
 	rows := 0
-	for state, row := range table.nodes {
+	for state, duty := range duties.Nodes {
 		rows++
-		if want := fmt.Sprintf("\n| %s | %s | ", state, row.unlocked); !strings.Contains(string(text), want) {
+		if want := fmt.Sprintf("\n| %s | %s | ", state, duty); !strings.Contains(string(text), want) {
 			t.Errorf("DESIGN.md has no row %q", want)
 		}
 	}
-	for state, row := range table.requests {
+	for state, duty := range duties.Requests {
 		rows++
-		if want := fmt.Sprintf("\n| %s | %s | ", state, row.unlocked); !strings.Contains(string(text), want) {
+		if want := fmt.Sprintf("\n| %s | %s | ", state, duty); !strings.Contains(string(text), want) {
 			t.Errorf("DESIGN.md has no row %q", want)
 		}
 	}

@@ -3,7 +3,7 @@
 // as Zuul expects, and deletes them when they have been used.
 //
 // The tree in ZooKeeper is all the state there is. A launcher looks at it as a
-// whole (Snapshot), decides without side effects (Assign), and acts under the
+// whole (schedule.Snapshot), decides without side effects (schedule.Assign), and acts under the
 // locks of the records; whatever it is in the middle of when it dies can be
 // told from the records by the next one.
 package launcher

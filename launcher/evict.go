@@ -12,7 +12,7 @@ import (
 const evictTime = 2 * time.Second
 
 // evict marks an idle ready node for deletion, as a request needs its room.
-func (s *shift) evict(ctx context.Context, id string) error {
+func (s *session) evict(ctx context.Context, id string) error {
 	lock, n, err := s.store.LockNode(ctx, id, "")
 	if errors.Is(err, zkmodel.ErrNotFound) {
 		return nil
@@ -23,7 +23,7 @@ func (s *shift) evict(ctx context.Context, id string) error {
 	if n.State == zkmodel.NodeReady && n.AllocatedTo == "" {
 		n.Reason = "a request needs its room"
 		s.log.Info("Idle node makes room", "node", id, "provider", n.Provider)
-		if err = s.table.moveNode(n, zkmodel.NodeDeleting, s.epoch()); err == nil {
+		if err = zkmodel.Move(n, zkmodel.NodeDeleting, zkmodel.ByUs, s.epoch()); err == nil {
 			err = s.store.SaveNode(ctx, lock, n)
 		}
 		s.step(StepEvicted)

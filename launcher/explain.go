@@ -3,6 +3,7 @@ package launcher
 import (
 	"slices"
 
+	"poolkeeper/launcher/schedule"
 	"poolkeeper/zkmodel"
 )
 
@@ -11,8 +12,9 @@ import (
 func (l *Launcher) Requests() []*zkmodel.Request {
 	why := map[string]string{}
 	for _, d := range l.Decisions() {
-		if d.Verdict == Wait || d.Verdict == Leave {
-			why[d.Request.ID] = d.Reason
+		switch d.(type) {
+		case schedule.Wait, schedule.Yield:
+			why[d.Of().ID] = d.Why()
 		}
 	}
 	list := l.mirror.Requests()

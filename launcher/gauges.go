@@ -17,7 +17,9 @@ import (
 type gauges struct {
 	launcher atomic.Pointer[Launcher] // the one whose configuration counts
 
-	nodes, labels, requests, addressable, pools, tenants *prometheus.Desc
+	nodes, labels, requests, addressable, pools, tenants, usable *prometheus.Desc
+
+	series series // of the counters
 }
 
 func newGauges() *gauges {
@@ -31,6 +33,7 @@ func newGauges() *gauges {
 		addressable: desc("addressable_requests", "Requests that wait and whose labels the pool has.", "provider", "pool"),
 		pools:       desc("pool_limit", "Limits that the configuration sets for the pool.", "provider", "pool", "resource"),
 		tenants:     desc("tenant_limit", "Limits of the tenant.", "tenant", "resource"),
+		usable:      desc("provider_usable", "1 while this launcher can use the provider, 0 while it cannot; page and log say why.", "provider"),
 	}
 }
 
@@ -50,9 +53,14 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		tell(g.addressable, 0, "", "")
 		tell(g.pools, 0, "", "", "")
 		tell(g.tenants, 0, "", "")
+		tell(g.usable, 0, "")
 		return
 	}
-	for key, n := range l.countNodes() {
+	nodes := l.countNodes()
+	if l.Ready() == nil { // it sees all nodes
+		g.series.forget(l, nodes)
+	}
+	for key, n := range nodes {
 		tell(g.nodes, n, key.provider, key.pool, string(key.state))
 	}
 	for key, n := range l.countLabels() {
@@ -67,6 +75,13 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		for resource, limit := range poolLimits(p.config) {
 			tell(g.pools, limit, p.provider.Name, p.config.Name, resource)
 		}
+	}
+	for name, c := range l.clouds {
+		usable := 0
+		if view := c.View(); view.Unavailable == "" && view.Trouble == "" {
+			usable = 1
+		}
+		tell(g.usable, usable, name)
 	}
 	for tenant, limits := range tenantLimits(l.cfg) {
 		for resource, limit := range limits {
@@ -91,7 +106,7 @@ type (
 func (l *Launcher) countNodes() map[nodeCount]int {
 	counts := map[nodeCount]int{}
 	for _, p := range l.pools {
-		for state := range l.table.nodes {
+		for state := range l.duties.Nodes {
 			counts[nodeCount{p.provider.Name, p.config.Name, state}] = 0
 		}
 	}
@@ -107,7 +122,7 @@ func (l *Launcher) countNodes() map[nodeCount]int {
 func (l *Launcher) countLabels() map[labelCount]int {
 	counts := map[labelCount]int{}
 	for _, label := range l.cfg.Labels {
-		for state := range l.table.nodes {
+		for state := range l.duties.Nodes {
 			counts[labelCount{label.Name, state}] = 0
 		}
 	}
@@ -122,7 +137,7 @@ func (l *Launcher) countLabels() map[labelCount]int {
 // countRequests counts requests; every state is there.
 func (l *Launcher) countRequests(requests []*zkmodel.Request) map[zkmodel.RequestState]int {
 	counts := map[zkmodel.RequestState]int{}
-	for state := range l.table.requests {
+	for state := range l.duties.Requests {
 		counts[state] = 0
 	}
 	for _, r := range requests {
@@ -157,9 +172,11 @@ func (p *pool) offers(labels []string) bool {
 // zero makes the counters of our providers known before they count.
 func (m *metrics) zero(cfg *configs.Config) {
 	for _, p := range cfg.Providers {
+		m.now.series.note(p.Name, "")
 		m.deletes.WithLabelValues(p.Name)
 		m.leaks.WithLabelValues(p.Name)
 		for _, section := range p.Pools {
+			m.now.series.note(p.Name, section.Name)
 			m.requests.WithLabelValues(p.Name, section.Name, "fulfilled")
 			m.launches.WithLabelValues(p.Name, section.Name, launchResult(nil))
 			m.launches.WithLabelValues(p.Name, section.Name, launchResult(providers.ErrQuota))

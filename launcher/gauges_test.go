@@ -32,7 +32,7 @@ func TestGauges(t *testing.T) {
 	s.submit(wish("large"))
 	zktest.Eventually(t, func() bool {
 		d := second.Decisions()
-		return len(d) == 1 && d[0].Verdict == launcher.Wait
+		return len(d) == 1 && d[0].Verdict() == "wait"
 	}, "the second request waits")
 	told := gathered(t, registry)
 	for line, want := range map[string]float64{
@@ -60,6 +60,54 @@ func TestGauges(t *testing.T) {
 	if told["label_nodes label=old state=ready"] != 0 || len(told) < 11+2*11+1 {
 		t.Errorf("%d lines", len(told))
 	}
+}
+
+// Pools and providers that are gone leave no line, once they have no nodes; those that
+// are left keep theirs.
+func TestSeriesOfWhatIsGone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, strings.Replace(agingClouds, "      - name: main\n        max-servers: 5", "      - name: spare\n      - name: main\n        max-servers: 5", 1))
+	s.image()
+	registry := prometheus.NewRegistry()
+	first := s.launch(func(d *launcher.Deps) { d.Registerer = registry })
+	for _, label := range []string{"small", "large"} {
+		if out := s.wait(s.submit(wish(label))); out.State != "fulfilled" {
+			t.Fatalf("%+v", out)
+		}
+	}
+	const gone, left = "requests_total provider=other pool=main result=fulfilled", "requests_total provider=cloud pool=main result=fulfilled"
+	zktest.Eventually(t, func() bool { told := gathered(t, registry); return told[gone] == 1 && told[left] == 1 }, "both are counted")
+	const spare = "launches_total provider=cloud pool=spare result=ready"
+	if _, there := gathered(t, registry)[spare]; !there {
+		t.Error("no line of the spare pool")
+	}
+	first.stop()
+	s.config.Providers = s.config.Providers[:1]
+	s.config.Providers[0].Pools = s.config.Providers[0].Pools[1:]
+	s.launch(func(d *launcher.Deps) { d.Registerer = registry })
+	zktest.Eventually(t, func() bool {
+		_, there := gathered(t, registry)[spare]
+		return !there
+	}, "a pool without nodes has no line")
+	if told := gathered(t, registry); told[left] != 1 || told[gone] != 1 {
+		t.Errorf("%v of cloud, %v of other, which has a node", told[left], told[gone])
+	}
+	for _, n := range s.nodes() {
+		if n.Provider == "other" {
+			if err := s.store.Session().DeleteTree(t.Context(), n.Path()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	zktest.Eventually(t, func() bool {
+		told := gathered(t, registry)
+		for line := range told {
+			if strings.Contains(line, "provider=other") {
+				return false
+			}
+		}
+		return told[left] == 1
+	}, "a provider without nodes has no line")
 }
 
 // gathered is what a registry tells, one "name label=value…" each; names without

@@ -4,52 +4,53 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
-	"poolkeeper/configs"
+	"poolkeeper/launcher/inflight"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
 
-// partingTime is how long giving back what we hold may take at the end.
-const partingTime = 5 * time.Second
+// cleanupTime is how long giving back what we hold may take at the end.
+const cleanupTime = 5 * time.Second
 
 // handle launches the nodes of an accepted request, all at once, and settles it
 // when every one is ready or has failed.
-func (s *shift) handle(session context.Context, h *handling) {
-	ctx, cancel := h.lock.Bind(session)
+func (s *session) handle(ctx context.Context, h *requestRun) {
+	locked, cancel := h.lock.Bind(ctx)
 	defer cancel()
-	err := s.begin(ctx, h)
+	err := s.begin(locked, h)
 	if err == nil {
 		var group sync.WaitGroup
 		for _, n := range h.nodes {
 			switch {
 			case n.node.State == zkmodel.NodeBuilding:
-				group.Go(func() { n.err = s.launch(ctx, h, n) })
-			case h.pool.provider.Driver == configs.DriverStatic:
-				group.Go(func() { n.err = s.checkAlive(ctx, h, n) })
+				group.Go(func() { n.err = s.launch(locked, h, n) })
+			case h.cloud.IsStatic():
+				group.Go(func() { n.err = s.checkAlive(locked, h, n) })
 			}
 		}
 		group.Wait()
-		if err = context.Cause(ctx); err == nil {
-			err = s.settle(session, h)
+		if err = context.Cause(locked); err == nil {
+			err = s.settle(ctx, h)
 		}
 	}
-	s.letGo(session, h)
-	if err != nil && session.Err() == nil {
-		s.log.Warn("Request could not be settled; it is taken up again", "request", h.request.ID, "error", err)
-		s.jobs.failed("request "+h.request.ID, shortPause)
-		s.markLost(h.request.ID)
+	s.releaseLocks(ctx, h)
+	if err != nil && ctx.Err() == nil {
+		s.tells.requests.Failed(s.log, err, "Request could not be settled; it is taken up again", "request", h.request.ID)
+		s.jobs.Failed(inflight.Request(h.request.ID), inflight.ShortPause)
+		s.markOrphan(h.request.ID)
 	}
 }
 
 // begin chooses what the new nodes of a request boot from, and locks and writes
 // them all at once: building, before the cloud is asked, so that from here on a
 // machine may exist whatever becomes of us.
-func (s *shift) begin(ctx context.Context, h *handling) error {
-	var fresh []*handled
+func (s *session) begin(ctx context.Context, h *requestRun) error {
+	var fresh []*nodeRun
 	var records []*zkmodel.Node
 	for _, n := range h.nodes {
 		if n.node.State != zkmodel.NodeInit {
@@ -60,7 +61,7 @@ func (s *shift) begin(ctx context.Context, h *handling) error {
 		if n.spec, n.err = s.choose(h, n); n.err != nil {
 			to, n.node.Reason = zkmodel.NodeDeleting, n.err.Error()
 		}
-		if err := s.table.moveNode(n.node, to, s.epoch()); err != nil {
+		if err := zkmodel.Move(n.node, to, zkmodel.ByUs, s.epoch()); err != nil {
 			return err
 		}
 		if n.lock != nil { // taken over
@@ -81,7 +82,7 @@ func (s *shift) begin(ctx context.Context, h *handling) error {
 	}
 	for i, n := range fresh {
 		n.lock = locks[i]
-		s.own.note(n.node)
+		s.own.Note(n.node)
 	}
 	s.step(StepBegun)
 	return nil
@@ -89,14 +90,16 @@ func (s *shift) begin(ctx context.Context, h *handling) error {
 
 // settle ends the work on a request: fulfilled, declined, given back because
 // the cloud was full or a machine dead, or cancelled because its requestor has left.
-func (s *shift) settle(ctx context.Context, h *handling) error {
+func (s *session) settle(ctx context.Context, h *requestRun) error {
 	var failed, later error
 	for _, n := range h.nodes {
 		switch {
 		case errors.Is(n.err, providers.ErrQuota):
 			later = fmt.Errorf("the cloud is full: %w", n.err)
-		case errors.Is(n.err, ErrNoAnswer):
+		case errors.Is(n.err, ErrNoAnswer), errors.Is(n.err, providers.ErrUnanswered):
 			later = fmt.Errorf("node %s: %w", n.node.ID, n.err)
+		case errors.Is(n.err, providers.ErrUnusable), errors.Is(n.err, providers.ErrTransient) && s.inTrouble(h):
+			later = fmt.Errorf("the cloud cannot be used: %w", n.err) // nor for the next request
 		case n.err != nil:
 			failed = errors.Join(failed, fmt.Errorf("node %s (%s): %w", n.node.ID, n.place.Label, n.err))
 		}
@@ -107,7 +110,9 @@ func (s *shift) settle(ctx context.Context, h *handling) error {
 		err = s.declineFailed(ctx, h, failed)
 	case later != nil:
 		s.putBack(ctx, h, later.Error())
-		s.jobs.failed("request "+h.request.ID, shortPause)
+		if !errors.Is(later, providers.ErrQuota) && !errors.Is(later, providers.ErrUnanswered) { // these go elsewhere at once, or wait
+			s.jobs.Failed(inflight.Request(h.request.ID), inflight.ShortPause)
+		}
 	default:
 		err = s.fulfill(ctx, h)
 	}
@@ -120,7 +125,7 @@ func (s *shift) settle(ctx context.Context, h *handling) error {
 // fulfill hands the nodes over, in one transaction: whoever sees the request
 // fulfilled finds its nodes ready and free to be locked. Nodes that we keep in
 // stock are nobody's, and their request is done.
-func (s *shift) fulfill(ctx context.Context, h *handling) error {
+func (s *session) fulfill(ctx context.Context, h *requestRun) error {
 	stock := h.request.Requestor == minReadyRequestor
 	var locks []*recipe.Held
 	var changed []*zkmodel.Node
@@ -135,7 +140,7 @@ func (s *shift) fulfill(ctx context.Context, h *handling) error {
 			changed = append(changed, n.node)
 		}
 	}
-	if err := s.table.moveRequest(h.request, zkmodel.RequestFulfilled, s.epoch()); err != nil {
+	if err := zkmodel.Move(h.request, zkmodel.RequestFulfilled, zkmodel.ByUs, s.epoch()); err != nil {
 		return err
 	}
 	finish := s.store.FinishRequest
@@ -148,7 +153,7 @@ func (s *shift) fulfill(ctx context.Context, h *handling) error {
 	h.lock = nil
 	for _, n := range h.nodes {
 		n.lock = nil
-		s.own.note(n.node)
+		s.own.Note(n.node)
 	}
 	s.step(StepFulfilled)
 	s.metrics.request(h.pool, "fulfilled", s.now().Sub(h.request.Stat.Ctime))
@@ -157,37 +162,28 @@ func (s *shift) fulfill(ctx context.Context, h *handling) error {
 }
 
 // cancelled gives the nodes of a request that is gone back for others to use.
-func (s *shift) cancelled(ctx context.Context, h *handling) error {
+func (s *session) cancelled(ctx context.Context, h *requestRun) error {
 	s.log.Info("Request was cancelled; its nodes stay for others", "request", h.request.ID)
 	s.metrics.request(h.pool, "cancelled", 0)
 	return s.freeNodes(ctx, h)
 }
 
-// declineFailed declines a request whose nodes could not be launched here. What
-// did come up is free for others.
-func (s *shift) declineFailed(ctx context.Context, h *handling, reason error) error {
-	if err := s.freeNodes(ctx, h); err != nil {
-		return err
-	}
-	return s.writeDecline(ctx, h.lock, h.request, []string{h.pool.id}, "launch failed: "+reason.Error())
-}
-
 // putBack undoes an acceptance: the request waits again, and is not declined.
-func (s *shift) putBack(ctx context.Context, h *handling, reason string) {
+func (s *session) putBack(ctx context.Context, h *requestRun, reason string) {
 	err := s.freeNodes(ctx, h)
 	if err == nil {
 		h.request.Nodes, h.request.Reason = nil, reason
 		err = s.moveRequest(ctx, h, zkmodel.RequestRequested)
 	}
-	if err != nil && ctx.Err() == nil && !errors.Is(err, ErrTaken) {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, zkmodel.ErrConflict) {
 		s.log.Warn("Request could not be put back; it begins again", "request", h.request.ID, "error", err)
-		s.markLost(h.request.ID)
+		s.markOrphan(h.request.ID)
 	}
 }
 
 // freeNodes gives ready nodes back for others to use, and marks those that never
 // got as far for deletion.
-func (s *shift) freeNodes(ctx context.Context, h *handling) error {
+func (s *session) freeNodes(ctx context.Context, h *requestRun) error {
 	var failed error
 	for _, n := range h.nodes {
 		if n == nil {
@@ -202,18 +198,18 @@ func (s *shift) freeNodes(ctx context.Context, h *handling) error {
 			n.lock, n.node = lock, fresh
 		}
 		if n.lock == nil {
-			continue // handed over already: settled by the sweep
+			continue // handed over already: settled when nodes are reaped
 		}
 		switch n.node.State {
 		case zkmodel.NodeReady:
 			release(n.node)
 		case zkmodel.NodeInit:
-			failed = errors.Join(failed, s.table.moveNode(n.node, zkmodel.NodeDeleting, s.epoch()))
+			failed = errors.Join(failed, zkmodel.Move(n.node, zkmodel.NodeDeleting, zkmodel.ByUs, s.epoch()))
 		default: // failed or aborted: written already
 			continue
 		}
 		failed = errors.Join(failed, s.store.SaveNode(ctx, n.lock, n.node))
-		s.own.note(n.node)
+		s.own.Note(n.node)
 	}
 	return failed
 }
@@ -222,7 +218,7 @@ func (s *shift) freeNodes(ctx context.Context, h *handling) error {
 func release(n *zkmodel.Node) { n.AllocatedTo, n.TenantName, n.Requestor = "", "", "" }
 
 // unlockNodes releases the nodes' locks.
-func (s *shift) unlockNodes(ctx context.Context, h *handling) error {
+func (s *session) unlockNodes(ctx context.Context, h *requestRun) error {
 	var failed error
 	for _, n := range h.nodes {
 		if n == nil || n.lock == nil {
@@ -234,10 +230,10 @@ func (s *shift) unlockNodes(ctx context.Context, h *handling) error {
 	return failed
 }
 
-// letGo releases whatever a handling still holds and forgets it, once the mirror
+// releaseLocks releases whatever a requestRun still holds and forgets it, once the mirror
 // shows how it ended. It works after the end of ctx too.
-func (s *shift) letGo(ctx context.Context, h *handling) {
-	ctx, cancel := s.parting(ctx)
+func (s *session) releaseLocks(ctx context.Context, h *requestRun) {
+	ctx, cancel := s.cleanupContext(ctx)
 	defer cancel()
 	err := s.unlockNodes(ctx, h)
 	if h.lock != nil {
@@ -252,5 +248,18 @@ func (s *shift) letGo(ctx context.Context, h *handling) {
 			ids = append(ids, n.node.ID)
 		}
 	}
-	s.own.finish(h.request.ID, ids...)
+	s.own.Finish(h.request.ID, ids...)
+}
+
+// inTrouble tells whether a launch failed for what is wrong with its cloud, so that its
+// request is not declined: nothing is launched there now, or no other provider offers
+// what it wants. Else it would come back to a cloud of which only a part fails.
+func (s *session) inTrouble(h *requestRun) bool {
+	v := h.cloud.View()
+	if v.Trouble == "" || v.Held {
+		return v.Trouble != ""
+	}
+	return !slices.ContainsFunc(s.mirror.Components(zkmodel.KindPool), func(c *zkmodel.Component) bool {
+		return c.Broken == nil && c.ProviderName != h.pool.provider.Name && c.Offers(h.request.NodeTypes) && !h.request.DeclinedByPool(c.ID)
+	})
 }

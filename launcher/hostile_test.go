@@ -2,6 +2,7 @@ package launcher_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"poolkeeper/test/zktest"
@@ -66,10 +67,11 @@ func TestRequestsOfCarelessWriters(t *testing.T) {
 }
 
 // A node's record may be anything, too: what can be read counts and is served,
-// what cannot be read stops nobody.
+// what cannot be read takes its place, and stops nobody.
 func TestNodesOfCarelessWriters(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, onePool)
+	s.config.Providers[0].Pools[0].MaxServers = 6 // two that are held, one melting, one of which nobody knows
 	s.image()
 	kept := map[string]string{
 		"melting":     `{"state": "melting", "provider": "cloud", "pool": "main", "type": ["small"]}`,
@@ -124,4 +126,43 @@ func TestLabelIsRemovedWhileRequestsWait(t *testing.T) {
 	if r, err := s.store.Request(t.Context(), small); err != nil || r.State != zkmodel.RequestRequested {
 		t.Errorf("%+v (%v), want it to wait", r, err)
 	}
+}
+
+// A flood of requests that are to be declined, in front of one that can be served,
+// does not hold it up until all are answered; and all are answered.
+func TestFloodOfBrokenRequests(t *testing.T) {
+	s := newSite(t, onePool)
+	s.image()
+	const flood = 3000
+	s.write(zkmodel.RequestPath("000-"+fmt.Sprintf("%010d", flood)), `{`)
+	var ops []recipe.Op
+	for i := range flood {
+		ops = append(ops, recipe.OpCreate(zkmodel.RequestPath(fmt.Sprintf("000-%010d", i)), []byte(`{"state": "requested", "node_types": []}`), recipe.Persistent))
+	}
+	for part := range slices.Chunk(ops, 500) {
+		if _, err := s.store.Session().Multi(t.Context(), part...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	good := s.submit(wish("small"))
+	s.launch()
+	if out := s.wait(good); out.State != "fulfilled" {
+		t.Fatalf("%+v", out)
+	}
+	answered := func() (count int) {
+		list, err := s.store.Requests(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range list {
+			if r.State == zkmodel.RequestFailed {
+				count++
+			}
+		}
+		return count
+	}
+	if n := answered(); n > flood/2 {
+		t.Errorf("%d of %d were declined before the one that could be served", n, flood)
+	}
+	zktest.Eventually(t, func() bool { return answered() == flood }, "all declined")
 }

@@ -12,7 +12,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/kit"
+	"poolkeeper/launcher/node"
+	"poolkeeper/launcher/schedule"
+	"poolkeeper/launcher/supply"
 	"poolkeeper/providers"
+	"poolkeeper/providers/registry"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -45,23 +50,29 @@ type Deps struct {
 
 // Launcher serves node requests from the pools of one configuration.
 type Launcher struct {
-	cfg     *configs.Config
-	deps    Deps
-	log     hclog.Logger
-	now     func() time.Time
-	table   table
-	metrics *metrics
-	mirror  *zkmodel.Mirror
-	member  string // of this launcher, among all: for the duties
-	clouds  map[string]*cloud
-	pools   []*pool
-	limits  *recipe.Tree
-	scanner *scanner
-	boots   *boots
-	wake    chan struct{}
-	last    atomic.Pointer[[]Decision]
-	serving atomic.Bool
-	looking atomic.Int64 // when the look began that is under way, in ns; 0 when none is
+	cfg      *configs.Config
+	deps     Deps
+	log      hclog.Logger
+	now      func() time.Time
+	duties   schedule.Duties
+	metrics  *metrics
+	mirror   *zkmodel.Mirror
+	member   string // of this launcher, among all: for the duties
+	clouds   map[string]*supply.Provider
+	pools    []*pool
+	limits   *recipe.Tree
+	lessons  *recipe.Tree
+	offers   *recipe.Tree
+	clock    atomic.Int64 // how far ZooKeeper's is ahead of ours, in ns
+	scanner  *node.Scanner
+	boots    *node.Boots
+	wake     chan struct{}
+	last     atomic.Pointer[[]schedule.Decision]
+	tells    struct{ nodes, requests recipe.Throttle } // of what we may not change
+	serving  atomic.Bool
+	waitsFor atomic.Pointer[string] // while it does not serve
+	sessions atomic.Int64           // how many there were
+	looking  atomic.Int64           // when the look began that is under way, in ns; 0 when none is
 }
 
 // New checks what it is given and makes a Launcher. Nothing happens before Run.
@@ -87,23 +98,24 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 	}
 	l := &Launcher{
 		cfg: cfg, deps: deps, log: deps.Logger.Named("launcher"), now: deps.Now,
-		table: newTable(), metrics: metrics, limits: newLimits(deps), scanner: newScanner(), boots: newBoots(),
-		wake: make(chan struct{}, 1), clouds: map[string]*cloud{}, member: deps.FQDN + "-" + unique(),
+		duties: schedule.NewDuties(), metrics: metrics, limits: newLimits(deps), lessons: newLessons(deps), offers: newOffers(deps),
+		scanner: node.NewScanner(), boots: node.NewBoots(),
+		wake: make(chan struct{}, 1), clouds: map[string]*supply.Provider{}, member: deps.FQDN + "-" + kit.RandomHex(16),
 	}
 	if l.mirror = deps.Mirror; l.mirror == nil {
 		l.mirror = newMirror(deps)
 	}
-	metrics.zero(cfg)
-	metrics.now.launcher.Store(l)
+	opened := registry.New(deps.Open, registry.Events{Told: func(provider string, trouble error) { l.clouds[provider].Told(trouble) }})
 	for _, p := range cfg.Providers {
-		l.clouds[p.Name] = &cloud{
-			cfg: p, open: deps.Open, log: l.log.With("provider", p.Name), now: l.now,
-			notify: l.notify, ready: make(chan struct{}),
-		}
+		l.clouds[p.Name] = supply.New(p, opened, l.log.With("provider", p.Name), l.now, l.notify)
 		for _, section := range p.Pools {
-			l.pools = append(l.pools, newPool(deps.FQDN, p, section))
+			pool := newPool(deps.FQDN, p, section)
+			pool.freeze(cfg)
+			l.pools = append(l.pools, pool)
 		}
 	}
+	metrics.now.launcher.Store(l) // complete: it may be scraped at any time
+	metrics.zero(cfg)
 	return l, nil
 }
 
@@ -125,9 +137,12 @@ func (l *Launcher) Run(ctx context.Context) error {
 		group.Go(func() error { return l.mirror.Run(ctx) })
 	}
 	for _, c := range l.clouds {
-		group.Go(func() error { c.run(ctx); return nil })
+		group.Go(func() error { c.Run(ctx); return nil })
 	}
 	group.Go(func() error { return l.followLimits(ctx) })
+	group.Go(func() error { return l.followLessons(ctx) })
+	group.Go(func() error { return l.watchAttendance(ctx) })
+	group.Go(func() error { return l.followOffers(ctx) })
 	group.Go(func() error { return l.runDuties(ctx) })
 	group.Go(func() error { return l.serveRegistered(ctx) })
 	err := group.Wait()
@@ -138,7 +153,7 @@ func (l *Launcher) Run(ctx context.Context) error {
 }
 
 // Decisions are those of the last look at the requests, with their reasons.
-func (l *Launcher) Decisions() []Decision {
+func (l *Launcher) Decisions() []schedule.Decision {
 	if d := l.last.Load(); d != nil {
 		return *d
 	}
@@ -149,6 +164,11 @@ func (l *Launcher) Decisions() []Decision {
 func (l *Launcher) Ready() error {
 	if !l.serving.Load() {
 		return errors.New("launcher waits for ZooKeeper")
+	}
+	for _, path := range []string{zkmodel.RequestsRoot, zkmodel.NodesRoot, zkmodel.ComponentsRoot} {
+		if err := l.mirror.Listed(path); err != nil {
+			return fmt.Errorf("launcher does not see the tree: %w", err)
+		}
 	}
 	return nil
 }
@@ -163,6 +183,6 @@ func (l *Launcher) notify() {
 
 // serve is the work of one session.
 func (l *Launcher) serve(ctx context.Context, s *recipe.Session) error {
-	shift := newShift(l, zkmodel.NewStore(s, l.now))
-	return shift.run(ctx)
+	session := newSession(l, zkmodel.NewStore(s, l.now))
+	return session.run(ctx)
 }

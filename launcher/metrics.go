@@ -52,7 +52,9 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	for _, h := range []**prometheus.HistogramVec{&m.launchTime, &m.waitTime} {
 		err = errors.Join(err, adopt(reg, h))
 	}
-	return m, errors.Join(err, adopt(reg, &m.now))
+	err = errors.Join(err, adopt(reg, &m.now))
+	m.now.series.counted(m.launches, m.requests, m.deletes, m.leaks, m.launchTime, m.waitTime)
+	return m, err
 }
 
 // adopt registers a figure, or goes on with the one that a launcher before us,
@@ -72,11 +74,13 @@ func adopt[T prometheus.Collector](reg prometheus.Registerer, figure *T) error {
 }
 
 func (m *metrics) launch(p *pool, result string, took time.Duration) {
+	m.now.series.note(p.provider.Name, p.config.Name)
 	m.launches.WithLabelValues(p.provider.Name, p.config.Name, result).Inc()
 	m.launchTime.WithLabelValues(p.provider.Name, p.config.Name, result).Observe(took.Seconds())
 }
 
 func (m *metrics) request(p *pool, result string, age time.Duration) {
+	m.now.series.note(p.provider.Name, p.config.Name)
 	m.requests.WithLabelValues(p.provider.Name, p.config.Name, result).Inc()
 	if result == "fulfilled" {
 		m.waitTime.WithLabelValues(p.provider.Name, p.config.Name).Observe(max(age, 0).Seconds())
@@ -85,9 +89,15 @@ func (m *metrics) request(p *pool, result string, age time.Duration) {
 
 func (m *metrics) declined(to zkmodel.RequestState) { m.declines.WithLabelValues(string(to)).Inc() }
 
-func (m *metrics) deleted(provider string) { m.deletes.WithLabelValues(provider).Inc() }
+func (m *metrics) deleted(provider string) {
+	m.now.series.note(provider, "")
+	m.deletes.WithLabelValues(provider).Inc()
+}
 
-func (m *metrics) leaked(provider string) { m.leaks.WithLabelValues(provider).Inc() }
+func (m *metrics) leaked(provider string) {
+	m.now.series.note(provider, "")
+	m.leaks.WithLabelValues(provider).Inc()
+}
 
 // launchResult is the name of a launch's outcome, as Nodepool's metrics have it.
 func launchResult(err error) string {

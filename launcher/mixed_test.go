@@ -137,8 +137,8 @@ func TestPoolsOfOthersGoFirst(t *testing.T) {
 	s := newSite(t, onePool)
 	s.image()
 	paused := false
-	leave := s.stranger(zkmodel.Component{
-		ID: "stranger", ProviderName: "elsewhere", PoolName: "main", Priority: 5, Paused: &paused,
+	leave := s.foreignPool(zkmodel.Component{
+		ID: "foreign", ProviderName: "elsewhere", PoolName: "main", Priority: 5, Paused: &paused,
 		SupportedLabels: zkmodel.Strings{"small"},
 	})
 	s.launch()

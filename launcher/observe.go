@@ -1,64 +1,103 @@
 package launcher
 
 import (
+	"slices"
 	"time"
 
-	"poolkeeper/configs"
+	"poolkeeper/launcher/inflight"
+	"poolkeeper/launcher/lesson"
+	"poolkeeper/launcher/schedule"
+	"poolkeeper/launcher/supply"
 	"poolkeeper/zkmodel"
 )
 
 // observe puts together what a decision looks at, and tells when it may look
 // different although nothing happens.
-func (s *shift) observe() (*Snapshot, time.Time) {
+func (s *session) observe() (*schedule.Snapshot, time.Time) {
 	// First, as what is read after it has all that the last holder of a quota wrote.
 	counted := map[string]bool{}
 	for name, t := range s.tenures {
-		counted[name] = t.use()
+		counted[name] = t.Use()
 	}
-	snap := &Snapshot{
+	s.takeLessons()
+	snap := &schedule.Snapshot{
 		Now:        s.now(),
-		Lag:        s.lag,
+		Lag:        s.ahead(),
 		Requests:   s.mirror.Requests(),
-		Nodes:      s.own.over(s.mirror.Nodes),
+		Nodes:      s.own.Nodes(),
 		Registered: s.mirror.Components(zkmodel.KindPool),
-		Busy:       s.own.busy(),
-		Lost:       s.lostRequests(),
+		Busy:       s.own.Requests(),
+		Lost:       s.orphans.All(),
 		Since:      s.since,
 		Evicted:    map[string]bool{},
 		Grace:      grace,
 		Tenants:    tenantLimits(s.cfg),
+		Order:      s.cfg.PoolOrder,
 	}
-	again := earlier(s.jobs.next(), s.leaving(snap))
+	snap.Away = schedule.Absences(s.knownOffers(), snap.Registered, s.cfg.LauncherGrace, snap.Now, snap.Lag)
+	snap.Failed = s.failedHere(snap.Requests)
+	snap.Frozen = s.frozenNodes(snap.Nodes)
+	again := schedule.Earlier(s.jobs.Next(), s.leaving(snap))
 	for _, r := range snap.Requests {
-		if !s.jobs.left("request " + r.ID).IsZero() {
+		if !s.jobs.Left(inflight.Request(r.ID)).IsZero() {
 			snap.Busy[r.ID] = true
 		}
 	}
+	unlisted := s.mirror.Listed(zkmodel.NodesRoot)
 	launching := map[string]int{}
 	for _, n := range snap.Nodes {
 		if n.State == zkmodel.NodeInit || n.State == zkmodel.NodeBuilding {
 			launching[n.Provider]++
 		}
 	}
+	again = schedule.Earlier(again, s.observeUses(snap))
 	for _, p := range s.pools {
-		view := s.clouds[p.provider.Name].view()
-		again = earlier(again, view.again)
+		view := s.clouds[p.provider.Name].View()
+		if unlisted != nil && view.Unavailable == "" {
+			view.Unavailable = "nobody can tell how much is taken: " + unlisted.Error()
+		}
 		snap.Pools = append(snap.Pools, s.poolView(p, view, launching[p.provider.Name], counted[p.provider.Name]))
 	}
 	return snap, again
 }
 
+// frozenNodes are those of pools and labels that are left out of the
+// configuration.
+func (l *Launcher) frozenNodes(nodes []*zkmodel.Node) map[string]bool {
+	if len(l.cfg.Frozen) == 0 {
+		return nil
+	}
+	frozen := map[string]bool{}
+	for _, n := range nodes {
+		if l.isFrozen(n) {
+			frozen[n.ID] = true
+		}
+	}
+	return frozen
+}
+
+// isFrozen tells whether nothing may follow from what the configuration says, or
+// does not say, of a node's pool and labels.
+func (l *Launcher) isFrozen(n *zkmodel.Node) bool {
+	if n.Broken != nil {
+		return false
+	}
+	return l.cfg.FrozenPool(n.Provider, n.Pool) != "" || slices.ContainsFunc(n.Type, func(label string) bool {
+		return l.cfg.FrozenLabel(n.Provider, n.Pool, label) != ""
+	})
+}
+
 // poolView is a pool as it stands at this moment.
-func (s *shift) poolView(p *pool, view cloudView, launching int, counted bool) *Pool {
-	v := &Pool{
+func (s *session) poolView(p *pool, view supply.View, launching int, counted bool) *schedule.Pool {
+	v := &schedule.Pool{
 		ID: p.id, Provider: p.provider.Name, Name: p.config.Name, Priority: p.priority(),
 		Disabled: p.config.MaxServers == 0,
-		Limits:   poolLimits(p.config), Cloud: view.limits, Hold: view.hold, Broken: view.broken, Counted: counted,
+		Limits:   poolLimits(p.config), Cloud: view.Limits, Unavailable: view.Unavailable, Broken: view.Broken, Mute: view.Mute, HoldsQuota: counted,
 		Idle: p.provider.MaxConcurrency == 0, Room: -1, Zones: p.config.AvailabilityZones,
-		Offers: make(map[string]Offer, len(p.config.Labels)),
+		Offers: make(map[string]schedule.Offer, len(p.config.Labels)), Frozen: p.frozen, Rest: p.rest,
 	}
 	if len(v.Zones) == 0 {
-		v.Zones = view.zones
+		v.Zones = view.Zones
 	}
 	if p.config.IgnoreProviderQuota {
 		v.Cloud = nil
@@ -66,18 +105,43 @@ func (s *shift) poolView(p *pool, view cloudView, launching int, counted bool) *
 	if limit := p.provider.MaxConcurrency; limit > 0 {
 		v.Room = max(0, limit-launching)
 	}
-	v.Fixed = p.provider.Driver == configs.DriverStatic
-	for _, l := range labelsOf(p.config) {
-		offer := view.needs[p.config.Name][l.Name]
-		offer.Ready = v.Fixed || l.CloudImage != "" || newest(s.images, l.DiskImage, p.provider.Name) != nil
+	v.Learned = lesson.View{
+		Lesson: view.Taught.Lesson, Due: !view.Taught.Due.After(s.now()),
+		Burst: view.Taught.Burst, Told: v.Cloud != nil || view.Static,
+	}
+	v.Static = view.Static
+	for _, l := range supply.Labels(p.config) {
+		offer := view.Needs[p.config.Name][l.Name]
+		offer.Ready = l.DiskImage == "" || schedule.NewestUpload(s.images, l.DiskImage, p.provider.Name) != nil
 		v.Offers[l.Name] = offer
 	}
+	v.Learned.Hint = schedule.Hint(v, view.Limits)
 	return v
+}
+
+// observeUses counts what is in the clouds whose room is not known, and tells when
+// the first may be tried again.
+func (s *session) observeUses(snap *schedule.Snapshot) (again time.Time) {
+	late := map[string]bool{}
+	for _, p := range s.pools {
+		known := s.clouds[p.provider.Name].Lessons()
+		if known.Lesson.Failures > 0 || p.config.IgnoreProviderQuota {
+			late[p.provider.Name] = known.Lesson.Late
+		}
+		if known.Due.After(snap.Now) {
+			again = schedule.Earlier(again, known.Due)
+		}
+	}
+	snap.Uses = schedule.Uses(snap.Nodes, late, snap.Now, "")
+	for name, use := range snap.Uses {
+		s.clouds[name].Seen(*use, s.waiting)
+	}
+	return again
 }
 
 // leaving takes over which idle nodes are being marked for deletion: until the
 // mirror shows it, or it did not work.
-func (s *shift) leaving(snap *Snapshot) (again time.Time) {
+func (s *session) leaving(snap *schedule.Snapshot) (again time.Time) {
 	ready := map[string]bool{}
 	for _, n := range snap.Nodes {
 		if n.State == zkmodel.NodeReady {
@@ -86,7 +150,7 @@ func (s *shift) leaving(snap *Snapshot) (again time.Time) {
 	}
 	for id, told := range s.evicted {
 		if over := told.Add(evictTime); ready[id] && over.After(snap.Now) {
-			snap.Evicted[id], again = true, earlier(again, over)
+			snap.Evicted[id], again = true, schedule.Earlier(again, over)
 		} else {
 			delete(s.evicted, id)
 		}

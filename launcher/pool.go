@@ -2,19 +2,17 @@ package launcher
 
 import (
 	"cmp"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
-	"slices"
 	"time"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/kit"
+	"poolkeeper/launcher/schedule"
+	"poolkeeper/launcher/supply"
+	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
-
-// defaultPriority is that of a pool which has none.
-const defaultPriority = 100
 
 // pool is one configured pool that this launcher serves.
 type pool struct {
@@ -22,52 +20,62 @@ type pool struct {
 	provider configs.Provider
 	config   configs.Pool
 	labels   map[string]configs.PoolLabel
+	// frozen says of labels why they are left out of the configuration, and rest
+	// of all that the pool does not have, "" when they are not.
+	frozen map[string]string
+	rest   string
 
 	record *recipe.Registration
 	shown  poolState // by the record; the looking goroutine's
 	since  time.Time // from when on it has been so
 }
 
-// unique is a name that no other process has.
-func unique() string {
-	var bits [16]byte
-	_, _ = rand.Read(bits[:]) // never fails (crypto/rand since Go 1.24)
-	return hex.EncodeToString(bits[:])
-}
-
 func newPool(host string, provider configs.Provider, section configs.Pool) *pool {
 	p := &pool{
-		id:       fmt.Sprintf("%s-PoolWorker.%s-%s-%s", host, provider.Name, section.Name, unique()),
+		id:       fmt.Sprintf("%s-PoolWorker.%s-%s-%s", host, provider.Name, section.Name, kit.RandomHex(16)),
 		provider: provider, config: section, labels: map[string]configs.PoolLabel{},
 	}
-	for _, l := range labelsOf(section) {
+	for _, l := range supply.Labels(section) {
 		p.labels[l.Name] = l
 	}
 	return p
 }
 
-// labelsOf are the labels of a pool: its own, or those of its machines.
-func labelsOf(section configs.Pool) []configs.PoolLabel {
-	labels := slices.Clone(section.Labels)
-	for _, n := range section.Nodes {
-		for _, name := range n.Labels {
-			if !slices.ContainsFunc(labels, func(l configs.PoolLabel) bool { return l.Name == name }) {
-				labels = append(labels, configs.PoolLabel{Name: name})
-			}
+// freeze notes what is left out of the configuration of the pool.
+func (p *pool) freeze(cfg *configs.Config) {
+	provider, name := p.provider.Name, p.config.Name
+	p.frozen, p.rest = map[string]string{}, cfg.MayLackLabels(provider, name)
+	for label, why := range cfg.Missed() {
+		if _, has := p.labels[label]; !has {
+			p.frozen[label] = why
 		}
 	}
-	return labels
+	for label := range p.labels {
+		if why := cfg.FrozenLabel(provider, name, label); why != "" {
+			p.frozen[label] = why
+		}
+	}
 }
 
 // priority is the pool's own, else its provider's, else the default.
 func (p *pool) priority() int {
-	return cmp.Or(p.config.Priority, p.provider.Priority, defaultPriority)
+	return cmp.Or(p.config.Priority, p.provider.Priority, schedule.DefaultPriority)
+}
+
+// checksHostKeys tells whether the host keys of a label's nodes are read.
+func (p *pool) checksHostKeys(label string) bool {
+	if own := p.labels[label].HostKeyChecking; own != nil {
+		return *own
+	}
+	return p.config.HostKeyChecking
 }
 
 // poolState is what the record of a pool says of the moment.
 type poolState struct {
 	paused bool // launchers with other pools need not leave it requests
-	broken bool // it has no labels: its provider cannot be used
+	broken bool // it offers no labels: its provider was never of use yet
+	// trouble is why its provider cannot be used, "" when it can.
+	trouble string
 }
 
 // component is the pool as it tells of itself; Zuul reads its id and labels.
@@ -75,13 +83,16 @@ func (p *pool) component(hostname, version string, state poolState) *zkmodel.Com
 	c := &zkmodel.Component{
 		Hostname: hostname, ID: p.id, Kind: zkmodel.KindPool, PoolName: p.config.Name, Paused: &state.paused,
 		Priority: p.priority(), ProviderName: p.provider.Name, State: zkmodel.ComponentRunning, Version: version,
-		SupportedLabels: zkmodel.Strings{},
+		SupportedLabels: zkmodel.Strings{}, Trouble: zkmodel.BriefTrouble(state.trouble),
 	}
+	labels := &c.SupportedLabels
 	if state.broken {
-		return c
+		labels = &c.TroubledLabels
 	}
-	for _, l := range labelsOf(p.config) {
-		c.SupportedLabels = append(c.SupportedLabels, l.Name)
+	for _, l := range supply.Labels(p.config) {
+		if p.frozen[l.Name] == "" {
+			*labels = append(*labels, l.Name)
+		}
 	}
 	return c
 }
@@ -129,4 +140,30 @@ func (p *pool) image(cfg *configs.Config, label string) (imageConfig, error) {
 	}
 	return imageConfig{}, fmt.Errorf("find image of label %s: neither diskimage %q nor cloud-image %q is configured: %w",
 		label, l.DiskImage, l.CloudImage, ErrNoImage)
+}
+
+// poolLimits are the limits that the configuration sets for a pool.
+func poolLimits(p configs.Pool) providers.Resources {
+	limits := providers.Resources{}
+	for name, n := range map[string]int{
+		providers.Instances: p.MaxServers,
+		providers.Cores:     p.MaxCores,
+		providers.RAM:       p.MaxRAM,
+		providers.Volumes:   p.MaxVolumes,
+		providers.VolumeGB:  p.MaxVolumeGB,
+	} {
+		if n >= 0 {
+			limits[name] = n
+		}
+	}
+	return limits
+}
+
+// tenantLimits are the limits of the configuration, by tenant.
+func tenantLimits(cfg *configs.Config) map[string]providers.Resources {
+	limits := make(map[string]providers.Resources, len(cfg.TenantLimits))
+	for _, t := range cfg.TenantLimits {
+		limits[t.Tenant] = t.Limits
+	}
+	return limits
 }

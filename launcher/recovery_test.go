@@ -132,7 +132,7 @@ func (s *site) orphan(state zkmodel.NodeState, change func(*zkmodel.Node)) strin
 		Provider: "cloud", Pool: "main", Type: zkmodel.Strings{"small"}, Launcher: "gone",
 		Resources: map[string]int{providers.Instances: 1},
 	}
-	n.SetState(state, zkmodel.EpochOf(time.Now()))
+	n.State, n.StateTime = state, zkmodel.EpochOf(time.Now())
 	if change != nil {
 		change(n)
 	}

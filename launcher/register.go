@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"poolkeeper/launcher/schedule"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -20,7 +21,7 @@ const pauseTime = time.Second
 func (l *Launcher) registrations() ([]*recipe.Registration, error) {
 	self := &zkmodel.Component{
 		Hostname: l.deps.Hostname, Kind: zkmodel.KindLauncher,
-		State: zkmodel.ComponentRunning, Version: l.deps.Version,
+		State: zkmodel.ComponentRunning, Version: l.deps.Version, Providers: zkmodel.Served(l.cfg.ProviderNames()),
 	}
 	data, err := self.Encode()
 	if err != nil {
@@ -45,21 +46,24 @@ func (l *Launcher) registration(kind string, data []byte) *recipe.Registration {
 // others wait for room in them, they take none at all, or their provider is broken.
 // Then launchers with other pools need not leave them requests. A record changes
 // once in pauseTime at most. The time is when to look again.
-func (s *shift) showPools(decisions []Decision) (again time.Time) {
+func (s *session) showPools(decisions []schedule.Decision) (again time.Time) {
 	full := map[string]bool{}
 	for _, d := range decisions {
-		if d.Verdict == Wait && d.Queued {
-			full[d.Pool.ID] = true
+		if w, waits := d.(schedule.Wait); waits && w.Queued {
+			full[w.Pool.ID] = true
 		}
 	}
 	for _, p := range s.pools {
-		broken := s.clouds[p.provider.Name].view().broken
-		now := poolState{paused: full[p.id] || broken || p.provider.MaxConcurrency == 0, broken: broken}
+		cloud := s.clouds[p.provider.Name].View()
+		now := poolState{
+			paused: full[p.id] || cloud.Held || p.provider.MaxConcurrency == 0,
+			broken: cloud.Broken, trouble: cloud.Trouble,
+		}
 		if p.shown == now {
 			continue
 		}
 		if due := p.since.Add(pauseTime); due.After(s.now()) {
-			again = earlier(again, due)
+			again = schedule.Earlier(again, due)
 			continue
 		}
 		data, err := p.component(s.deps.Hostname, s.deps.Version, now).Encode()
@@ -96,7 +100,7 @@ func (l *Launcher) serveRegistered(ctx context.Context) error {
 
 // awaitRegistered returns when the mirror shows our own pools: a request fails
 // when all that are registered have declined it, so ours must be among them.
-func (s *shift) awaitRegistered(ctx context.Context, f *follower) error {
+func (s *session) awaitRegistered(ctx context.Context, f *follower) error {
 	for begun, told := s.now(), s.now(); ; {
 		f.take()
 		seen := map[string]bool{}
@@ -122,10 +126,10 @@ func (s *shift) awaitRegistered(ctx context.Context, f *follower) error {
 	}
 }
 
-// parting is the context of what is done when ctx has ended: short, and over
+// cleanupContext is the context of what is done when ctx has ended: short, and over
 // with the session.
-func (s *shift) parting(ctx context.Context) (context.Context, context.CancelFunc) {
-	short, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
+func (s *session) cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	short, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	bound, unbind := s.store.Session().Bind(short)
 	return bound, func() { unbind(); cancel() }
 }

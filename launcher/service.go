@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"poolkeeper/configs"
+	"poolkeeper/launcher/schedule"
 	"poolkeeper/zkmodel"
 )
 
@@ -45,6 +46,10 @@ func NewService(cfg *configs.Config, deps Deps) (*Service, error) {
 // it.
 func (s *Service) Tree() *zkmodel.Mirror { return s.deps.Mirror }
 
+// HasImage tells whether the configuration has an image, or leaves it out because of
+// a mistake.
+func (s *Service) HasImage(image string) bool { return s.now().cfg.HasImage(image) }
+
 // Ready is nil while requests are served, or says why not.
 func (s *Service) Ready() error { return s.now().Ready() }
 
@@ -52,7 +57,7 @@ func (s *Service) Ready() error { return s.now().Ready() }
 func (s *Service) Check(ctx context.Context) error { return s.now().Check(ctx) }
 
 // Decisions are those of the last look at the requests, with their reasons.
-func (s *Service) Decisions() []Decision { return s.now().Decisions() }
+func (s *Service) Decisions() []schedule.Decision { return s.now().Decisions() }
 
 // Requests are those of the tree; those that wait tell why.
 func (s *Service) Requests() []*zkmodel.Request { return s.now().Requests() }

@@ -18,7 +18,7 @@ func TestSilentPoolHoldsUpNobody(t *testing.T) {
 	s := newSite(t, onePool)
 	s.image()
 	for i := range 6 { // most requests are theirs to take first
-		s.stranger(zkmodel.Component{
+		s.foreignPool(zkmodel.Component{
 			ID: fmt.Sprintf("silent-%d", i), PoolName: "main", ProviderName: "cloud", SupportedLabels: zkmodel.Strings{"small"},
 		})
 	}

@@ -3,6 +3,7 @@ package launcher_test
 import (
 	"crypto/ed25519"
 	"crypto/rand"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -122,6 +123,12 @@ type sshServer struct {
 
 func newSSHServer(t *testing.T) sshServer {
 	t.Helper()
+	return newSSHServerAt(t, 0)
+}
+
+// newSSHServerAt is a machine, with a key of its own, at a port; 0 is any.
+func newSSHServerAt(t *testing.T, port int) sshServer {
+	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +139,7 @@ func newSSHServer(t *testing.T) sshServer {
 	}
 	config := &ssh.ServerConfig{NoClientAuth: true}
 	config.AddHostKey(signer)
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,12 +11,22 @@ var (
 	ErrQuota = errors.New("quota exceeded")
 	// ErrTransient: the cloud failed in a way that a retry may mend.
 	ErrTransient = errors.New("transient failure")
+	// ErrUnanswered: the cloud was asked for a machine and did not answer. It may make
+	// the machine yet.
+	ErrUnanswered = errors.New("no answer to a creation")
 	// ErrInvalid: the configuration or request cannot work; a retry is useless.
 	ErrInvalid = errors.New("invalid request")
+	// ErrUnusable: nothing can be asked of the cloud, which is not set up as
+	// configured, or refuses us. It says nothing of what was asked for, and later may
+	// work, when that is mended.
+	ErrUnusable = errors.New("cloud cannot be used")
 	// ErrChecksum: what arrived, or what was read, is not what was built.
 	ErrChecksum = errors.New("checksum mismatch")
 	// ErrNodeFailed: the machine was created and then failed.
 	ErrNodeFailed = errors.New("node failed")
+	// ErrRestarted: the machine had failed, and its provider has started it again in
+	// another way. What WaitNode said of it holds no more; ask again.
+	ErrRestarted = errors.New("node restarted")
 	// ErrNotSupported: this provider has no such thing.
 	ErrNotSupported = errors.New("not supported")
 )

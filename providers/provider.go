@@ -48,10 +48,16 @@ type Nodes interface {
 	// CreateNode asks for a machine and returns its id as soon as the cloud has
 	// named one; the machine may still be starting. Calling it again with the
 	// same NodeID finds the first machine instead of making a second, so a
-	// launcher that crashed between the call and its record goes on safely.
+	// launcher that crashed between the call and its record goes on safely. A
+	// machine of another launch (SameLaunch) is another's, whatever its NodeID.
+	//
+	// A cloud that was asked and did not answer may make the machine later than any
+	// list shows that is read now: ErrUnanswered. Then, and when ctx ended while the
+	// cloud was asked, it is the caller who looks for the machine in ListNodes, for as
+	// long as the cloud may take, before CreateNode is called again.
 	//
 	// Errors: ErrQuota, ErrInvalid (the message names pool, label and key),
-	// ErrNotFound (the image is gone), ErrTransient.
+	// ErrNotFound (the image is gone), ErrTransient, ErrUnanswered.
 	CreateNode(ctx context.Context, node NodeSpec) (externalID string, err error)
 
 	// WaitNode returns when the machine runs and its addresses are known, or
@@ -74,8 +80,9 @@ type Nodes interface {
 	ConsoleLog(ctx context.Context, externalID string, max int) ([]byte, error)
 
 	// Limits are the cloud's limits for machines of ours: what the account
-	// allows, less what others use. A resource that is absent is unlimited.
-	Limits(ctx context.Context) (Resources, error)
+	// allows, less what machines use that ours does not report as ours. A
+	// resource that is absent is unlimited.
+	Limits(ctx context.Context, ours Ours) (Resources, error)
 
 	// NodeResources says what one node of a label takes from the limits.
 	//
@@ -83,14 +90,10 @@ type Nodes interface {
 	NodeResources(ctx context.Context, pool, label string) (Resources, error)
 }
 
-// Cleaner is what a provider implements as well whose cloud keeps things beside
-// images and machines that may outlive them, such as ports and floating IPs.
-type Cleaner interface {
-	// CleanLeaks looks for such things, and deletes those that an earlier call,
-	// some time ago, found leaked already. It tells how many of each kind it
-	// deleted, also when some could not be. It is to be called every minute or so.
-	CleanLeaks(ctx context.Context) (deleted map[string]int, err error)
-}
+// Ours reports whether a machine is counted by its record in our tree, so that it
+// does not count as used by others, too. nil takes what carries the provider's
+// name for ours.
+type Ours func(NodeInfo) bool
 
 // Metadata keys that every image and machine of ours carries in a cloud. They
 // are Nodepool's, so that both systems recognise each other's.
@@ -111,7 +114,26 @@ const (
 	// MetaSite is the installation that made it: two may share a cloud, and
 	// call their providers alike.
 	MetaSite = "poolkeeper_site"
+	// MetaLaunch names the launch of a node: node ids come again when ZooKeeper goes
+	// back in time, to a snapshot or to nothing.
+	MetaLaunch = "poolkeeper_launch_id"
 )
+
+// SameLaunch reports whether two machines, or a machine and what is asked for, may be of
+// the same launch, by their metadata. Only two launch ids that are both there and differ
+// say no: machines of Nodepool and of older releases have none, and the node's id decides.
+func SameLaunch(a, b map[string]string) bool {
+	x, y := a[MetaLaunch], b[MetaLaunch]
+	return x == "" || y == "" || x == y
+}
+
+// OfSite reports whether a machine of a provider is an installation's. Another one
+// may share the cloud, call its provider alike and count its nodes from 0, too.
+// What carries no installation's name is Nodepool's, with whom we share the tree.
+func OfSite(metadata map[string]string, provider, site string) bool {
+	made := metadata[MetaSite]
+	return metadata[MetaProvider] == provider && (made == "" || made == site)
+}
 
 // Names of resources in Resources, those that Zuul and Nodepool use.
 const (
@@ -166,6 +188,10 @@ type NodeSpec struct {
 	Format   string            // of the uploaded image
 	Username string            // the account that the operator's key opens
 	Metadata map[string]string // stored with the machine; holds the Meta keys
+	// Asking, when set, is called right before the cloud is asked for the machine, each
+	// time, by providers whose CreateNode may give ErrUnanswered. What it fails with
+	// CreateNode fails with, and the cloud is not asked.
+	Asking func(ctx context.Context) error
 }
 
 // Instance is a machine that runs.
@@ -184,6 +210,7 @@ type Instance struct {
 	Username     string   // "" means the image's
 	PythonPath   string   // "" means the image's
 	ShellType    string   // "" means the image's
+	Runs         string   // how the machine runs, for people: part of why a launch failed; "" says nothing
 	SkipHostScan bool     // true when nothing can be scanned (fake addresses)
 }
 

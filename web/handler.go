@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
@@ -25,6 +26,7 @@ type handler struct {
 	page      *page
 	links     []string      // of the pages that there are
 	renderers chan struct{} // a place for each page that is made
+	streams   chan struct{} // a place for each large listing that is sent
 	followers chan struct{} // a place for each log that is followed
 	patience  time.Duration // with a client that does not take the next piece
 }
@@ -34,6 +36,7 @@ func newHandler(o Options) *handler {
 	h := &handler{
 		Options: o, page: newPage(), patience: writePatience,
 		renderers: make(chan struct{}, maxRenderers), followers: make(chan struct{}, maxFollowers),
+		streams: make(chan struct{}, maxStreams),
 	}
 	if h.Now == nil {
 		h.Now = time.Now
@@ -47,14 +50,14 @@ func newHandler(o Options) *handler {
 // routes puts the pages together.
 func (h *handler) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/{$}", h.serveStatus)
+	mux.HandleFunc("/{$}", h.guarded(h.serveStatus))
 	mux.HandleFunc("/ready", h.serveReady)
 	for _, e := range h.endpoints() {
 		mux.HandleFunc(e.path, h.listing(e))
 		h.links = append(h.links, e.path)
 	}
 	if h.Logs != nil {
-		mux.HandleFunc("/log/{name}", h.serveLog)
+		mux.HandleFunc("/log/{name}", h.guarded(h.serveLog))
 	}
 	if h.Gatherer != nil {
 		mux.Handle("/metrics", promhttp.HandlerFor(h.Gatherer, promhttp.HandlerOpts{
@@ -68,17 +71,31 @@ func (h *handler) routes() http.Handler {
 	return h.observe(h.secure(readOnly(mux)))
 }
 
-// serveReady tells supervisors and load balancers whether to count on us.
-func (h *handler) serveReady(w http.ResponseWriter, _ *http.Request) {
+// serveReady tells supervisors and load balancers whether to count on us: as
+// Nodepool's OK, or as JSON for who asks for that and for no text.
+func (h *handler) serveReady(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Access-Control-Allow-Origin", "*")
 	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Vary", "Accept")
+	kind := negotiate(r.Header["Accept"], typeText, typeJSON)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if kind == typeJSON {
+		w.Header().Set("Content-Type", typeJSON)
+	}
+	answer := struct {
+		Ready  bool   `json:"ready"`
+		Reason string `json:"reason,omitempty"`
+	}{Ready: true}
+	text := "OK"
 	if err := h.notReady(); err != nil {
+		answer.Ready, answer.Reason, text = false, err.Error(), fmt.Sprintf("not ready: %v\n", err)
 		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprintf(w, "not ready: %v\n", err)
+	}
+	if kind == typeJSON {
+		_ = json.NewEncoder(w).Encode(answer) // the client may be gone
 		return
 	}
-	fmt.Fprint(w, "OK")
+	fmt.Fprint(w, text)
 }
 
 // notReady is why the daemon is not ready; nil when it is.

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -24,9 +24,10 @@ const syncPatience = 2 * time.Second
 
 // endpoint is one of Nodepool's listings.
 type endpoint struct {
-	path   string
-	detail bool // all columns, also to people
-	table  func(r *http.Request) *listing.Table
+	path    string
+	detail  bool // all columns, also to people
+	guarded bool // not the same for everybody
+	table   func(r *http.Request) *listing.Table
 }
 
 // endpoints are those that the daemon has the data for.
@@ -38,8 +39,10 @@ func (h *handler) endpoints() []endpoint {
 		}
 		all = append(all,
 			endpoint{path: "/image-list", table: images(listing.Uploads)},
-			endpoint{path: "/dib-image-list", table: images(listing.Builds)},
-			endpoint{path: "/image-status", table: images(listing.Images)})
+			endpoint{path: "/dib-image-list", guarded: true, table: h.builds},
+			endpoint{path: "/image-status", table: images(func(images []*zkmodel.Image, now time.Time) *listing.Table {
+				return listing.Images(images, now, h.Configured)
+			})})
 	}
 	if h.Tree.Nodes != nil {
 		all = append(all, endpoint{path: "/node-list", detail: true, table: func(r *http.Request) *listing.Table {
@@ -57,6 +60,16 @@ func (h *handler) endpoints() []endpoint {
 		}})
 	}
 	return all
+}
+
+// builds lists the builds; the last lines of their logs are for those who may
+// read the logs.
+func (h *handler) builds(r *http.Request) *listing.Table {
+	table := listing.Builds(h.Tree.Images(), h.Now())
+	if !h.trusted(r) {
+		table.Clear("tail")
+	}
+	return table
 }
 
 // wanted is the one node that was asked for; all when none was.
@@ -91,25 +104,53 @@ func (h *handler) listing(e endpoint) http.HandlerFunc {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		body, err := h.render(r.Context(), func() ([]byte, error) { return e.render(r, kind) })
-		switch {
-		case errors.Is(err, listing.ErrColumn):
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		case err != nil:
-			h.renderFailed(w, r, err)
-			return
-		}
-		w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
-		if kind == typeJSON {
-			w.Header().Set("Content-Type", typeJSON)
-		}
-		h.serveContent(w, r, body)
+		h.answer(w, r, e, kind)
 	}
 }
 
-// render writes the listing of a moment.
-func (e endpoint) render(r *http.Request, kind string) ([]byte, error) {
+// answer makes a listing of this moment, and sends it.
+func (h *handler) answer(w http.ResponseWriter, r *http.Request, e endpoint, kind string) {
+	m := newMeasure()
+	var write func(io.Writer) error
+	_, err := h.render(r.Context(), func() (_ []byte, err error) {
+		if write, err = e.writer(r, kind); err != nil {
+			return nil, err
+		}
+		return nil, write(m)
+	})
+	switch {
+	case errors.Is(err, listing.ErrColumn):
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	case errors.Is(err, errTooLarge):
+		http.Error(w, err.Error()+"; fields= and node_id= choose a part of it", http.StatusInternalServerError)
+		return
+	case err != nil:
+		h.renderFailed(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
+	if kind == typeJSON {
+		w.Header().Set("Content-Type", typeJSON)
+	}
+	now := h.Now()
+	keepers := "public"
+	if e.guarded {
+		w.Header().Add("Vary", "Authorization")
+		keepers = "private"
+	}
+	w.Header().Set("Cache-Control", fmt.Sprintf("max-age=%d, %s", int(freshness.Seconds()), keepers))
+	w.Header().Set("ETag", m.tag())
+	w.Header().Set("Expires", now.Add(freshness).UTC().Format(http.TimeFormat))
+	if m.size > maxBuffered {
+		h.stream(w, r, m.size, write)
+		return
+	}
+	http.ServeContent(w, r, "", now, bytes.NewReader(m.small.Bytes()))
+}
+
+// writer takes the listing of a moment, to be written any number of times.
+func (e endpoint) writer(r *http.Request, kind string) (func(io.Writer) error, error) {
 	table := e.table(r)
 	if fields := r.URL.Query().Get("fields"); fields != "" {
 		var err error
@@ -117,25 +158,10 @@ func (e endpoint) render(r *http.Request, kind string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	var body bytes.Buffer
 	if kind == typeJSON {
-		err := table.WriteJSON(&body)
-		return body.Bytes(), err
+		return table.WriteJSON, nil
 	}
-	err := table.WriteText(&body, e.detail)
-	return body.Bytes(), err
-}
-
-// serveContent serves what was made just now, to be kept for a second, also to
-// conditional requests.
-func (h *handler) serveContent(w http.ResponseWriter, r *http.Request, body []byte) {
-	sum := fnv.New128a()
-	_, _ = sum.Write(body) // a hash takes everything
-	now := h.Now()
-	w.Header().Set("Cache-Control", fmt.Sprintf("max-age=%d, public", int(freshness.Seconds())))
-	w.Header().Set("ETag", fmt.Sprintf(`"%x"`, sum.Sum(nil)))
-	w.Header().Set("Expires", now.Add(freshness).UTC().Format(http.TimeFormat))
-	http.ServeContent(w, r, "", now, bytes.NewReader(body))
+	return func(to io.Writer) error { return table.WriteText(to, e.detail) }, nil
 }
 
 // ltimeOf is the logical time that a request wants to see; 0 for none.

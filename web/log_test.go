@@ -6,7 +6,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -70,6 +73,28 @@ func TestLogNamesAreChecked(t *testing.T) {
 	// A path that climbs is straightened by a redirect, and leads nowhere.
 	if got := get(t, o, "/log/../../etc/passwd-1").header.Get("Location"); got != "/etc/passwd-1" {
 		t.Errorf("a path that climbs leads to %q", got)
+	}
+}
+
+// What lies where a log would and is none shows nothing: not the file that a link
+// leads to, nor a pipe, which would hold the request for ever.
+func TestLinksAndPipesAreNoLogs(t *testing.T) {
+	d, path := newLogDir(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	appendTo(t, secret, "of this host\n")
+	if err := os.Symlink(secret, path("image", "0000000001")); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(path("image", "0000000002"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"0000000001", "0000000002"} {
+		for _, query := range []string{"", "?follow=1"} {
+			answer := get(t, Options{Logs: d}, "/log/image-"+id+query)
+			if answer.status < 400 || strings.Contains(answer.body, "of this host") {
+				t.Errorf("%s%s: status %d, %q", id, query, answer.status, answer.body)
+			}
+		}
 	}
 }
 

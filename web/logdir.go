@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -52,7 +53,7 @@ func (d *LogDir) Open(image, build string) (*os.File, More, error) {
 	d.mu.Lock() // before the file: a build that ends in between has a complete log
 	live := d.live[path]
 	d.mu.Unlock()
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open log: %w", err)
 	}

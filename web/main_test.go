@@ -56,6 +56,7 @@ func serve(o Options, r *http.Request) answer {
 func get(t *testing.T, o Options, target string, headers ...string) answer {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
+	r.RemoteAddr = "127.0.0.1:40000"
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}

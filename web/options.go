@@ -13,6 +13,7 @@ import (
 
 // Options say what is served, and where. What is left out is not served.
 type Options struct {
+	Access Access       // to what Nodepool does not show
 	Addr   string       // host:port to listen on; port 0 takes a free one
 	Logger hclog.Logger // nil logs nothing
 
@@ -20,11 +21,16 @@ type Options struct {
 	Host    string // and on which host
 	Version string // and in which version
 
+	// Configured tells whether an image is configured; nil when nobody knows.
+	Configured func(image string) bool
 	// Ready is nil, or returns nil, when the daemon does its work; else why not.
 	Ready    func() error
 	Gatherer prometheus.Gatherer // of /metrics
 	Tree     Tree
 	Logs     Logs
+	// Guarded tells what of the daemon's configuration file is not in effect, a line
+	// for each item; nil is nothing.
+	Guarded func() []string
 
 	Now func() time.Time // nil is time.Now
 }

@@ -58,11 +58,15 @@ type snapshot struct {
 	daemons  []*zkmodel.Component // builders and launchers
 	pools    []*zkmodel.Component
 	ownLogs  bool // this host has logs
+	guarded  []string
 }
 
 // look takes a snapshot.
 func (h *handler) look() *snapshot {
 	s := &snapshot{now: h.Now(), tree: h.Tree, ownLogs: h.Logs != nil}
+	if h.Guarded != nil {
+		s.guarded = h.Guarded()
+	}
 	if h.Tree.Images != nil {
 		s.images = h.Tree.Images()
 	}
@@ -95,6 +99,7 @@ func (h *handler) serveStatus(w http.ResponseWriter, r *http.Request) {
 	v.Links = h.links
 	body, err := h.render(r.Context(), func() ([]byte, error) {
 		h.look().fill(&v)
+		clean(&v)
 		return h.page.render(v)
 	})
 	if err != nil {
@@ -150,6 +155,10 @@ func viewDaemon(c *zkmodel.Component) daemonView {
 	}
 	if c.Paused != nil && *c.Paused {
 		d.State = stateBadge("paused", nil)
+	}
+	if c.Trouble != "" {
+		d.State = badge{"cannot be used", "bad"}
+		d.Labels = strings.Join(slices.Concat(c.SupportedLabels, c.TroubledLabels), ", ")
 	}
 	if c.Broken != nil {
 		d.Name = c.Name

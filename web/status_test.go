@@ -101,6 +101,14 @@ func TestImageTroubles(t *testing.T) {
 	}
 }
 
+func TestBuilderThatHasWithdrawn(t *testing.T) {
+	b := component(zkmodel.KindBuilder, `"hostname": "b2", "state": "paused", "reason": "make build-log-dir: no room"`)
+	want := []string{"The builder on b2 builds nothing: make build-log-dir: no room"}
+	if diff := cmp.Diff(want, troublesOf(nil, nil, nil, append([]*zkmodel.Component{b}, everybody...))); diff != "" {
+		t.Errorf("troubles (-want +got):\n%s", diff)
+	}
+}
+
 func TestUploadTroubles(t *testing.T) {
 	image := &zkmodel.Image{Name: "image", Builds: []*zkmodel.BuildTree{
 		testBuild("0000000001", ago("ready", time.Hour),
@@ -260,5 +268,31 @@ func TestPageHasAnEnd(t *testing.T) {
 	}
 	if !strings.Contains(page, "… and 7 more in <a href=\"/node-list\">") {
 		t.Error("the page does not say that there are more")
+	}
+}
+
+// Providers that cannot be used need attention: one line for each that says the same of
+// it, whatever the number of pools and hosts.
+func TestProviderTroubles(t *testing.T) {
+	pool := func(host, provider, name, more string) *zkmodel.Component {
+		return component(zkmodel.KindPool, fmt.Sprintf(`"hostname": %q, "provider_name": %q, "name": %q, "state": "running"%s`, host, provider, name, more))
+	}
+	const refused = `, "trouble": "connection refused", "troubled_labels": ["small"], "supported_labels": [], "paused": true`
+	got := troublesOf(nil, nil, nil, append(everybody,
+		pool("l2", "north", "main", refused), pool("l1", "north", "main", refused), pool("l1", "north", "other", refused),
+		pool("l1", "south", "main", `, "trouble": "no such cloud"`), pool("l1", "east", "main", ""),
+		component(zkmodel.KindBuilder, `"hostname": "b1", "state": "running", "troubles": {"north": "connection refused"}`),
+	))
+	want := []string{
+		"Provider north cannot be used by the builder on b1: connection refused",
+		"Provider north cannot be used by the launcher on l1, l2: connection refused",
+		"Provider south cannot be used by the launcher on l1: no such cloud",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("troubles (-want +got):\n%s", diff)
+	}
+	d := viewDaemon(pool("l1", "north", "main", refused))
+	if d.State != (badge{"cannot be used", "bad"}) || d.Labels != "small" {
+		t.Errorf("the pool is shown as %+v", d)
 	}
 }

@@ -1,8 +1,10 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"poolkeeper/zkmodel"
@@ -27,6 +29,9 @@ type trouble struct {
 // troubles finds what needs attention, what concerns most comes first.
 func (s *snapshot) troubles() []trouble {
 	list := s.daemonTroubles()
+	for _, line := range s.guarded {
+		list = append(list, trouble{What: "Not all of the configuration is in effect (poolkeeper config-accept)", Why: line})
+	}
 	for _, image := range s.images {
 		list = append(list, s.imageTroubles(image)...)
 		list = append(list, s.uploadTroubles(image)...)
@@ -48,7 +53,17 @@ func (s *snapshot) daemonTroubles() []trouble {
 	running := func(kind string) bool {
 		return slices.ContainsFunc(s.daemons, func(c *zkmodel.Component) bool { return c.Kind == kind })
 	}
-	var list []trouble
+	list := s.providerTroubles()
+	for _, c := range s.daemons {
+		if c.Reason != "" {
+			list = append(list, trouble{What: words(" ", "The", c.Kind, "on", c.Hostname, "builds nothing"), Why: c.Reason})
+		}
+	}
+	for _, c := range append(slices.Clone(s.daemons), s.pools...) {
+		if c.Broken != nil {
+			list = append(list, trouble{What: "What " + c.Kind + " " + c.Name + " says of itself cannot be read", Why: c.Broken.Error()})
+		}
+	}
 	if len(s.images) > 0 && !running(zkmodel.KindBuilder) {
 		list = append(list, trouble{What: "No builder is running", Why: "images are neither built nor uploaded"})
 	}
@@ -58,9 +73,43 @@ func (s *snapshot) daemonTroubles() []trouble {
 	return list
 }
 
+// providerTroubles tells of providers that launchers or builders cannot use, one line
+// for all pools and hosts of which the same is said.
+func (s *snapshot) providerTroubles() []trouble {
+	type said struct{ provider, kind, why string }
+	hosts := map[said][]string{}
+	note := func(k said, host string) {
+		if !slices.Contains(hosts[k], host) {
+			hosts[k] = append(hosts[k], host)
+		}
+	}
+	for _, c := range s.pools {
+		if c.Trouble != "" && c.Broken == nil {
+			note(said{c.ProviderName, zkmodel.KindLauncher, c.Trouble}, c.Hostname)
+		}
+	}
+	for _, c := range s.daemons {
+		for provider, why := range c.Troubles {
+			note(said{provider, c.Kind, why}, c.Hostname)
+		}
+	}
+	list := make([]trouble, 0, len(hosts))
+	for k, on := range hosts {
+		slices.Sort(on)
+		list = append(list, trouble{
+			What: fmt.Sprintf("Provider %s cannot be used by the %s on %s", k.provider, k.kind, strings.Join(on, ", ")), Why: k.why,
+		})
+	}
+	slices.SortFunc(list, func(a, b trouble) int { return cmp.Or(cmp.Compare(a.What, b.What), cmp.Compare(a.Why, b.Why)) })
+	return list
+}
+
 // imageTroubles judges an image by its newest build that is of any use.
 func (s *snapshot) imageTroubles(image *zkmodel.Image) []trouble {
 	var list []trouble
+	if image.Unread != nil {
+		list = append(list, trouble{What: "Part of image " + image.Name + " cannot be read", Why: image.Unread.Error()})
+	}
 	var last *zkmodel.BuildTree // to have ended
 	ready, building := false, false
 	for _, b := range image.Builds {
@@ -91,7 +140,7 @@ func (s *snapshot) imageTroubles(image *zkmodel.Image) []trouble {
 			Since: moment(changed(last.StateTime, last.Stat.Mtime), s.now),
 			Log:   s.logLink(last.Build), Tail: last.Tail,
 		})
-	case !ready && !building && !image.Paused:
+	case !ready && !building && !image.Paused && image.Unread == nil:
 		list = append(list, trouble{What: "Image " + image.Name + " has no ready build", Why: "and none is under way"})
 	}
 	return list
@@ -126,8 +175,12 @@ func (s *snapshot) uploadTroubles(image *zkmodel.Image) []trouble {
 		if u.State != zkmodel.UploadFailed && u.Broken == nil {
 			continue
 		}
+		end := "failed"
+		if u.Broken != nil {
+			end = "cannot be read"
+		}
 		list = append(list, trouble{
-			What: words(", ", fmt.Sprintf("Upload of %s-%s to %s failed", u.Image, u.Build, provider), s.failures(u.Failures, u.RetryAt)),
+			What: words(", ", fmt.Sprintf("Upload of %s-%s to %s %s", u.Image, u.Build, provider, end), s.failures(u.Failures, u.RetryAt)),
 			Why:  why(u.Reason, u.Broken), Since: moment(changed(u.StateTime, u.Stat.Mtime), s.now),
 		})
 	}

@@ -4,16 +4,17 @@ import (
 	"strings"
 
 	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/wire"
 )
 
-// Build is the record of one image build (wire document §3.1). Keys from Reason
+// Build is the record of one image build (docs/wire.md §3.1). Keys from Reason
 // on are Poolkeeper's own; Nodepool passes over them.
 type Build struct {
 	Image string
 	ID    string
 	Stat  recipe.Stat
-	// Broken says why the data could not be read; such a record is listed and
-	// cleaned like a failed one, and breaks nothing.
+	// Broken says why the data could not be read; such a record is listed and breaks
+	// nothing. See Unknown and Leftover.
 	Broken error
 
 	State      BuildState `wire:"state"`
@@ -31,11 +32,12 @@ type Build struct {
 	ExitCode int                  `wire:"exit_code,omitempty"` // of diskimage-builder
 	Files    map[string]ImageFile `wire:"files,omitempty"`     // by format
 	Phases   map[string]float64   `wire:"phases,omitempty"`    // seconds each phase took
+	Filename string               `wire:"filename,omitempty"`  // of the files, without extension
 	Log      string               `wire:"log,omitempty"`       // where the log is served
 	Failures int                  `wire:"failures,omitempty"`  // failures in a row, this one included
 	RetryAt  Epoch                `wire:"retry_at,omitempty"`  // when it is tried again if nobody asks sooner
 
-	rest extra
+	rest wire.Extra
 }
 
 // ImageFile is what is known of one built file.
@@ -72,10 +74,13 @@ func (b *Build) Path() string { return BuildPath(b.Image, b.ID) }
 // Broken.
 func DecodeBuild(image, id string, data []byte, stat recipe.Stat) *Build {
 	b := &Build{Username: "zuul", PythonPath: "/usr/bin/python2"}
-	b.rest, b.Broken = decode(data, b)
+	b.rest, b.Broken = wire.Decode(data, b)
 	b.Image, b.ID, b.Stat = image, id, stat
+	if b.State == deleteByHand {
+		b.State = BuildDeleting
+	}
 	return b
 }
 
 // Encode is the record as it goes into the znode.
-func (b *Build) Encode() ([]byte, error) { return encode(b, b.rest) }
+func (b *Build) Encode() ([]byte, error) { return wire.Encode(b, b.rest) }

@@ -3,25 +3,46 @@ package zkmodel
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/wire"
 )
 
-// referenceDecode is decode as the JSON package alone would do it.
-func referenceDecode(data []byte, record any) (extra, error) {
-	rest := extra{}
+// taggedField is a field that has a key on the wire.
+type taggedField struct {
+	index     int
+	key       string
+	omitEmpty bool
+}
+
+// tagged are the fields of a record that have keys.
+func tagged(t reflect.Type) []taggedField {
+	var list []taggedField
+	for i := range t.NumField() {
+		if key, option, _ := strings.Cut(t.Field(i).Tag.Get("wire"), ","); key != "" {
+			list = append(list, taggedField{i, key, option == "omitempty"})
+		}
+	}
+	return list
+}
+
+// referenceDecode is wire.Decode as the JSON package alone would do it.
+func referenceDecode(data []byte, record any) (wire.Extra, error) {
+	rest := wire.Extra{}
 	if err := json.Unmarshal(data, (*map[string]json.RawMessage)(&rest)); err != nil {
 		return nil, err
 	}
 	if rest == nil {
-		return nil, errNotObject
+		return nil, errors.New("no object")
 	}
 	v := reflect.ValueOf(record).Elem()
-	for _, f := range shapeOf(v.Type()).fields {
+	for _, f := range tagged(v.Type()) {
 		field := v.Field(f.index)
 		raw, ok := rest[f.key]
 		if !ok {
@@ -42,11 +63,11 @@ func referenceDecode(data []byte, record any) (extra, error) {
 }
 
 // referenceEncode is what a record means, as the JSON package understands it.
-func referenceEncode(record any, rest extra) (map[string]any, error) {
+func referenceEncode(record any, rest wire.Extra) (map[string]any, error) {
 	all := map[string]any{}
 	v := reflect.ValueOf(record).Elem()
 	left := maps.Clone(rest)
-	for _, f := range shapeOf(v.Type()).fields {
+	for _, f := range tagged(v.Type()) {
 		field := v.Field(f.index)
 		odd, isOdd := rest[f.key]
 		delete(left, f.key)
@@ -84,7 +105,7 @@ func FuzzCodecAgainstReference(f *testing.F) {
 		for _, pair := range [][2]any{
 			{&Node{}, &Node{}}, {&Request{}, &Request{}}, {&Build{}, &Build{}}, {&Upload{}, &Upload{}}, {&Component{}, &Component{}},
 		} {
-			rest, err := decode(slices.Clone(data), pair[0])
+			rest, err := wire.Decode(slices.Clone(data), pair[0])
 			want, wantErr := referenceDecode(data, pair[1])
 			if (err == nil) != (wantErr == nil) {
 				t.Fatalf("error %v, want %v", err, wantErr)
@@ -95,7 +116,7 @@ func FuzzCodecAgainstReference(f *testing.F) {
 			if !reflect.DeepEqual(pair[0], pair[1]) || !maps.EqualFunc(rest, want, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
 				t.Fatalf("%T of %q:\n%+v %s\nwant\n%+v %s", pair[0], data, pair[0], rest, pair[1], want)
 			}
-			text, err := encode(pair[0], rest)
+			text, err := wire.Encode(pair[0], rest)
 			if err != nil {
 				t.Fatal(err)
 			}

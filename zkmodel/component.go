@@ -1,25 +1,44 @@
 package zkmodel
 
+import (
+	"slices"
+	"strings"
+
+	"poolkeeper/zkmodel/wire"
+)
+
 // Component is one running daemon, or one pool of a launcher, as it tells of
-// itself (wire document §3.6). The keys are in the order in which Python sorts
+// itself (docs/wire.md §3.6). The keys are in the order in which Python sorts
 // them.
 type Component struct {
 	Name   string // of the znode: host name and sequence
 	Broken error  // as in Build
 
-	Hostname        string  `wire:"hostname"`
-	ID              string  `wire:"id,omitempty"` // pools: the launcher id
-	Kind            string  `wire:"kind"`
-	ModelAPI        int     `wire:"model_api"` // always 0; a newer one stops Nodepool's daemons
-	PoolName        string  `wire:"name,omitempty"`
-	Paused          *bool   `wire:"paused,omitempty"`
-	Priority        int     `wire:"priority,omitempty"`
-	ProviderName    string  `wire:"provider_name,omitempty"`
-	State           string  `wire:"state"`
-	SupportedLabels Strings `wire:"supported_labels,omitempty"`
-	Version         string  `wire:"version"`
+	Hostname     string `wire:"hostname"`
+	ID           string `wire:"id,omitempty"` // pools: the launcher id
+	Kind         string `wire:"kind"`
+	ModelAPI     int    `wire:"model_api"` // always 0; a newer one stops Nodepool's daemons
+	PoolName     string `wire:"name,omitempty"`
+	Paused       *bool  `wire:"paused,omitempty"`
+	Priority     int    `wire:"priority,omitempty"`
+	ProviderName string `wire:"provider_name,omitempty"`
+	// Providers are those that a builder or launcher serves; nil when it does not say.
+	Providers       *Strings `wire:"providers,omitempty"`
+	Reason          string   `wire:"reason,omitempty"` // builders: why it builds nothing
+	State           string   `wire:"state"`
+	SupportedLabels Strings  `wire:"supported_labels,omitempty"`
 
-	rest extra
+	// What follows is ours alone. Trouble says of a pool why its provider cannot be
+	// used at the moment; TroubledLabels are those that it has, but does not offer
+	// while its provider has never worked. Troubles says the same of each provider
+	// that a builder cannot use, by name.
+	Trouble        string            `wire:"trouble,omitempty"`
+	TroubledLabels Strings           `wire:"troubled_labels,omitempty"`
+	Troubles       map[string]string `wire:"troubles,omitempty"`
+
+	Version string `wire:"version"`
+
+	rest wire.Extra
 }
 
 // The kinds of components.
@@ -41,10 +60,69 @@ const (
 // DecodeComponent reads a component record; what cannot be read is Broken.
 func DecodeComponent(name string, data []byte) *Component {
 	c := &Component{}
-	c.rest, c.Broken = decode(data, c)
+	c.rest, c.Broken = wire.Decode(data, c)
 	c.Name = name
 	return c
 }
 
+// Served is the Providers of a daemon whose configuration has these, and perhaps more
+// that it does not tell.
+func Served(names []string, all bool) *Strings {
+	if !all {
+		return nil
+	}
+	served := Strings(names)
+	return &served
+}
+
 // Encode is the record as it goes into the znode.
-func (c *Component) Encode() ([]byte, error) { return encode(c, c.rest) }
+func (c *Component) Encode() ([]byte, error) { return wire.Encode(c, c.rest) }
+
+// Has reports whether a pool has all of some labels, whether its provider works or not.
+func (c *Component) Has(labels []string) bool {
+	for _, l := range labels {
+		if !slices.Contains(c.SupportedLabels, l) && !slices.Contains(c.TroubledLabels, l) {
+			return false
+		}
+	}
+	return len(labels) > 0
+}
+
+// Offers reports whether a pool offers all of some labels, so that it may serve a
+// request for them as soon as there is room.
+func (c *Component) Offers(labels []string) bool {
+	for _, l := range labels {
+		if !slices.Contains(c.SupportedLabels, l) {
+			return false
+		}
+	}
+	return c.Trouble == ""
+}
+
+// WaitsForProvider says why a provider cannot be used that a request waits for: of
+// registered pools those that have its labels cannot launch at the moment. It
+// is "" when another pool can serve the request, or none has its labels.
+func WaitsForProvider(pools []*Component, r *Request) string {
+	text := ""
+	for _, c := range pools {
+		switch {
+		case c.Broken != nil || r.DeclinedByPool(c.ID) || !c.Has(r.NodeTypes):
+		case c.Offers(r.NodeTypes):
+			return ""
+		case c.Trouble != "" && text == "":
+			text = c.Trouble
+		}
+	}
+	return text
+}
+
+// maxTrouble bounds what is told of a trouble, in bytes: it may hold a cloud's answer.
+const maxTrouble = 1000
+
+// BriefTrouble cuts a text for Trouble or Troubles to what a record may hold.
+func BriefTrouble(text string) string {
+	if len(text) <= maxTrouble {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxTrouble], "") + " …"
+}

@@ -13,14 +13,40 @@ type Image struct {
 	Name           string
 	Paused         bool
 	BuildRequested *recipe.Stat // of the flag that asks for a build; nil when nobody asks
-	BuildsLocked   bool         // somebody holds or wants the build lock
+	BuildsLocked   bool         // a process holds or wants the build lock
 	Builds         []*BuildTree // in the order of their creation
+	// Unread says what of the image could not be read, and why; nil when all was. What
+	// is missing here may then be in the tree.
+	Unread error
+	// Gaps are the lists of records among that; a record itself says so, see Broken.
+	Gaps []Gap
+}
+
+// Gap is a list of records that could not be read: that of the uploads of a build to a
+// provider, of a build to any provider, or, without a build, of all builds.
+type Gap struct {
+	Build, Provider string
+	Err             error
 }
 
 // BuildTree is one build with its uploads.
 type BuildTree struct {
 	*Build
 	Uploads []*Upload // by provider, then in the order of their creation
+}
+
+// underWay is the id of the build that is being made; "" when none is. A younger one
+// shows that the maker of a build is gone, but for a record that nobody can read.
+func (i *Image) underWay() string {
+	for _, b := range slices.Backward(i.Builds) {
+		if i.BuildsLocked && b.State == BuildBuilding {
+			return b.ID
+		}
+		if b.Broken == nil {
+			break
+		}
+	}
+	return ""
 }
 
 // sortTree brings builds and uploads into order. Creation counts, as ids that

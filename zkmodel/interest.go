@@ -17,7 +17,7 @@ func below(root, p string) []string {
 
 // imageInterest says what a Mirror follows below /nodepool/images. Locks of
 // single builds and uploads are left out: there may be a hundred thousand, and
-// whoever needs one tries it.
+// who needs one tries it.
 func imageInterest(p string) recipe.Interest {
 	names := below(ImagesRoot, p)
 	switch len(names) {

@@ -22,7 +22,7 @@ const (
 )
 
 // Mirror follows parts of the tree in memory, over all sessions of a client. It
-// hands out records that others see too: they must not be changed. Whoever wants
+// hands out records that others see too: they must not be changed. Who wants
 // to write locks the record and reads it again through a Store.
 type Mirror struct {
 	images, nodes, requests, components *recipe.Tree // nil when not followed
@@ -127,9 +127,17 @@ func (m *Mirror) SubscribeComponents() *recipe.Subscription {
 	return subscribe(m.components, ComponentsRoot)
 }
 
-// subscribe reports the name right below root for each change.
+// Folder is the name that a subscription reports when the folder of all records
+// itself has changed: whether it can be read, and with it whether what is not seen
+// is not there. No record can have this name.
+const Folder = "."
+
+// subscribe reports the name right below root for each change, or Folder.
 func subscribe(t *recipe.Tree, root string) *recipe.Subscription {
 	return t.Subscribe(func(p string) string {
+		if p == root {
+			return Folder
+		}
 		if names := below(root, p); len(names) > 0 {
 			return names[0]
 		}

@@ -1,6 +1,7 @@
 package zkmodel
 
 import (
+	"fmt"
 	"path"
 	"slices"
 
@@ -30,21 +31,56 @@ func (m *Mirror) Image(name string) *Image {
 
 // viewImage reads an image out of a view.
 func viewImage(v recipe.View, name string) *Image {
-	image := &Image{Name: name}
+	image := &Image{Name: name, Unread: v.Unread(ImagePath(name))}
 	_, image.Paused = v.Get(PausePath(name))
-	if flag, ok := v.Get(RequestBuildPath(name)); ok {
+	if flag, ok := v.Get(RequestBuildPath(name)); ok && flag.Err == nil {
 		image.BuildRequested = &flag.Stat
 	}
-	image.BuildsLocked = slices.ContainsFunc(v.Children(BuildsLockPath(name)), recipe.IsContender)
+	lock, _ := v.Get(BuildsLockPath(name))
+	image.BuildsLocked = lock.Err != nil || slices.ContainsFunc(v.Children(BuildsLockPath(name)), recipe.IsContender)
 	for _, id := range v.Children(BuildsPath(name)) {
 		if entry, ok := v.Get(BuildPath(name, id)); ok && id != lockName {
 			tree := &BuildTree{Build: DecodeBuild(name, id, entry.Data, entry.Stat)}
+			tree.Broken = broken(entry, tree.Broken)
 			tree.Uploads = viewUploads(v, name, id)
 			image.Builds = append(image.Builds, tree)
 		}
 	}
 	image.sortTree()
+	if image.Unread != nil {
+		image.Gaps = viewGaps(v, image)
+	}
 	return image
+}
+
+// viewGaps finds the lists of an image that could not be read.
+func viewGaps(v recipe.View, image *Image) []Gap {
+	var gaps []Gap
+	note := func(build, provider string, paths ...string) {
+		for _, p := range paths {
+			if entry, ok := v.Get(p); ok && entry.Err != nil {
+				gaps = append(gaps, Gap{build, provider, entry.Err})
+				return
+			}
+		}
+	}
+	note("", "", ImagePath(image.Name), BuildsPath(image.Name))
+	for _, b := range image.Builds {
+		note(b.ID, "", b.Path(), ProvidersPath(image.Name, b.ID))
+		for _, provider := range v.Children(ProvidersPath(image.Name, b.ID)) {
+			note(b.ID, provider, path.Join(ProvidersPath(image.Name, b.ID), provider), UploadsPath(image.Name, b.ID, provider))
+		}
+	}
+	return gaps
+}
+
+// broken is what is wrong with a record: that it could never be read, or what its
+// data says. One that could be read before stands as it was then.
+func broken(e recipe.Entry, inData error) error {
+	if e.Err != nil && e.Data == nil {
+		return fmt.Errorf("%w: %w", recipe.ErrUnread, e.Err)
+	}
+	return inData
 }
 
 // viewUploads reads the uploads of a build out of a view.
@@ -54,7 +90,9 @@ func viewUploads(v recipe.View, image, build string) []*Upload {
 		for _, id := range v.Children(UploadsPath(image, build, provider)) {
 			key := UploadKey{Image: image, Build: build, Provider: provider, ID: id}
 			if entry, ok := v.Get(key.Path()); ok && id != lockName {
-				list = append(list, DecodeUpload(key, entry.Data, entry.Stat))
+				u := DecodeUpload(key, entry.Data, entry.Stat)
+				u.Broken = broken(entry, u.Broken)
+				list = append(list, u)
 			}
 		}
 	}
@@ -66,7 +104,7 @@ func (m *Mirror) Nodes() []*Node {
 	list := make([]*Node, 0, m.nodeCache.size())
 	m.nodes.View(func(v recipe.View) {
 		v.Each(NodesRoot, func(c recipe.Child) {
-			list = append(list, m.viewNode(c.Name(), stamp{c.Mzxid(), c.Has(lockName, recipe.IsContender)}, c.Entry))
+			list = append(list, m.viewNode(c.Name(), stamp{c.Mzxid(), c.Unread() || c.Has(lockName, recipe.IsContender)}, c.Entry))
 		})
 	})
 	m.nodeCache.trim(list, func(n *Node) string { return n.ID })
@@ -78,7 +116,8 @@ func (m *Mirror) Node(id string) *Node {
 	var n *Node
 	m.nodes.View(func(v recipe.View) {
 		if entry, ok := v.Get(NodePath(id)); ok {
-			locked := slices.ContainsFunc(v.Children(LockPath(NodePath(id))), recipe.IsContender)
+			lock, _ := v.Get(LockPath(NodePath(id)))
+			locked := entry.Err != nil || lock.Err != nil || slices.ContainsFunc(v.Children(LockPath(NodePath(id))), recipe.IsContender)
 			n = m.viewNode(id, stamp{entry.Stat.Mzxid, locked}, func() recipe.Entry { return entry })
 		}
 	})
@@ -89,6 +128,7 @@ func (m *Mirror) viewNode(id string, s stamp, entry func() recipe.Entry) *Node {
 	return m.nodeCache.get(id, s, func() *Node {
 		e := entry()
 		n := DecodeNode(id, e.Data, e.Stat)
+		n.Broken = broken(e, n.Broken)
 		n.Locked = s.locked
 		return n
 	})
@@ -121,7 +161,9 @@ func (m *Mirror) Request(id string) *Request {
 func (m *Mirror) viewRequest(id string, mzxid int64, entry func() recipe.Entry) *Request {
 	return m.requestCache.get(id, stamp{mzxid: mzxid}, func() *Request {
 		e := entry()
-		return DecodeRequest(id, e.Data, e.Stat)
+		r := DecodeRequest(id, e.Data, e.Stat)
+		r.Broken = broken(e, r.Broken)
+		return r
 	})
 }
 
@@ -134,7 +176,12 @@ func (m *Mirror) Components(kind string) []*Component {
 			full := path.Join(parent, name)
 			if entry, ok := v.Get(full); ok {
 				list = append(list, m.componentCache.get(full, stamp{mzxid: entry.Stat.Mzxid}, func() *Component {
-					return DecodeComponent(name, entry.Data)
+					c := DecodeComponent(name, entry.Data)
+					c.Broken = broken(entry, c.Broken)
+					if c.Broken != nil {
+						c.Kind = kind
+					}
+					return c
 				}))
 			}
 		}

@@ -2,6 +2,7 @@ package zkmodel_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -31,6 +32,46 @@ func follow(t *testing.T, client *recipe.Client) *zkmodel.Mirror {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// Who waits for a list that cannot be read is told when it can be, although nothing
+// in it has changed.
+func TestListsThatCanBeReadAgainAreTold(t *testing.T) {
+	t.Parallel()
+	root := zktest.Root(t)
+	client, s := connectTo(t, root)
+	folders := []string{zkmodel.ImagesRoot, zkmodel.NodesRoot, zkmodel.RequestsRoot}
+	for _, folder := range folders {
+		if err := s.EnsurePath(t.Context(), folder); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := follow(t, client)
+	told := map[string]*recipe.Subscription{
+		zkmodel.ImagesRoot: m.SubscribeImages(), zkmodel.NodesRoot: m.SubscribeNodes(), zkmodel.RequestsRoot: m.SubscribeRequests(),
+	}
+	var allow []func()
+	for _, folder := range folders {
+		allow = append(allow, zktest.Forbid(t, zktest.Shared(t).Addr(), root, folder))
+		if _, err := s.Children(t.Context(), folder); !errors.Is(err, recipe.ErrAuth) { // so the follower compares soon
+			t.Fatal(err)
+		}
+	}
+	for _, folder := range folders {
+		zktest.Eventually(t, func() bool { return m.Listed(folder) != nil }, "%s cannot be read", folder)
+		<-told[folder].C()
+		told[folder].Take()
+	}
+	for _, open := range allow {
+		open()
+	}
+	for _, folder := range folders {
+		zktest.Eventually(t, func() bool { return m.Listed(folder) == nil }, "%s can be read", folder)
+		<-told[folder].C()
+		if got := told[folder].Take(); !slices.Equal(got, []string{zkmodel.Folder}) {
+			t.Errorf("%s can be read again: told %q", folder, got)
+		}
+	}
 }
 
 // The two ways to read the tree agree, whatever is in it.
@@ -73,7 +114,7 @@ func TestMirrorShowsWhatTheStoreReads(t *testing.T) {
 	if err := lock.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.DeleteBuild(t.Context(), "image", b.ID); err != nil {
+	if err := s.DeleteTree(t.Context(), b.Path()); err != nil {
 		t.Fatal(err)
 	}
 	compare(t, st, m)

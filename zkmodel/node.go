@@ -1,14 +1,17 @@
 package zkmodel
 
-import "poolkeeper/zkmodel/recipe"
+import (
+	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/wire"
+)
 
-// Node is the record of one machine (wire document §3.5). Keys from Reason on
+// Node is the record of one machine (docs/wire.md §3.5). Keys from Reason on
 // are Poolkeeper's own.
 type Node struct {
 	ID     string
 	Stat   recipe.Stat
 	Broken error // as in Build
-	Locked bool  // somebody holds or wants its lock
+	Locked bool  // a process holds or wants its lock, or it cannot be told
 
 	State          NodeState      `wire:"state"`
 	StateTime      Epoch          `wire:"state_time"`
@@ -50,17 +53,26 @@ type Node struct {
 	Reason  string `wire:"reason,omitempty"`  // why it failed or is deleted
 	Attempt int    `wire:"attempt,omitempty"` // of launch-retries
 	Token   string `wire:"token,omitempty"`   // finds our own record after a lost connection
+	// LaunchID names this launch, which its machine carries too; see Store.LaunchOf.
+	LaunchID string `wire:"launch_id,omitempty"`
+	// Asked is when its machine was asked for, on ZooKeeper's clock; 0 once the cloud
+	// has answered.
+	Asked Epoch `wire:"asked_time,omitempty"`
 
-	rest extra
+	rest wire.Extra
 }
 
 // Path is the record's path.
 func (n *Node) Path() string { return NodePath(n.ID) }
 
+// Unanswered reports whether the cloud was asked for the machine and has not answered, so
+// that it may make it yet.
+func (n *Node) Unanswered() bool { return n.Asked != 0 && n.ExternalID.IsNull() }
+
 // DecodeNode reads a node record; what cannot be read is Broken.
 func DecodeNode(id string, data []byte, stat recipe.Stat) *Node {
 	n := &Node{Username: "zuul", ConnectionPort: IntValue(22)}
-	n.rest, n.Broken = decode(data, n)
+	n.rest, n.Broken = wire.Decode(data, n)
 	if _, odd := n.rest["connection_port"]; n.ConnectionPort == IntValue(22) && !odd && !n.SSHPort.IsNull() {
 		n.ConnectionPort = n.SSHPort // written before connection_port existed
 	}
@@ -71,5 +83,5 @@ func DecodeNode(id string, data []byte, stat recipe.Stat) *Node {
 // Encode is the record as it goes into the znode.
 func (n *Node) Encode() ([]byte, error) {
 	n.SSHPort = n.ConnectionPort
-	return encode(n, n.rest)
+	return wire.Encode(n, n.rest)
 }

@@ -6,9 +6,10 @@ import (
 	"strings"
 
 	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/wire"
 )
 
-// Request is somebody's wish for nodes (wire document §3.4).
+// Request asks for nodes (docs/wire.md §3.4).
 type Request struct {
 	ID     string
 	Stat   recipe.Stat
@@ -30,7 +31,7 @@ type Request struct {
 
 	Reason string `wire:"reason,omitempty"` // why it was declined or failed; Poolkeeper's own
 
-	rest extra
+	rest wire.Extra
 }
 
 // Path is the record's path.
@@ -58,16 +59,16 @@ func CompareRequests(a, b *Request) int {
 	)
 }
 
-// DeclinedByPool tells whether the pool with this launcher id has declined.
+// DeclinedByPool reports whether the pool with this launcher id has declined.
 func (r *Request) DeclinedByPool(id string) bool { return slices.Contains(r.DeclinedBy, id) }
 
 // DecodeRequest reads a node request; what cannot be read is Broken.
 func DecodeRequest(id string, data []byte, stat recipe.Stat) *Request {
 	r := &Request{Reuse: true}
-	r.rest, r.Broken = decode(data, r)
+	r.rest, r.Broken = wire.Decode(data, r)
 	r.ID, r.Stat = id, stat
 	return r
 }
 
 // Encode is the record as it goes into the znode.
-func (r *Request) Encode() ([]byte, error) { return encode(r, r.rest) }
+func (r *Request) Encode() ([]byte, error) { return wire.Encode(r, r.rest) }

@@ -14,10 +14,17 @@ const (
 	BuildDeleting BuildState = "deleting"
 )
 
-// Known tells whether the wire document lists the state.
-func (s BuildState) Known() bool {
-	return slices.Contains([]BuildState{BuildBuilding, BuildReady, BuildFailed, BuildDeleting}, s)
+// deleteByHand is what operators write who follow the first specification of the
+// tree; it is read as deleting.
+const deleteByHand = "delete"
+
+// BuildStates are all that there are.
+func BuildStates() []BuildState {
+	return []BuildState{BuildBuilding, BuildReady, BuildFailed, BuildDeleting}
 }
+
+// Known reports whether docs/wire.md §4.1 lists the state.
+func (s BuildState) Known() bool { return slices.Contains(BuildStates(), s) }
 
 // UploadState is the state of an upload: uploading, then ready or failed, then
 // deleting, then no record.
@@ -31,10 +38,13 @@ const (
 	UploadDeleting  UploadState = "deleting"
 )
 
-// Known tells whether the wire document lists the state.
-func (s UploadState) Known() bool {
-	return slices.Contains([]UploadState{UploadUploading, UploadReady, UploadFailed, UploadDeleting}, s)
+// UploadStates are all that there are.
+func UploadStates() []UploadState {
+	return []UploadState{UploadUploading, UploadReady, UploadFailed, UploadDeleting}
 }
+
+// Known reports whether docs/wire.md §4.2 lists the state.
+func (s UploadState) Known() bool { return slices.Contains(UploadStates(), s) }
 
 // RequestState is the state of a node request: requested, pending while a
 // launcher has it, then fulfilled or failed.
@@ -48,10 +58,13 @@ const (
 	RequestFailed    RequestState = "failed"
 )
 
-// Known tells whether the wire document lists the state.
-func (s RequestState) Known() bool {
-	return slices.Contains([]RequestState{RequestRequested, RequestPending, RequestFulfilled, RequestFailed}, s)
+// RequestStates are all that there are.
+func RequestStates() []RequestState {
+	return []RequestState{RequestRequested, RequestPending, RequestFulfilled, RequestFailed}
 }
+
+// Known reports whether docs/wire.md §4.4 lists the state.
+func (s RequestState) Known() bool { return slices.Contains(RequestStates(), s) }
 
 // NodeState is the state of a node; DESIGN.md draws the transitions.
 type NodeState string
@@ -71,18 +84,19 @@ const (
 	NodeDeleted  NodeState = "deleted"
 )
 
-// Known tells whether the wire document lists the state.
-func (s NodeState) Known() bool {
-	switch s {
-	case NodeInit, NodeBuilding, NodeTesting, NodeReady, NodeInUse, NodeUsed, NodeHold,
-		NodeFailed, NodeAborted, NodeDeleting, NodeDeleted:
-		return true
+// NodeStates are all that there are.
+func NodeStates() []NodeState {
+	return []NodeState{
+		NodeInit, NodeBuilding, NodeTesting, NodeReady, NodeInUse, NodeUsed, NodeHold,
+		NodeFailed, NodeAborted, NodeDeleting, NodeDeleted,
 	}
-	return false
 }
 
-// Deletable tells whether a node in this state goes away once nobody holds its
-// lock (wire document §4.3).
+// Known reports whether docs/wire.md §4.3 lists the state.
+func (s NodeState) Known() bool { return slices.Contains(NodeStates(), s) }
+
+// Deletable reports whether a node in this state goes away once nobody holds its
+// lock (docs/wire.md §4.3).
 func (s NodeState) Deletable() bool {
 	switch s {
 	case NodeUsed, NodeInUse, NodeBuilding, NodeFailed, NodeDeleting, NodeDeleted, NodeAborted:

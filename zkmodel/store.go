@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/wire"
 )
 
 // What can be wrong with a record rather than with ZooKeeper.
@@ -16,7 +17,9 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrInProgress: the thing is being made, and cannot be deleted meanwhile.
 	ErrInProgress = errors.New("in progress")
-	// ErrBusy: somebody else holds the record's lock.
+	// ErrUndecodable: nobody knows what the record stands for.
+	ErrUndecodable = errors.New("the record cannot be decoded")
+	// ErrBusy: another process holds the record's lock.
 	ErrBusy = errors.New("locked by another process")
 )
 
@@ -80,7 +83,7 @@ func save(ctx context.Context, lock *recipe.Held, r record) error {
 func createNumbered(ctx context.Context, lock *recipe.Held, parent, token string, data []byte) (string, error) {
 	mine := func(data []byte) bool {
 		var t struct{ tokenOnly }
-		_, err := decode(data, &t.tokenOnly)
+		_, err := wire.Decode(data, &t.tokenOnly)
 		return err == nil && t.Token == token
 	}
 	made, err := lock.CreateUnique(ctx, parent+"/", data, mine)

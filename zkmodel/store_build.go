@@ -8,9 +8,6 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
-// SetState moves the build to a state and notes when.
-func (b *Build) SetState(state BuildState, now Epoch) { b.State, b.StateTime = state, now }
-
 // LockBuilds takes the image's build lock, which is held for the whole of a
 // build, or fails with recipe.ErrLocked at once.
 func (st *Store) LockBuilds(ctx context.Context, image string) (*recipe.Held, error) {
@@ -21,7 +18,7 @@ func (st *Store) LockBuilds(ctx context.Context, image string) (*recipe.Held, er
 // fills in its ID: the next number, never used before.
 func (st *Store) CreateBuild(ctx context.Context, lock *recipe.Held, b *Build) error {
 	b.Token = newToken()
-	b.SetState(BuildBuilding, EpochOf(st.now()))
+	begin(b, EpochOf(st.now()))
 	data, err := b.Encode()
 	if err != nil {
 		return fmt.Errorf("create build of %s: %w", b.Image, err)
@@ -49,9 +46,14 @@ func (st *Store) Build(ctx context.Context, image, id string) (*Build, error) {
 }
 
 // MarkBuildDeleting asks for a build to be deleted, with its uploads and files;
-// a builder does it. A build that is running fails with ErrInProgress.
-func (st *Store) MarkBuildDeleting(ctx context.Context, image, id string) error {
+// a builder does it. A build that is running fails with ErrInProgress, and one whose
+// record nobody can decode with ErrUndecodable, unless broken says to take that for one
+// that is to go.
+func (st *Store) MarkBuildDeleting(ctx context.Context, by Actor, image, id string, broken bool) error {
 	return st.withBuild(ctx, image, id, func(lock *recipe.Held, b *Build) error {
+		if b.Unknown() && !broken {
+			return fmt.Errorf("delete build %s: %w: %w", b.Name(), ErrUndecodable, b.Broken)
+		}
 		if b.State == BuildDeleting {
 			return nil
 		}
@@ -64,12 +66,14 @@ func (st *Store) MarkBuildDeleting(ctx context.Context, image, id string) error 
 				return fmt.Errorf("delete build %s: %w", b.Name(), ErrInProgress)
 			}
 		}
-		b.SetState(BuildDeleting, EpochOf(st.now()))
+		if err := Move(b, BuildDeleting, by, EpochOf(st.now())); err != nil {
+			return fmt.Errorf("delete build: %w", err)
+		}
 		return save(ctx, lock, b)
 	})
 }
 
-// underWay tells whether a build in state building is really being made. Builds
+// underWay reports whether a build in state building is really being made. Builds
 // of an image are made one after the other, each under the image's build lock,
 // so that one with a younger sibling was left by a builder that is gone.
 func (st *Store) underWay(ctx context.Context, b *Build) (bool, error) {
@@ -93,13 +97,44 @@ func (st *Store) underWay(ctx context.Context, b *Build) (bool, error) {
 	return true, nil
 }
 
-// DeleteBuild removes a build's record and all below it. The caller has made
-// sure that no upload of it is left in a cloud.
-func (st *Store) DeleteBuild(ctx context.Context, image, id string) error {
-	if err := st.session.DeleteTree(ctx, BuildPath(image, id)); err != nil {
-		return fmt.Errorf("delete build %s-%s: %w", image, id, err)
+// LockBuild takes a build's own lock and reads the build afresh: checks made before
+// the lock must be made again. It waits until ctx ends.
+func (st *Store) LockBuild(ctx context.Context, image, id string) (*recipe.Held, *Build, error) {
+	lock, err := recipe.NewLock(st.session, LockPath(BuildPath(image, id)), "").Acquire(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("lock build %s-%s: %w", image, id, notFound(err))
 	}
-	return nil
+	b, err := st.Build(ctx, image, id)
+	if err != nil {
+		return nil, nil, errors.Join(err, lock.Release(ctx))
+	}
+	return lock, b, nil
+}
+
+// DeleteBuild removes the record of a build that is marked as deleting, under its
+// lock. The caller has made sure that no upload of it is left in a cloud; one that
+// still has a record, or of which that cannot be told, fails with ErrInProgress.
+func (st *Store) DeleteBuild(ctx context.Context, image, id string) error {
+	return st.withBuild(ctx, image, id, func(lock *recipe.Held, b *Build) error {
+		if b.State != BuildDeleting {
+			return fmt.Errorf("delete build %s: it is %q: %w", b.Name(), b.State, ErrInProgress)
+		}
+		tree, gaps, err := st.readBuildTree(ctx, image, id)
+		if err != nil {
+			return fmt.Errorf("delete build %s: %w", b.Name(), err)
+		}
+		if len(gaps) > 0 {
+			return fmt.Errorf("delete build %s: %w: it may have uploads: %w", b.Name(), ErrInProgress, gaps[0].Err)
+		}
+		if n := len(tree.Uploads); n > 0 {
+			return fmt.Errorf("delete build %s: it has %d uploads: %w", b.Name(), n, ErrInProgress)
+		}
+		// The lock is below the record, so it ends within this.
+		if err := lock.DeleteTree(st.session.Context(), b.Path()); err != nil { //nolint:contextcheck // see above
+			return fmt.Errorf("delete build %s: %w", b.Name(), err)
+		}
+		return nil
+	})
 }
 
 // withBuild locks a build's own record, reads it afresh and runs change.

@@ -13,7 +13,7 @@ import (
 // makes records of new nodes in state init, whose ids it fills in: all of it or
 // nothing, in one transaction, which also must succeed with. The records'
 // versions are those that the caller has seen; recipe.ErrVersion says that the
-// request has changed since, recipe.ErrLocked that somebody else has it.
+// request has changed since, recipe.ErrLocked that another process has it.
 //
 // After recipe.ErrConnectionLost the request may be as written, without a lock.
 func (st *Store) AcceptRequest(ctx context.Context, r *Request, nodes []*Node, also ...recipe.Op) (*recipe.Held, error) {
@@ -24,7 +24,7 @@ func (st *Store) AcceptRequest(ctx context.Context, r *Request, nodes []*Node, a
 	ops := append([]recipe.Op{save}, also...)
 	for _, n := range nodes {
 		n.Token = newToken()
-		n.SetState(NodeInit, EpochOf(st.now()))
+		begin(n, EpochOf(st.now()))
 		data, err := n.Encode()
 		if err != nil {
 			return nil, fmt.Errorf("accept request %s: %w", r.ID, err)
@@ -46,7 +46,7 @@ func (st *Store) AcceptRequest(ctx context.Context, r *Request, nodes []*Node, a
 // that lock before, else in two.
 func (st *Store) lockWith(ctx context.Context, dir string, ops []recipe.Op) (*recipe.Held, []recipe.OpResult, error) {
 	lock := recipe.NewLock(st.session, dir, "", recipe.EnsureParents())
-	held, results, err := recipe.TakeAll(ctx, st.session, []*recipe.Bid{lock.Bid()}, ops...)
+	held, results, err := recipe.TakeAll(ctx, st.session, []*recipe.PendingLock{lock.Pending()}, ops...)
 	if err == nil {
 		return held[0], results, nil
 	}
@@ -64,20 +64,26 @@ func (st *Store) lockWith(ctx context.Context, dir string, ops []recipe.Op) (*re
 }
 
 // BeginNodes takes the locks of nodes that were just made and writes them as
-// they stand now, in one transaction fenced by the request's lock. The locks are
-// in the order of the nodes.
+// they stand now, in one transaction fenced by the request's lock, and keeps their
+// launch ids below LaunchesRoot. The locks are in the order of the nodes.
 func (st *Store) BeginNodes(ctx context.Context, request *recipe.Held, nodes []*Node) ([]*recipe.Held, error) {
 	ops := []recipe.Op{request.Fence()}
-	var bids []*recipe.Bid
+	var pending []*recipe.PendingLock
 	for _, n := range nodes {
 		save, err := SaveOp(n)
 		if err != nil {
 			return nil, fmt.Errorf("begin node: %w", err)
 		}
 		ops = append(ops, save)
-		bids = append(bids, recipe.NewLock(st.session, LockPath(n.Path()), "").Bid())
+		pending = append(pending, recipe.NewLock(st.session, LockPath(n.Path()), "").Pending())
 	}
-	held, results, err := recipe.TakeAll(ctx, st.session, bids, ops...)
+	ops = append(ops, launchOps(nodes)...)
+	held, results, err := recipe.TakeAll(ctx, st.session, pending, ops...)
+	if errors.Is(err, recipe.ErrNodeExists) || errors.Is(err, recipe.ErrNoNode) {
+		if err = st.makeRoomForLaunches(ctx, nodes); err == nil {
+			held, results, err = recipe.TakeAll(ctx, st.session, pending, ops...)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("begin nodes: %w", notFound(err))
 	}
@@ -88,7 +94,7 @@ func (st *Store) BeginNodes(ctx context.Context, request *recipe.Held, nodes []*
 }
 
 // FinishRequest writes a request as it stands now, and those of its nodes that
-// have changed, and gives up all its locks: everything or nothing, so whoever
+// have changed, and gives up all its locks: everything or nothing, so who
 // sees the request done finds its nodes free. ctx must not be bound to the locks.
 //
 // Errors: ErrNotFound when the request is gone, recipe.ErrVersion when a record

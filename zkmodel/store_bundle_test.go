@@ -22,7 +22,7 @@ func TestRequestInBundles(t *testing.T) {
 	if err := st.CreateRequest(ctx, "200", r); err != nil {
 		t.Fatal(err)
 	}
-	r.SetState(zkmodel.RequestPending, 1)
+	r.State, r.StateTime = zkmodel.RequestPending, 1
 	stale := *r
 	nodes := []*zkmodel.Node{{Type: zkmodel.Strings{"a"}}, {Type: zkmodel.Strings{"b"}}}
 	lock, err := st.AcceptRequest(ctx, r, nodes)
@@ -36,7 +36,7 @@ func TestRequestInBundles(t *testing.T) {
 		t.Errorf("accepted twice: %v", err)
 	}
 	for _, n := range nodes {
-		n.SetState(zkmodel.NodeBuilding, 2)
+		n.State, n.StateTime = zkmodel.NodeBuilding, 2
 	}
 	locks, err := st.BeginNodes(ctx, lock, nodes)
 	if err != nil {
@@ -45,8 +45,8 @@ func TestRequestInBundles(t *testing.T) {
 	if _, _, err := st.LockNode(ctx, nodes[1].ID, ""); !errors.Is(err, recipe.ErrLocked) {
 		t.Errorf("second node is not locked: %v", err)
 	}
-	nodes[0].SetState(zkmodel.NodeReady, 3)
-	r.SetState(zkmodel.RequestFulfilled, 3)
+	nodes[0].State, nodes[0].StateTime = zkmodel.NodeReady, 3
+	r.State, r.StateTime = zkmodel.RequestFulfilled, 3
 	all := append(locks, lock)
 	if err := st.FinishRequest(ctx, all, r, nodes[:1]); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestRequestInBundles(t *testing.T) {
 		t.Errorf("deleted node: %v", err)
 	}
 	// Its lock was taken before, so this takes two transactions.
-	again.SetState(zkmodel.RequestPending, 4)
+	again.State, again.StateTime = zkmodel.RequestPending, 4
 	if lock, err = st.AcceptRequest(ctx, again, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -2,11 +2,10 @@ package zkmodel
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 
+	"poolkeeper/configs/kit"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -38,7 +37,7 @@ func (st *Store) UnpauseImage(ctx context.Context, image string) error {
 	return nil
 }
 
-// ImagePaused tells whether the flag that stops builds of the image is set.
+// ImagePaused reports whether the flag that stops builds of the image is set.
 func (st *Store) ImagePaused(ctx context.Context, image string) (bool, error) {
 	_, paused, err := st.session.Exists(ctx, PausePath(image))
 	if err != nil {
@@ -64,6 +63,26 @@ func (st *Store) ClearBuildRequest(ctx context.Context, lock *recipe.Held, image
 	return nil
 }
 
+// WithdrawBuild removes the flag that asks for a build of the image, under the image's
+// build lock, so that nobody begins the build meanwhile.
+//
+// Errors: ErrNotFound when nobody asks, recipe.ErrLocked when it is being built.
+func (st *Store) WithdrawBuild(ctx context.Context, image string) error {
+	stat, asked, err := st.session.Exists(ctx, RequestBuildPath(image))
+	if err == nil && !asked {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return fmt.Errorf("withdraw build request of %s: %w", image, err)
+	}
+	lock, err := st.LockBuilds(ctx, image)
+	if err != nil {
+		return fmt.Errorf("withdraw build request of %s: %w", image, err)
+	}
+	err = st.ClearBuildRequest(ctx, lock, image, stat.Czxid)
+	return errors.Join(err, lock.Release(ctx))
+}
+
 // setFlag makes an empty znode, and its parents.
 func (st *Store) setFlag(ctx context.Context, flag string) error {
 	if err := st.session.EnsurePath(ctx, flag); err != nil {
@@ -72,12 +91,8 @@ func (st *Store) setFlag(ctx context.Context, flag string) error {
 	return nil
 }
 
-// isExists tells whether a create found the znode there.
+// isExists reports whether a create found the znode there.
 func isExists(err error) bool { return errors.Is(err, recipe.ErrNodeExists) }
 
 // newToken makes a name that nobody else has.
-func newToken() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails (crypto/rand since Go 1.24)
-	return hex.EncodeToString(b[:])
-}
+func newToken() string { return kit.RandomHex(16) }

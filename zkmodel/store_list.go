@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -18,8 +17,8 @@ import (
 const readers = 64
 
 // Images reads all images with their builds and uploads, by name: one look at
-// the tree. What is deleted while it reads is left out. A daemon follows a
-// Mirror instead.
+// the tree. What is deleted while it reads is left out; what cannot be read hides
+// nothing else, see Image.Unread. A daemon follows a Mirror instead.
 func (st *Store) Images(ctx context.Context) ([]*Image, error) {
 	names, err := st.children(ctx, ImagesRoot)
 	if err != nil {
@@ -29,57 +28,62 @@ func (st *Store) Images(ctx context.Context) ([]*Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list images: %w", err)
 	}
-	type buildOf struct {
-		*Image
-		id string
-	}
-	var all []buildOf
-	for _, image := range images {
-		for _, b := range image.Builds {
-			all = append(all, buildOf{image, b.ID})
-		}
-		image.Builds = nil
-	}
-	builds, err := gather(ctx, all, func(ctx context.Context, b buildOf) (*BuildTree, error) {
-		return st.readBuildTree(ctx, b.Name, b.id)
-	})
-	if err != nil {
+	if err := st.readBuilds(ctx, images...); err != nil {
 		return nil, fmt.Errorf("list builds: %w", err)
-	}
-	byName := make(map[string]*Image, len(images))
-	for _, image := range images {
-		byName[image.Name] = image
-	}
-	for _, b := range builds {
-		image := byName[b.Image]
-		image.Builds = append(image.Builds, b)
-	}
-	for _, image := range images {
-		image.sortTree()
 	}
 	return images, nil
 }
 
 // Image reads one image with its builds and uploads, or fails with ErrNotFound.
 func (st *Store) Image(ctx context.Context, name string) (*Image, error) {
-	if _, ok, err := st.session.Exists(ctx, ImagePath(name)); err != nil || !ok {
+	if _, ok, err := st.session.Known(ctx, ImagePath(name)); err != nil || !ok {
 		return nil, fmt.Errorf("read image %s: %w", name, cmp.Or(err, ErrNotFound))
 	}
 	image, err := st.readImage(ctx, name)
+	if err == nil {
+		err = st.readBuilds(ctx, image)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read image %s: %w", name, err)
 	}
-	image.Builds, err = gather(ctx, image.Builds, func(ctx context.Context, b *BuildTree) (*BuildTree, error) {
-		return st.readBuildTree(ctx, name, b.ID)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read image %s: %w", name, err)
-	}
-	image.sortTree()
 	return image, nil
 }
 
-// Nodes reads all nodes, by id.
+// readBuilds reads the builds of images of which only the ids are known, and their
+// uploads.
+func (st *Store) readBuilds(ctx context.Context, images ...*Image) error {
+	type build struct {
+		*BuildTree
+		gaps  []Gap
+		image *Image
+	}
+	var all []*build
+	for _, image := range images {
+		for _, b := range image.Builds {
+			all = append(all, &build{BuildTree: b, image: image})
+		}
+		image.Builds = nil
+	}
+	read, err := gather(ctx, all, func(ctx context.Context, b *build) (_ *build, err error) {
+		b.BuildTree, b.gaps, err = st.readBuildTree(ctx, b.Image, b.ID)
+		return b, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, b := range read {
+		b.image.Builds = append(b.image.Builds, b.BuildTree)
+		b.image.Gaps = append(b.image.Gaps, b.gaps...)
+	}
+	for _, image := range images {
+		image.sortTree()
+		image.Unread = image.unread()
+	}
+	return nil
+}
+
+// Nodes reads all nodes, by id. One that cannot be read is Broken, and one of which
+// nobody can tell is taken for locked.
 func (st *Store) Nodes(ctx context.Context) ([]*Node, error) {
 	ids, err := st.children(ctx, NodesRoot)
 	if err != nil {
@@ -87,10 +91,12 @@ func (st *Store) Nodes(ctx context.Context) ([]*Node, error) {
 	}
 	nodes, err := gather(ctx, ids, func(ctx context.Context, id string) (*Node, error) {
 		n, err := st.Node(ctx, id)
-		if err != nil {
+		if err = st.orBroken(ctx, err, NodePath(id), func(stat recipe.Stat, broken error) {
+			n = &Node{ID: id, Stat: stat, Broken: broken}
+		}); err != nil {
 			return nil, err
 		}
-		n.Locked, err = recipe.Locked(ctx, st.session, LockPath(n.Path()))
+		n.Locked, err = st.isLocked(ctx, LockPath(n.Path()))
 		return n, err
 	})
 	if err != nil {
@@ -99,13 +105,20 @@ func (st *Store) Nodes(ctx context.Context) ([]*Node, error) {
 	return nodes, nil
 }
 
-// Requests reads all node requests, in the order in which they are served.
+// Requests reads all node requests, in the order in which they are served. One that
+// cannot be read is Broken.
 func (st *Store) Requests(ctx context.Context) ([]*Request, error) {
 	ids, err := st.children(ctx, RequestsRoot)
 	if err != nil {
 		return nil, fmt.Errorf("list requests: %w", err)
 	}
-	requests, err := gather(ctx, ids, st.Request)
+	requests, err := gather(ctx, ids, func(ctx context.Context, id string) (*Request, error) {
+		r, err := st.Request(ctx, id)
+		err = st.orBroken(ctx, err, RequestPath(id), func(stat recipe.Stat, broken error) {
+			r = &Request{ID: id, Stat: stat, Broken: broken}
+		})
+		return r, err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list requests: %w", err)
 	}
@@ -117,24 +130,24 @@ func (st *Store) Requests(ctx context.Context) ([]*Request, error) {
 // empty otherwise.
 func (st *Store) readImage(ctx context.Context, name string) (*Image, error) {
 	image := &Image{Name: name}
-	below, err := st.children(ctx, ImagePath(name))
+	var err error
+	if _, image.Paused, err = st.session.Known(ctx, PausePath(name)); err != nil {
+		return nil, err
+	}
+	stat, asked, err := st.session.Known(ctx, RequestBuildPath(name))
 	if err != nil {
 		return nil, err
 	}
-	image.Paused = slices.Contains(below, path.Base(PausePath(name)))
-	if slices.Contains(below, path.Base(RequestBuildPath(name))) {
-		stat, ok, err := st.session.Exists(ctx, RequestBuildPath(name))
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			image.BuildRequested = &stat
-		}
+	if asked {
+		image.BuildRequested = &stat
 	}
-	if image.BuildsLocked, err = recipe.Locked(ctx, st.session, BuildsLockPath(name)); err != nil {
+	if image.BuildsLocked, err = st.isLocked(ctx, BuildsLockPath(name)); err != nil {
 		return nil, err
 	}
 	ids, err := st.children(ctx, BuildsPath(name))
+	if recipe.Unreadable(err) {
+		image.Gaps, err = append(image.Gaps, Gap{Err: err}), nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -144,33 +157,53 @@ func (st *Store) readImage(ctx context.Context, name string) (*Image, error) {
 	return image, nil
 }
 
-// readBuildTree reads a build and its uploads.
-func (st *Store) readBuildTree(ctx context.Context, image, id string) (*BuildTree, error) {
+// readBuildTree reads a build and its uploads, and tells which lists of uploads could
+// not be read.
+func (st *Store) readBuildTree(ctx context.Context, image, id string) (*BuildTree, []Gap, error) {
 	b, err := st.Build(ctx, image, id)
-	if err != nil {
-		return nil, err
+	if err = st.orBroken(ctx, err, BuildPath(image, id), func(stat recipe.Stat, broken error) {
+		b = &Build{Image: image, ID: id, Stat: stat, Broken: broken}
+	}); err != nil {
+		return nil, nil, err
 	}
 	tree := &BuildTree{Build: b}
 	providers, err := st.children(ctx, ProvidersPath(image, id))
-	if err != nil {
-		return nil, err
+	if recipe.Unreadable(err) {
+		return tree, []Gap{{Build: id, Err: err}}, nil
 	}
+	if err != nil {
+		return nil, nil, err
+	}
+	var gaps []Gap
 	for _, provider := range providers {
 		ids, err := st.children(ctx, UploadsPath(image, id, provider))
+		if recipe.Unreadable(err) {
+			gaps = append(gaps, Gap{Build: id, Provider: provider, Err: err})
+			continue
+		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, upload := range ids {
-			u, err := st.Upload(ctx, UploadKey{image, id, provider, upload})
+			u, err := st.listedUpload(ctx, UploadKey{image, id, provider, upload})
 			switch {
 			case err == nil:
 				tree.Uploads = append(tree.Uploads, u)
 			case !errors.Is(err, ErrNotFound):
-				return nil, err
+				return nil, nil, err
 			}
 		}
 	}
-	return tree, nil
+	return tree, gaps, nil
+}
+
+// listedUpload reads an upload for a listing.
+func (st *Store) listedUpload(ctx context.Context, key UploadKey) (*Upload, error) {
+	u, err := st.Upload(ctx, key)
+	err = st.orBroken(ctx, err, key.Path(), func(stat recipe.Stat, broken error) {
+		u = &Upload{UploadKey: key, Stat: stat, Broken: broken}
+	})
+	return u, err
 }
 
 // children lists the records below a path, by name; none when there is no such
@@ -204,4 +237,17 @@ func gather[T, R any](ctx context.Context, items []T, read func(context.Context,
 		return nil, err
 	}
 	return slices.DeleteFunc(found, func(r *R) bool { return r == nil }), nil
+}
+
+// Components reads the daemons or pools of a kind that run.
+func (st *Store) Components(ctx context.Context, kind string) ([]*Component, error) {
+	members, err := recipe.Members(ctx, st.session, ComponentsRoot+"/"+kind)
+	if err != nil {
+		return nil, fmt.Errorf("list %s components: %w", kind, err)
+	}
+	list := make([]*Component, 0, len(members))
+	for _, m := range members {
+		list = append(list, DecodeComponent(m.Name, m.Data))
+	}
+	return list, nil
 }

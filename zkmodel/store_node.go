@@ -9,20 +9,12 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
-// SetState moves the node to a state and notes when.
-func (n *Node) SetState(state NodeState, now Epoch) {
-	n.State, n.StateTime = state, now
-	if n.CreatedTime == 0 {
-		n.CreatedTime = now
-	}
-}
-
 // CreateNode makes a node's record, in state init, takes its lock and fills in
 // its ID. A crash in between leaves an unlocked record in state init with our
 // launcher's name, which any launcher may clean.
 func (st *Store) CreateNode(ctx context.Context, n *Node) (*recipe.Held, error) {
 	n.Token = newToken()
-	n.SetState(NodeInit, EpochOf(st.now()))
+	begin(n, EpochOf(st.now()))
 	data, err := n.Encode()
 	if err != nil {
 		return nil, fmt.Errorf("create node: %w", err)
@@ -86,9 +78,13 @@ func (st *Store) SaveNode(ctx context.Context, lock *recipe.Held, n *Node) error
 // must not be bound to the lock.
 //
 // Where others stand in line for the lock, or something else is below the
-// record, it takes several: the state deleted is written first, so that whoever
+// record, it takes several: the state deleted is written first, so that who
 // locks the record half-way sees what it is.
 func (st *Store) DeleteNode(ctx context.Context, lock *recipe.Held, n *Node) error {
+	return st.deleteNode(ctx, lock, n, ByUs)
+}
+
+func (st *Store) deleteNode(ctx context.Context, lock *recipe.Held, n *Node, by Actor) error {
 	err := recipe.ReleaseAll(ctx, []*recipe.Held{lock}, nil, []recipe.Op{
 		recipe.OpDelete(LockPath(n.Path()), recipe.AnyVersion),
 		recipe.OpDelete(n.Path(), recipe.AnyVersion),
@@ -99,7 +95,9 @@ func (st *Store) DeleteNode(ctx context.Context, lock *recipe.Held, n *Node) err
 	if !errors.Is(err, recipe.ErrNotEmpty) {
 		return fmt.Errorf("delete node %s: %w", n.ID, err)
 	}
-	n.SetState(NodeDeleted, EpochOf(st.now()))
+	if err := Move(n, NodeDeleted, by, EpochOf(st.now())); err != nil {
+		return fmt.Errorf("delete node: %w", err)
+	}
 	if err := save(ctx, lock, n); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ const (
 	LtimePath = OwnRoot + "/ltime"
 	// TidyElectionPath elects the launcher that clears up behind all of them.
 	TidyElectionPath = OwnRoot + "/elections/tidy"
-	// LeaksPath holds a lock for each provider in which somebody looks for leaks.
+	// LeaksPath holds a lock for each provider in which a launcher looks for leaks.
 	LeaksPath = OwnRoot + "/leaks"
 )
 
@@ -71,10 +71,13 @@ func (st *Store) CancelBuild(ctx context.Context, image string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	if n := len(i.Builds); n == 0 || i.Builds[n-1].State != BuildBuilding || !i.BuildsLocked {
+	id := i.underWay()
+	if id == "" && i.Unread != nil {
+		return "", fmt.Errorf("cancel build of %s: nobody can tell whether it is being built: %w", image, i.Unread)
+	}
+	if id == "" {
 		return "", fmt.Errorf("cancel build of %s: %w: it is not being built", image, ErrNotFound)
 	}
-	id := i.Builds[len(i.Builds)-1].ID
 	if err := st.session.EnsurePath(ctx, CancelRoot); err != nil {
 		return "", fmt.Errorf("cancel build of %s: %w", image, err)
 	}
@@ -117,10 +120,7 @@ func LimitsPath(provider string) string { return LimitsRoot + "/" + provider }
 // SaveLimits writes what a provider said of its limits, as a JSON object of
 // amounts by resource.
 func (st *Store) SaveLimits(ctx context.Context, provider string, data []byte) error {
-	if err := st.session.EnsurePath(ctx, LimitsPath(provider)); err != nil {
-		return fmt.Errorf("save limits of %s: %w", provider, err)
-	}
-	if _, err := st.session.Set(ctx, LimitsPath(provider), data, recipe.AnyVersion); err != nil {
+	if err := st.change(ctx, LimitsPath(provider), func([]byte) ([]byte, error) { return data, nil }); err != nil {
 		return fmt.Errorf("save limits of %s: %w", provider, err)
 	}
 	return nil

@@ -60,3 +60,50 @@ func TestCancelBuild(t *testing.T) {
 		t.Errorf("left: %t, %v", ok, err)
 	}
 }
+
+// Who writes limits and who takes them out need not know of each other.
+func TestLimitsBesideForgetting(t *testing.T) {
+	_, s := connect(t)
+	st := zkmodel.NewStore(s, nil)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 50 {
+				if err := st.SaveLimits(t.Context(), "cloud", []byte(`{"instances":1}`)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+		group.Go(func() {
+			for range 50 {
+				if err := st.ForgetLimits(t.Context(), "cloud"); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// No change of several writers is lost.
+func TestChangeRefusals(t *testing.T) {
+	_, s := connect(t)
+	st := zkmodel.NewStore(s, nil)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 25 {
+				err := st.ChangeRefusals(t.Context(), "cloud", func(old []byte) ([]byte, error) { return append(old, '.'), nil })
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	data, _, err := s.Get(t.Context(), zkmodel.RefusalsPath("cloud"))
+	if err != nil || len(data) != 100 {
+		t.Errorf("%d changes are left of 100: %v", len(data), err)
+	}
+}

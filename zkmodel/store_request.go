@@ -9,11 +9,8 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
-// SetState moves the request to a state and notes when.
-func (r *Request) SetState(state RequestState, now Epoch) { r.State, r.StateTime = state, now }
-
 // CreateRequest makes a node request with a priority, "100" being high and
-// "300" low, and fills in its ID. It stays until somebody deletes it.
+// "300" low, and fills in its ID. It stays until it is deleted.
 func (st *Store) CreateRequest(ctx context.Context, priority string, r *Request) error {
 	return st.createRequest(ctx, priority, r, recipe.Sequential)
 }
@@ -26,7 +23,7 @@ func (st *Store) CreateBoundRequest(ctx context.Context, priority string, r *Req
 
 func (st *Store) createRequest(ctx context.Context, priority string, r *Request, mode recipe.Mode) error {
 	if r.State == "" {
-		r.SetState(RequestRequested, EpochOf(st.now()))
+		begin(r, EpochOf(st.now()))
 	}
 	if r.EventID == "" {
 		r.EventID = newToken()
@@ -74,11 +71,21 @@ func (st *Store) SaveRequest(ctx context.Context, lock *recipe.Held, r *Request)
 	return save(ctx, lock, r)
 }
 
-// DeleteRequest removes a request, whoever has it. One that is gone is no error.
+// DeleteRequest removes a request, also one that a launcher has. One that is gone is no error.
 func (st *Store) DeleteRequest(ctx context.Context, id string) error {
 	err := st.session.Delete(ctx, RequestPath(id), recipe.AnyVersion)
 	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
 		return fmt.Errorf("delete request %s: %w", id, err)
+	}
+	return nil
+}
+
+// WithdrawRequest removes a request that is still as it was read; one that has
+// changed since, or is gone, is left alone.
+func (st *Store) WithdrawRequest(ctx context.Context, r *Request) error {
+	err := st.session.Delete(ctx, r.Path(), r.Stat.Version)
+	if err != nil && !errors.Is(err, recipe.ErrNoNode) && !errors.Is(err, recipe.ErrVersion) {
+		return fmt.Errorf("withdraw request %s: %w", r.ID, err)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func newBuild(t *testing.T, st *zkmodel.Store) *zkmodel.Build {
 	if err := st.CreateBuild(t.Context(), lock, b); err != nil {
 		t.Fatal(err)
 	}
-	b.SetState(zkmodel.BuildReady, zkmodel.EpochOf(time.Now()))
+	b.State, b.StateTime = zkmodel.BuildReady, zkmodel.EpochOf(time.Now())
 	if err := st.SaveBuild(t.Context(), lock, b); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func newUpload(t *testing.T, st *zkmodel.Store, b *zkmodel.Build, provider strin
 	if err := st.CreateUpload(t.Context(), lock, u); err != nil {
 		t.Fatal(err)
 	}
-	u.SetState(zkmodel.UploadReady, zkmodel.EpochOf(time.Now()))
+	u.State, u.StateTime = zkmodel.UploadReady, zkmodel.EpochOf(time.Now())
 	u.ExternalID = zkmodel.TextValue("cloud-id")
 	if err := st.SaveUpload(t.Context(), lock, u); err != nil {
 		t.Fatal(err)
@@ -82,6 +82,12 @@ func TestBuildNumbersGrowAndAreNeverUsedAgain(t *testing.T) {
 	first, second := newBuild(t, st), newBuild(t, st)
 	if first.ID != "0000000001" || second.ID != "0000000002" {
 		t.Errorf("ids %q and %q; the lock folder is number 0", first.ID, second.ID)
+	}
+	if err := st.DeleteBuild(t.Context(), "image", second.ID); !errors.Is(err, zkmodel.ErrInProgress) {
+		t.Errorf("delete a build that is not marked: %v", err)
+	}
+	if err := st.MarkBuildDeleting(t.Context(), zkmodel.ByOperator, "image", second.ID, false); err != nil {
+		t.Fatal(err)
 	}
 	if err := st.DeleteBuild(t.Context(), "image", second.ID); err != nil {
 		t.Fatal(err)
@@ -105,7 +111,7 @@ func TestBuildLockExcludes(t *testing.T) {
 	if err := st.CreateBuild(t.Context(), lock, b); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.MarkBuildDeleting(t.Context(), "image", b.ID); !errors.Is(err, zkmodel.ErrInProgress) {
+	if err := st.MarkBuildDeleting(t.Context(), zkmodel.ByOperator, "image", b.ID, false); !errors.Is(err, zkmodel.ErrInProgress) {
 		t.Errorf("delete a build in progress: %v", err)
 	}
 	if err := s.Delete(t.Context(), lock.Path(), recipe.AnyVersion); err != nil { // somebody forces the lock open
@@ -114,7 +120,7 @@ func TestBuildLockExcludes(t *testing.T) {
 	if err := st.SaveBuild(t.Context(), lock, b); !errors.Is(err, recipe.ErrFenceLost) {
 		t.Errorf("write after the lock was lost: %v", err)
 	}
-	if err := st.MarkBuildDeleting(t.Context(), "image", b.ID); err != nil {
+	if err := st.MarkBuildDeleting(t.Context(), zkmodel.ByOperator, "image", b.ID, false); err != nil {
 		t.Errorf("delete a build that nobody works on: %v", err)
 	}
 }
@@ -138,7 +144,7 @@ func TestUploadRecordsFollowTheWire(t *testing.T) {
 	if _, ok, _ := s.Exists(t.Context(), zkmodel.BuildPath("image", "0000000099")); ok {
 		t.Error("a failed lock made the build's znode")
 	}
-	if err := st.MarkUploadDeleting(t.Context(), key); err != nil {
+	if err := st.MarkUploadDeleting(t.Context(), zkmodel.ByOperator, key, false); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := st.Upload(t.Context(), key); err != nil || got.State != zkmodel.UploadDeleting {
@@ -147,7 +153,7 @@ func TestUploadRecordsFollowTheWire(t *testing.T) {
 	if err := st.DeleteUpload(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.MarkUploadDeleting(t.Context(), key); !errors.Is(err, zkmodel.ErrNotFound) {
+	if err := st.MarkUploadDeleting(t.Context(), zkmodel.ByOperator, key, false); !errors.Is(err, zkmodel.ErrNotFound) {
 		t.Errorf("delete what is gone: %v", err)
 	}
 }
@@ -215,7 +221,7 @@ func TestNodeLifeOnTheWire(t *testing.T) {
 	if n.ID != "0000000000" {
 		t.Errorf("first id %q", n.ID)
 	}
-	n.SetState(zkmodel.NodeBuilding, zkmodel.EpochOf(time.Now()))
+	n.State, n.StateTime = zkmodel.NodeBuilding, zkmodel.EpochOf(time.Now())
 	if err := st.SaveNode(t.Context(), lock, n); err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +275,7 @@ func TestRequestsAreServedInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.SetState(zkmodel.RequestPending, zkmodel.EpochOf(time.Now()))
+	r.State, r.StateTime = zkmodel.RequestPending, zkmodel.EpochOf(time.Now())
 	if err := st.SaveRequest(t.Context(), lock, r); err != nil {
 		t.Fatal(err)
 	}

@@ -8,9 +8,6 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
-// SetState moves the upload to a state and notes when.
-func (u *Upload) SetState(state UploadState, now Epoch) { u.State, u.StateTime = state, now }
-
 // LockUploads takes the lock of a build's uploads to one provider, which is
 // held for the whole of an upload, or fails with recipe.ErrLocked at once. A
 // build that is gone stays gone: ErrNotFound.
@@ -40,7 +37,7 @@ func (st *Store) ensureBelow(ctx context.Context, record string, names ...string
 // LockUploads and fills in its ID.
 func (st *Store) CreateUpload(ctx context.Context, lock *recipe.Held, u *Upload) error {
 	u.Token = newToken()
-	u.SetState(UploadUploading, EpochOf(st.now()))
+	begin(u, EpochOf(st.now()))
 	data, err := u.Encode()
 	if err != nil {
 		return fmt.Errorf("create upload of %s-%s to %s: %w", u.Image, u.Build, u.Provider, err)
@@ -82,12 +79,16 @@ func (st *Store) LockUpload(ctx context.Context, key UploadKey) (*recipe.Held, *
 }
 
 // MarkUploadDeleting asks for an upload to be deleted from its cloud; a builder
-// does it. One that is under way fails with ErrInProgress.
-func (st *Store) MarkUploadDeleting(ctx context.Context, key UploadKey) error {
+// does it. One that is under way fails with ErrInProgress; for broken see
+// MarkBuildDeleting.
+func (st *Store) MarkUploadDeleting(ctx context.Context, by Actor, key UploadKey, broken bool) error {
 	return st.withRecord(ctx, key.Path(), func(lock *recipe.Held) error {
 		u, err := st.Upload(ctx, key)
 		if err != nil {
 			return err
+		}
+		if u.Unknown() && !broken {
+			return fmt.Errorf("delete upload %s: %w: %w", key.Path(), ErrUndecodable, u.Broken)
 		}
 		if u.State == UploadDeleting {
 			return nil
@@ -101,7 +102,9 @@ func (st *Store) MarkUploadDeleting(ctx context.Context, key UploadKey) error {
 				return fmt.Errorf("delete upload %s: %w", key.Path(), ErrInProgress)
 			}
 		}
-		u.SetState(UploadDeleting, EpochOf(st.now()))
+		if err := Move(u, UploadDeleting, by, EpochOf(st.now())); err != nil {
+			return fmt.Errorf("delete upload: %w", err)
+		}
 		return save(ctx, lock, u)
 	})
 }

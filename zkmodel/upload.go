@@ -1,8 +1,11 @@
 package zkmodel
 
-import "poolkeeper/zkmodel/recipe"
+import (
+	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/wire"
+)
 
-// Upload is the record of one image in one cloud (wire document §3.2). Keys
+// Upload is the record of one image in one cloud (docs/wire.md §3.2). Keys
 // from Reason on are Poolkeeper's own.
 type Upload struct {
 	UploadKey
@@ -26,7 +29,7 @@ type Upload struct {
 	Suspect  string    `wire:"suspect,omitempty"`  // why launchers prefer an older build
 	RetryAt  Epoch     `wire:"retry_at,omitempty"` // when it is tried again
 
-	rest extra
+	rest wire.Extra
 }
 
 // Progress is how far an upload has come.
@@ -40,10 +43,13 @@ type Progress struct {
 // DecodeUpload reads an upload record; what cannot be read is Broken.
 func DecodeUpload(key UploadKey, data []byte, stat recipe.Stat) *Upload {
 	u := &Upload{Username: "zuul", PythonPath: "/usr/bin/python2"}
-	u.rest, u.Broken = decode(data, u)
+	u.rest, u.Broken = wire.Decode(data, u)
 	u.UploadKey, u.Stat = key, stat
+	if u.State == deleteByHand {
+		u.State = UploadDeleting
+	}
 	return u
 }
 
 // Encode is the record as it goes into the znode.
-func (u *Upload) Encode() ([]byte, error) { return encode(u, u.rest) }
+func (u *Upload) Encode() ([]byte, error) { return wire.Encode(u, u.rest) }

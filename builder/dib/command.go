@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"poolkeeper/configs"
 )
 
 // Image is what a command line says of the image to build.
@@ -23,7 +25,7 @@ type Image struct {
 //
 // Errors: ErrCommand when dib-cmd is empty or its quotes do not match.
 func (i Image) Argv(here string) ([]string, error) {
-	argv, err := splitWords(strings.ReplaceAll(i.Command, "%p", here))
+	argv, err := configs.SplitWords(strings.ReplaceAll(i.Command, "%p", here))
 	if err != nil {
 		return nil, fmt.Errorf("%w %q: %w", ErrCommand, i.Command, err)
 	}

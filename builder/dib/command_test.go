@@ -43,25 +43,6 @@ func TestArgvIsNodepools(t *testing.T) {
 	}
 }
 
-func TestSplitWords(t *testing.T) {
-	for line, want := range map[string][]string{
-		"":                 {},
-		" a  b\tc\n":       {"a", "b", "c"},
-		`a\ b 'c d' "e f"`: {"a b", "c d", "e f"},
-		`'' ""`:            {"", ""},
-		`"a\"b\\c\d"`:      {`a"b\c\d`},
-		`'a\b'`:            {`a\b`},
-		`a'b'"c"d`:         {"abcd"},
-		`\'`:               {"'"},
-		"ä 'ö ü'":          {"ä", "ö ü"},
-	} {
-		got, err := splitWords(line)
-		if err != nil || strings.Join(got, "|") != strings.Join(want, "|") || len(got) != len(want) {
-			t.Errorf("%q: got %q, %v", line, got, err)
-		}
-	}
-}
-
 func TestEnviron(t *testing.T) {
 	e := Environment{
 		Daemon: []string{"PATH=/bin", "DIB_X=1", "DIB_RELEASE=daemon", "LC_ALL=C", "OS_PASSWORD=p", "PATHX=no", "EMPTY", "ELEMENTS_PATH=/daemon"},

@@ -20,9 +20,10 @@ func itoa(n int) string { return strconv.Itoa(n) }
 
 // daemonRun is what a daemon of a test needs to know.
 type daemonRun struct {
-	Argv, Env        []string
-	Dir, TmpDir, Log string
-	Lease            time.Duration
+	Argv, Env []string
+	Dir, Log  string
+	Scratch   Scratch
+	Lease     time.Duration
 }
 
 // runDaemon runs a build as the daemon does, and notes its processes.
@@ -31,7 +32,7 @@ func runDaemon(arg string) {
 	if err := json.Unmarshal([]byte(arg), &d); err != nil {
 		panic(err)
 	}
-	r := Run{Argv: d.Argv, Env: d.Env, Dir: d.Dir, TmpDir: d.TmpDir, Log: d.Log, Grace: time.Second}
+	r := Run{Argv: d.Argv, Env: d.Env, Dir: d.Dir, Scratch: d.Scratch, Log: d.Log, Grace: time.Second}
 	if d.Lease > 0 {
 		r.Lease = func() time.Duration { return d.Lease }
 	}
@@ -49,7 +50,7 @@ func runDaemon(arg string) {
 // startDaemon starts one and waits until its build is under way.
 func startDaemon(t *testing.T, r Run, lease time.Duration) *exec.Cmd {
 	t.Helper()
-	arg, err := json.Marshal(daemonRun{r.Argv, r.Env, r.Dir, r.TmpDir, r.Log, lease})
+	arg, err := json.Marshal(daemonRun{r.Argv, r.Env, r.Dir, r.Log, r.Scratch, lease})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,16 +65,16 @@ func startDaemon(t *testing.T, r Run, lease time.Duration) *exec.Cmd {
 
 // mountingBuild leaves everything that a build can leave.
 const mountingBuild = `
-mkdir -p $TMP_DIR/image/mnt/dev
-truncate -s 16M $TMP_DIR/image/raw
-mkfs.ext4 -q $TMP_DIR/image/raw
-dev=$(losetup --show -f $TMP_DIR/image/raw)
-mount $dev $TMP_DIR/image/mnt
-mkdir -p $TMP_DIR/image/mnt/dev "$TMP_DIR/image/mnt/with blank"
-mount --bind /dev $TMP_DIR/image/mnt/dev
+mkdir -p "$TMP_DIR/image/mnt/dev"
+truncate -s 16M "$TMP_DIR/image/raw"
+mkfs.ext4 -q "$TMP_DIR/image/raw"
+dev=$(losetup --show -f "$TMP_DIR/image/raw")
+mount $dev "$TMP_DIR/image/mnt"
+mkdir -p "$TMP_DIR/image/mnt/dev" "$TMP_DIR/image/mnt/with blank"
+mount --bind /dev "$TMP_DIR/image/mnt/dev"
 mount -t tmpfs none "$TMP_DIR/image/mnt/with blank"
-(cd $TMP_DIR/image/mnt && setsid sleep 1000) &
-touch $OUT/up
+(cd "$TMP_DIR/image/mnt" && setsid sleep 1000) &
+touch "$OUT/up"
 sleep 1000
 `
 
@@ -85,7 +86,7 @@ func TestNothingIsLeftOfADaemonThatWasKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	eventually(t, "the guard swept", func() bool { return !exists(r.TmpDir) })
+	eventually(t, "the guard swept", func() bool { return !exists(r.Scratch.Dir) })
 	nothingLeft(t, r)
 	eventually(t, "the log tells why", func() bool {
 		return hasLine(readLog(t, r), "poolkeeper: build stopped: the builder is gone")
@@ -102,7 +103,7 @@ func TestNothingIsLeftOfADaemonThatIsPaused(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the guard swept", func() bool { return !exists(r.TmpDir) })
+	eventually(t, "the guard swept", func() bool { return !exists(r.Scratch.Dir) })
 	nothingLeft(t, r)
 }
 
@@ -115,28 +116,43 @@ func TestReclaimAfterDaemonAndGuardWereKilled(t *testing.T) {
 	if err != nil || json.Unmarshal(data, &noted) != nil {
 		t.Fatalf("processes: %s, %v", data, err)
 	}
-	// A paused daemon cannot clean up after its guard.
-	for _, blow := range []struct {
-		pid    int
-		signal syscall.Signal
-	}{
-		{cmd.Process.Pid, syscall.SIGSTOP}, {noted.Guard.PID, syscall.SIGKILL}, {cmd.Process.Pid, syscall.SIGKILL},
-	} {
-		if err := syscall.Kill(blow.pid, blow.signal); err != nil {
-			t.Fatal(err)
-		}
+	// A paused daemon cannot clean up after its guard, nor a paused keeper.
+	keeper, inner := guards(t, noted.Guard.PID)
+	for _, pid := range []int{cmd.Process.Pid, keeper, inner} {
+		send(t, pid, syscall.SIGSTOP)
+	}
+	for _, pid := range []int{inner, keeper, cmd.Process.Pid} {
+		send(t, pid, syscall.SIGKILL)
 	}
 	_ = cmd.Wait()
 	eventually(t, "both are dead", func() bool { return !noted.Guard.alive() })
-	if points, err := mountsOf(r.TmpDir, nil); err != nil || len(points) != 3 {
+	if points, err := mountsOf(r.Scratch.Dir, nil); err != nil || len(points) != 3 {
 		t.Fatalf("the test has nothing to reclaim: %v, %v", points, err)
 	}
-	if err := Reclaim(t.Context(), noted, r.TmpDir); err != nil {
+	if err := Reclaim(t.Context(), noted, r.Scratch); err != nil {
 		t.Fatal(err)
 	}
 	nothingLeft(t, r)
-	if err := Reclaim(t.Context(), noted, r.TmpDir); err != nil {
+	if err := Reclaim(t.Context(), noted, r.Scratch); err != nil {
 		t.Errorf("again: %v", err)
+	}
+}
+
+// guards are the two processes of a guard.
+func guards(t *testing.T, keeper int) (int, int) {
+	t.Helper()
+	var inner []int
+	eventually(t, "the guard is there", func() bool {
+		inner = descendants(keeper, processes())
+		return len(inner) > 0
+	})
+	return keeper, inner[0]
+}
+
+func send(t *testing.T, pid int, sig syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(pid, sig); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -147,7 +163,7 @@ func TestReclaimKillsNobodyElse(t *testing.T) {
 	}
 	id := newProcessID(other.Process.Pid)
 	reused := Processes{Guard: ProcessID{PID: id.PID, Start: id.Start + "0", Boot: id.Boot}}
-	if err := Reclaim(t.Context(), reused, filepath.Join(t.TempDir(), "tmp")); err != nil {
+	if err := Reclaim(t.Context(), reused, Scratch{Dir: filepath.Join(t.TempDir(), "tmp"), Token: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	if !id.alive() {

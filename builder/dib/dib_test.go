@@ -43,14 +43,17 @@ func script(t *testing.T, body string) string {
 func newRun(t *testing.T, body string) Run {
 	t.Helper()
 	dir := t.TempDir()
-	tmp := filepath.Join(dir, "tmp")
+	scratch, err := NewScratch(dir, "tmp", "builder")
+	if err != nil {
+		t.Fatal(err)
+	}
 	return Run{
-		Argv:   []string{script(t, body)},
-		Env:    []string{"PATH=" + os.Getenv("PATH"), "TMP_DIR=" + tmp, "OUT=" + dir},
-		Dir:    dir,
-		TmpDir: tmp,
-		Log:    filepath.Join(dir, "log"),
-		Grace:  300 * time.Millisecond,
+		Argv:    []string{script(t, body)},
+		Env:     []string{"PATH=" + os.Getenv("PATH"), "TMP_DIR=" + scratch.Dir, "OUT=" + dir},
+		Dir:     dir,
+		Scratch: scratch,
+		Log:     filepath.Join(dir, "log"),
+		Grace:   300 * time.Millisecond,
 	}
 }
 
@@ -77,6 +80,9 @@ func eventually(t *testing.T, what string, cond func() bool) {
 	}
 }
 
+// pause waits a moment.
+func pause() { <-time.After(time.Millisecond) }
+
 func exists(file string) bool {
 	_, err := os.Stat(file)
 	return err == nil
@@ -85,25 +91,32 @@ func exists(file string) bool {
 // nothingLeft fails the test when anything of a build is on the machine.
 func nothingLeft(t *testing.T, r Run) {
 	t.Helper()
-	if exists(r.TmpDir) {
-		t.Errorf("%s still exists", r.TmpDir)
+	if exists(r.Scratch.Dir) {
+		t.Errorf("%s still exists", r.Scratch.Dir)
 	}
-	if pids := tenants(r.TmpDir); len(pids) > 0 {
-		t.Errorf("processes left: %v", pids)
+	if pids, err := r.Scratch.tenants(); err != nil || len(pids) > 0 {
+		t.Errorf("processes left: %v, %v", pids, err)
 	}
-	loops, err := loopsOf(r.TmpDir)
+	if pids := r.Scratch.others(); len(pids) > 0 {
+		t.Errorf("others left: %v", pids)
+	}
+	loops, err := loopsOf(r.Scratch.Dir)
 	if err != nil || len(loops) > 0 {
 		t.Errorf("loop devices left: %v, %v", loops, err)
 	}
-	points, err := mountsOf(r.TmpDir, nil)
+	points, err := mountsOf(r.Scratch.Dir, nil)
 	if err != nil || len(points) > 0 {
 		t.Errorf("mounts left: %v, %v", points, err)
 	}
 }
 
-// needRoot skips where the kernel would refuse mounts.
+// needRoot skips where the kernel would refuse mounts, and where only what needs no real
+// ones is wanted.
 func needRoot(t *testing.T) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("mounts and loop devices are real parts")
+	}
 	if os.Geteuid() != 0 {
 		t.Skip("mounts and loop devices need root")
 	}

@@ -8,9 +8,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 )
+
+// ExitLine begins the last line of a log, as Nodepool writes it.
+const ExitLine = "Exit code: "
 
 // tellEvery is how often the daemon is told that the log has grown.
 const tellEvery = 100 * time.Millisecond
@@ -28,24 +32,25 @@ const (
 	drainPatience = time.Second     // for output that is still in the pipe
 )
 
-// Guard runs one build and outlives the daemon only to end it. It is the whole
-// of the sub-command GuardCommand: orders come from in, news go to out.
-//
-// Terminal and service manager may signal us like any process; the build is
-// then stopped like by the daemon's order.
-func Guard(in io.Reader, out io.Writer) error {
-	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP) // the daemon's end of the pipes may be gone
+// umask is that of every build: diskimage-builder and elements make the folders
+// of an image with it, and the umask that the daemon was started with is not theirs.
+const umask = 0o022
+
+// guardAlone is the guard below its keeper.
+func guardAlone(in, out *os.File) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
-
-	orders := json.NewDecoder(in)
+	syscall.Umask(umask)
+	first := os.NewFile(specFD, "orders")
 	var spec guardSpec
-	if err := orders.Decode(&spec); err != nil {
+	err := json.NewDecoder(first).Decode(&spec)
+	_ = first.Close() // the build needs no copy
+	if err != nil {
 		return fmt.Errorf("%w: read orders: %w", ErrGuard, err)
 	}
 	g := &guard{spec: spec, news: json.NewEncoder(out), orders: make(chan guardOrder, 1), signals: signals}
-	go g.listen(orders)
+	go g.listen(json.NewDecoder(in))
 	last := g.run(context.Background())
 	last.Done = true
 	_ = g.news.Encode(last) // nobody may be there to hear it
@@ -57,7 +62,7 @@ type guard struct {
 	news    *json.Encoder
 	orders  chan guardOrder
 	signals chan os.Signal
-	log     *os.File
+	log     record
 }
 
 // listen hands the daemon's orders on; it ends with our process at the latest.
@@ -77,7 +82,7 @@ func (g *guard) listen(orders *json.Decoder) {
 
 // run is the build from its log's first line to its last.
 func (g *guard) run(ctx context.Context) guardNews {
-	log, err := os.OpenFile(g.spec.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := openRecord(g.spec.Log)
 	if err != nil {
 		return guardNews{Failed: fmt.Sprintf("open log: %v", err)}
 	}
@@ -92,7 +97,7 @@ func (g *guard) run(ctx context.Context) guardNews {
 		return g.failed(err)
 	}
 	defer func() { _ = output.Close() }()
-	build, err := startFamily(path, g.spec, input)
+	build, err := startBuild(path, g.spec, input)
 	_ = input.Close() // the build has its own copies
 	if err != nil {
 		return g.failed(err)
@@ -109,44 +114,44 @@ func (g *guard) run(ctx context.Context) guardNews {
 	}()
 	stopped, code := g.watch(ctx, build)
 	news := guardNews{Stopped: stopped, Exit: code}
-	if !build.killAll(ctx, killPatience) {
-		news.Left = fmt.Sprintf("processes %v", descendants(os.Getpid()))
-	}
+	news.Left = g.spec.cleanUp(ctx, build)
 	drain(copied, output)
-	if err := Sweep(ctx, g.spec.TmpDir); err != nil {
-		news.Left = err.Error()
+	if news.Left != "" {
 		g.note("left behind: %s", news.Left)
 	}
 	if stopped != "" {
 		g.note("build stopped: %s", stopped)
 	}
-	fmt.Fprintf(log, exitLine+"%d\n", code)
+	news.Output = log.end()
+	fmt.Fprintf(log, ExitLine+"%d\n", code)
 	return news
 }
 
 // watch waits for the leader to end, and ends it when it must.
-func (g *guard) watch(ctx context.Context, build *family) (stopped string, code int) {
+func (g *guard) watch(ctx context.Context, build *processTree) (stopped string, code int) {
 	tell := time.NewTicker(tellEvery)
 	defer tell.Stop()
 	var told int64
 	unheard := 0 // a daemon that is paused must not make us wait for it
-	lease := newLease(g.spec.Lease)
-	defer lease.stop()
-	var grace <-chan time.Time
+	var until limits
+	until.renew(sinceBoot(), g.spec.Lease)
 	stop := func(reason string, patience time.Duration) {
+		until.ask(sinceBoot(), patience)
 		if stopped == "" {
 			stopped = reason
 			build.terminate(ctx)
-			grace = time.After(patience)
 		}
 	}
+	killing := sync.OnceFunc(func() { go build.killAll(ctx, killPatience) }) // the leader's end comes through exited
+	check := time.NewTimer(0)
+	defer check.Stop()
 	for {
 		select {
 		case status := <-build.exited:
 			return stopped, exitCode(status)
 		case order := <-g.orders:
 			unheard = 0
-			lease.renew(order.Lease)
+			until.renew(sinceBoot(), order.Lease)
 			switch {
 			case order.Haste:
 				stop(order.Stop, min(g.spec.Grace, HasteGrace))
@@ -155,20 +160,21 @@ func (g *guard) watch(ctx context.Context, build *family) (stopped string, code 
 			}
 		case sig := <-g.signals:
 			stop("the guard received signal "+sig.String(), g.spec.Grace)
-		case <-lease.C():
-			if lease.expired() {
-				stop("the builder did not renew its lease: it is paused or cut off from ZooKeeper", min(g.spec.Grace, HasteGrace))
-			}
+		case <-check.C:
 		case <-tell.C:
-			if info, err := g.log.Stat(); err == nil && info.Size() != told && unheard < mostUnheard {
-				told = info.Size()
+			if size := g.log.size(); size != told && unheard < mostUnheard {
+				told = size
 				unheard++
 				_ = g.news.Encode(guardNews{Grown: told})
 			}
-		case <-grace:
-			grace = nil
-			go build.killAll(ctx, killPatience) // the leader's end comes through exited
 		}
+		if until.closing(sinceBoot()) {
+			stop("the builder did not renew its lease: it is paused or cut off from ZooKeeper", min(g.spec.Grace, HasteGrace))
+		}
+		if until.over(sinceBoot()) {
+			killing()
+		}
+		check.Reset(until.next(sinceBoot()))
 	}
 }
 

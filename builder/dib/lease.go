@@ -6,50 +6,50 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lease is a timer that is renewed. It counts the time that the machine slept,
-// which Go's own timers do not: a build on a laptop that was closed, or on a
-// virtual machine that was frozen, has lost its right meanwhile.
-type lease struct {
-	ticker *time.Ticker
-	until  time.Duration // since boot
+// limits says until when a build may go on. Its times are on the clock of
+// sinceBoot, which counts the time that the machine slept, as Go's own timers do
+// not: a build on a laptop that was closed, or on a virtual machine that was
+// frozen, has lost its right meanwhile.
+type limits struct {
+	lease time.Duration // all has ended by then, whatever else happens; 0 is for ever
+	grace time.Duration // the command was asked to end, and has until then; 0 is not asked
 }
 
-// leaseTick is how late the end of a lease may be noticed.
-const leaseTick = 100 * time.Millisecond
-
-// newLease starts a lease; none when it is 0.
-func newLease(d time.Duration) *lease {
-	l := &lease{}
-	l.renew(d)
-	return l
-}
+// limitTick is how long a limit is relied on: clocks may jump while we sleep.
+const limitTick = 100 * time.Millisecond
 
 // renew lets the lease end after d from now; 0 changes nothing.
-func (l *lease) renew(d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	l.until = sinceBoot() + d
-	if l.ticker == nil {
-		l.ticker = time.NewTicker(leaseTick)
+func (l *limits) renew(now, d time.Duration) {
+	if d > 0 {
+		l.lease = now + d
 	}
 }
 
-// C delivers when it is time to ask expired again.
-func (l *lease) C() <-chan time.Time {
-	if l.ticker == nil {
-		return nil
+// ask gives the command d from now to end; it never gets more than it had.
+func (l *limits) ask(now, d time.Duration) {
+	if l.grace == 0 || now+d < l.grace {
+		l.grace = now + d
 	}
-	return l.ticker.C
 }
 
-// expired tells whether the lease is over.
-func (l *lease) expired() bool { return l.ticker != nil && sinceBoot() >= l.until }
+// closing reports whether the lease ends so soon that the command must be asked to
+// end now.
+func (l *limits) closing(now time.Duration) bool { return l.lease > 0 && now >= l.lease-HasteGrace }
 
-func (l *lease) stop() {
-	if l.ticker != nil {
-		l.ticker.Stop()
+// over reports whether the command must be killed.
+func (l *limits) over(now time.Duration) bool {
+	return l.grace > 0 && now >= l.grace || l.lease > 0 && now >= l.lease
+}
+
+// next is when to ask again.
+func (l *limits) next(now time.Duration) time.Duration {
+	wait := limitTick
+	for _, at := range []time.Duration{l.grace, l.lease, l.lease - HasteGrace} {
+		if at > now {
+			wait = min(wait, at-now)
+		}
 	}
+	return wait
 }
 
 // sinceBoot is a clock that never jumps and never stops.

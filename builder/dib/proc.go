@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,9 +63,8 @@ func processes() []process {
 	return list
 }
 
-// descendants lists the processes below one, the nearest first.
-func descendants(root int) []int {
-	all := processes()
+// descendants lists the processes below one among all, the nearest first.
+func descendants(root int, all []process) []int {
 	found := []int{root}
 	for i := 0; i < len(found); i++ {
 		for _, p := range all {
@@ -76,24 +76,69 @@ func descendants(root int) []int {
 	return found[1:]
 }
 
-// tenants lists the processes that belong to a build's private folder: their
-// root or working directory is in it, or their environment calls it TMP_DIR.
-func tenants(dir string) []int {
+// tenants lists the processes of the build: those whose environment vouches for
+// them, and all that descend from these.
+//
+// Errors: ErrLeft when another build may work in the folder.
+func (s Scratch) tenants() ([]int, error) {
+	all := processes()
+	ours, doubtful := map[int]bool{}, []int(nil)
+	for _, p := range all {
+		environ, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.pid), "environ"))
+		vouched, doubted := s.vouched(environ)
+		switch {
+		case p.pid == os.Getpid():
+		case vouched:
+			ours[p.pid] = true
+			for _, pid := range descendants(p.pid, all) {
+				ours[pid] = true
+			}
+		case doubted:
+			doubtful = append(doubtful, p.pid)
+		}
+	}
+	delete(ours, os.Getpid())
+	doubtful = slices.DeleteFunc(doubtful, func(pid int) bool { return ours[pid] })
+	if len(doubtful) > 0 {
+		return nil, fmt.Errorf("%w: %s is in use by processes %v, of another build perhaps", ErrLeft, s.Dir, doubtful)
+	}
+	return slices.Sorted(maps.Keys(ours)), nil
+}
+
+// vouched reports whether an environment is that of this build. Builds of earlier
+// releases have no token: they are told by their folder and their files; and
+// whoever has the same folder and other files is of another installation.
+func (s Scratch) vouched(environ []byte) (vouched, doubted bool) {
+	entries := slices.Concat([]byte{0}, environ, []byte{0})
+	has := func(name, value string) bool {
+		return bytes.Contains(entries, []byte("\x00"+name+"="+value+"\x00"))
+	}
+	if !s.legacy() {
+		return has(tokenVariable, s.Token), false
+	}
+	if !has("TMP_DIR", s.tmpDir) {
+		return false, false
+	}
+	vouched = has("DIB_IMAGE_FILENAME", s.base)
+	return vouched, !vouched
+}
+
+// others lists the processes that live in the folder: their root or working
+// directory is in it.
+func (s Scratch) others() []int {
 	var list []int
 	for _, p := range processes() {
 		base := filepath.Join("/proc", strconv.Itoa(p.pid))
 		root, _ := os.Readlink(base + "/root")
 		cwd, _ := os.Readlink(base + "/cwd")
-		environ, _ := os.ReadFile(base + "/environ")
-		marked := bytes.Contains(append([]byte{0}, environ...), []byte("\x00TMP_DIR="+dir+"\x00"))
-		if p.pid != os.Getpid() && (marked || below(root, dir) || below(cwd, dir)) {
+		if p.pid != os.Getpid() && (below(root, s.Dir) || below(cwd, s.Dir)) {
 			list = append(list, p.pid)
 		}
 	}
 	return list
 }
 
-// below tells whether a path is dir or in it. The kernel marks what is
+// below reports whether a path is dir or in it. The kernel marks what is
 // unlinked by now.
 func below(path, dir string) bool {
 	path = strings.TrimSuffix(strings.TrimSuffix(path, " (deleted)"), "//deleted")
@@ -108,4 +153,13 @@ func kill(ctx context.Context, pid int, signal syscall.Signal) error {
 		return privileged(ctx, "kill", "-"+strconv.Itoa(int(signal)), "--", strconv.Itoa(pid))
 	}
 	return err
+}
+
+// killTree kills a process and all that descends from it, itself first so that
+// it does not meet the end of the others.
+func killTree(ctx context.Context, root int) {
+	below := descendants(root, processes())
+	for _, pid := range append([]int{root}, below...) {
+		_ = kill(ctx, pid, syscall.SIGKILL) // gone is as good
+	}
 }

@@ -2,8 +2,8 @@ package dib
 
 import "time"
 
-// What the daemon and the guard say to each other, as JSON values: a guardSpec
-// and then guardOrders on the guard's standard input, guardNews on its standard
+// What the daemon and the guard say to each other, as JSON values: a guardSpec in
+// one line and then guardOrders on the guard's standard input, guardNews on its standard
 // output. The input ending is an order too: the daemon is gone.
 
 // guardSpec is all that a guard needs to know.
@@ -11,11 +11,11 @@ type guardSpec struct {
 	Argv    []string      `json:"argv"`
 	Env     []string      `json:"env"`
 	Dir     string        `json:"dir"`
-	TmpDir  string        `json:"tmp_dir"`
-	Log     string        `json:"log"`
+	Scratch Scratch       `json:"scratch"`
+	Log     string        `json:"log,omitempty"` // "" keeps the end of the output for the last news
 	Secrets []string      `json:"secrets,omitempty"`
 	Grace   time.Duration `json:"grace"`
-	Lease   time.Duration `json:"lease,omitempty"` // 0: until the input ends
+	Lease   time.Duration `json:"lease,omitempty"` // until all has ended; 0: until the input ends
 }
 
 // guardOrder renews the lease, or ends the build for a reason.
@@ -34,5 +34,6 @@ type guardNews struct {
 	Exit    int    `json:"exit,omitempty"`    // 128 + n for signal n, as shells count
 	Stopped string `json:"stopped,omitempty"` // why the guard ended it; "" when it ended by itself
 	Left    string `json:"left,omitempty"`    // what the sweep could not remove
+	Output  string `json:"output,omitempty"`  // its end, when there is no log
 	Failed  string `json:"failed,omitempty"`  // why there was no build
 }

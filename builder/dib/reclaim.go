@@ -2,10 +2,8 @@ package dib
 
 import (
 	"context"
-	"errors"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -33,7 +31,7 @@ func bootID() string {
 	return strings.TrimSpace(string(id))
 }
 
-// alive tells whether the very process still runs.
+// alive reports whether the very process still runs.
 func (id ProcessID) alive() bool {
 	p, err := readProcess(id.PID)
 	return err == nil && id.Start != "" && p.start == id.Start && id.Boot == bootID()
@@ -43,7 +41,7 @@ func (id ProcessID) alive() bool {
 // The guard notices the daemon's end itself, and is given the time to clean up.
 //
 // Errors: ErrLeft, naming what is left.
-func Reclaim(ctx context.Context, run Processes, tmpDir string) error {
+func Reclaim(ctx context.Context, run Processes, scratch Scratch) error {
 	deadline := time.NewTimer(DefaultGrace + guardPatience)
 	defer deadline.Stop()
 	patient := true
@@ -56,9 +54,8 @@ func Reclaim(ctx context.Context, run Processes, tmpDir string) error {
 		}
 		again.Stop()
 	}
-	var err error
 	if run.Guard.alive() {
-		err = kill(ctx, run.Guard.PID, syscall.SIGKILL)
+		killTree(ctx, run.Guard.PID)
 	}
-	return errors.Join(err, Sweep(ctx, tmpDir))
+	return scratch.Sweep(ctx)
 }

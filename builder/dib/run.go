@@ -8,8 +8,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"time"
+
+	"poolkeeper/configs/kit"
 )
 
 // DefaultGrace is how long a command that was asked to end may clean up.
@@ -29,15 +32,16 @@ type Run struct {
 	Argv    []string // of the build
 	Env     []string // of the build, and nothing else
 	Dir     string   // working directory; "" is ours, as relative paths in a configuration want it
-	TmpDir  string   // private: made here, swept at the end
-	Log     string   // file that the output is appended to
+	Scratch Scratch  // made here if it is a folder, swept at the end
+	Log     string   // file that the output is appended to; "" gives its end to Result
 	Secrets []string // masked in the log
 
 	Grace time.Duration // between TERM and KILL; 0 is DefaultGrace
-	// Lease is for how long from now the build may go on without another word
-	// from us. It is asked again several times within that time. Nil is for ever.
+	// Lease is in how long from now the build has ended, to its last process,
+	// without another word from us. It is asked again several times within that
+	// time. Nil is for ever.
 	Lease func() time.Duration
-	// Haste, when set, tells whether the cause of ctx leaves the command no
+	// Haste, when set, reports whether the cause of ctx leaves the command no
 	// more than HasteGrace.
 	Haste func(cause error) bool
 	// Grew, when set, is called when there is more in the log, a few times a second.
@@ -52,6 +56,7 @@ type Result struct {
 	ExitCode int    // 128 + n when signal n ended the command
 	Stopped  string // why the guard ended it; "" when it ended by itself
 	Left     string // what could not be cleaned up; "" when all could
+	Output   string // the last 4 KiB at most, if there is no log
 }
 
 // Do runs the command to its end. When ctx ends it is stopped, for the cause
@@ -63,8 +68,13 @@ func (r Run) Do(ctx context.Context) (Result, error) {
 	if _, err := lookPath(r.Argv[0], r.Env); err != nil {
 		return Result{}, err
 	}
-	if err := os.MkdirAll(r.TmpDir, 0o755); err != nil {
-		return Result{}, fmt.Errorf("make temporary folder of build: %w", err)
+	if r.Scratch.Token == "" {
+		r.Scratch.Token = kit.RandomHex(16)
+	}
+	if r.Scratch.Dir != "" {
+		if err := r.Scratch.Make(); err != nil {
+			return Result{}, err
+		}
 	}
 	g, err := r.startGuard()
 	if err != nil {
@@ -72,11 +82,11 @@ func (r Run) Do(ctx context.Context) (Result, error) {
 	}
 	last, err := r.follow(ctx, g)
 	if err != nil {
-		// The guard died, and the kernel killed the command with it: what it
-		// would have cleaned is cleaned here.
-		return Result{ExitCode: -1}, errors.Join(err, Reclaim(ctx, g.processes, r.TmpDir))
+		// Guard and keeper died, and the kernel killed the command with them: what
+		// they would have cleaned is cleaned here.
+		return Result{ExitCode: -1}, errors.Join(err, Reclaim(ctx, g.processes, r.Scratch))
 	}
-	result := Result{ExitCode: last.Exit, Stopped: last.Stopped, Left: last.Left}
+	result := Result{ExitCode: last.Exit, Stopped: last.Stopped, Left: last.Left, Output: last.Output}
 	switch {
 	case last.Failed != "":
 		return result, fmt.Errorf("%w: %s", ErrGuard, last.Failed)
@@ -153,7 +163,8 @@ func (r Run) follow(ctx context.Context, g *guardProcess) (guardNews, error) {
 		}
 	}
 	spec := guardSpec{
-		Argv: r.Argv, Env: r.Env, Dir: r.Dir, TmpDir: r.TmpDir, Log: r.Log, Secrets: r.Secrets,
+		Argv: r.Argv, Env: append(slices.Clone(r.Env), tokenVariable+"="+r.Scratch.Token), Dir: r.Dir,
+		Scratch: r.Scratch, Log: r.Log, Secrets: r.Secrets,
 		Grace: grace, Lease: r.lease(),
 	}
 	_ = g.orders.Encode(spec) // a guard that is gone says no news
@@ -183,7 +194,7 @@ func (r Run) follow(ctx context.Context, g *guardProcess) (guardNews, error) {
 			cause := context.Cause(ctx)
 			_ = g.orders.Encode(guardOrder{Stop: cause.Error(), Haste: r.Haste != nil && r.Haste(cause)})
 		case <-patience:
-			_ = g.cmd.Process.Kill() // the news end with it
+			killTree(ctx, g.cmd.Process.Pid) // the news end with it
 		}
 	}
 }

@@ -3,8 +3,8 @@ package dib
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -26,7 +26,7 @@ func TestRunToTheEnd(t *testing.T) {
 			if err != nil || result.ExitCode != c.exit || result.Stopped != "" || result.Left != "" {
 				t.Fatalf("got %+v, %v", result, err)
 			}
-			if log := readLog(t, r); !strings.HasSuffix(log, exitLine+itoa(c.exit)+"\n") {
+			if log := readLog(t, r); !strings.HasSuffix(log, ExitLine+itoa(c.exit)+"\n") {
 				t.Errorf("last line of the log: %q", log)
 			}
 			nothingLeft(t, r)
@@ -35,7 +35,7 @@ func TestRunToTheEnd(t *testing.T) {
 }
 
 func TestRunTellsOfItsProcessesBeforeItStarts(t *testing.T) {
-	r := newRun(t, "touch $OUT/ran")
+	r := newRun(t, `touch "$OUT/ran"`)
 	r.Started = func(p Processes) error {
 		if !p.Guard.alive() {
 			t.Errorf("no guard: %+v", p)
@@ -54,7 +54,7 @@ func TestRunTellsOfItsProcessesBeforeItStarts(t *testing.T) {
 }
 
 func TestRunIsNotStartedWhenItCannotBeNoted(t *testing.T) {
-	r := newRun(t, "touch $OUT/ran")
+	r := newRun(t, `touch "$OUT/ran"`)
 	full := errors.New("disk full")
 	r.Started = func(Processes) error { return full }
 	if _, err := r.Do(t.Context()); !errors.Is(err, full) {
@@ -84,7 +84,7 @@ func TestMissingCommand(t *testing.T) {
 // The command has a chance to clean up, and is stopped for a reason.
 func TestStopIsTERMToTheLeader(t *testing.T) {
 	r := newRun(t, `trap 'echo cleaning; kill $!; exit 143' TERM
-touch $OUT/up; sleep 1000 & wait`)
+touch "$OUT/up"; sleep 1000 & wait`)
 	r.Grace = 10 * time.Second
 	why := errors.New("the operator said so")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -99,7 +99,7 @@ touch $OUT/up; sleep 1000 & wait`)
 		t.Fatalf("got %+v, %v", result, err)
 	}
 	log := readLog(t, r)
-	for _, line := range []string{"cleaning", "poolkeeper: build stopped: the operator said so", exitLine + "143"} {
+	for _, line := range []string{"cleaning", "poolkeeper: build stopped: the operator said so", ExitLine + "143"} {
 		if !hasLine(log, line) {
 			t.Errorf("no line %q in the log:\n%s", line, log)
 		}
@@ -107,13 +107,13 @@ touch $OUT/up; sleep 1000 & wait`)
 	nothingLeft(t, r)
 }
 
-// A command that ignores TERM, with a family that hides in sessions of its own,
+// A command that ignores TERM, with descendants that hide in sessions of its own,
 // is killed with all of it.
-func TestStopIsKILLToTheFamily(t *testing.T) {
+func TestStopIsKILLToTheProcessTree(t *testing.T) {
 	r := newRun(t, `trap '' TERM
 setsid sh -c 'cd /; sleep 1000' &
 (setsid sleep 1000 &)
-touch $OUT/up
+touch "$OUT/up"
 while :; do sleep 1000; done`)
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("too long"))
 	defer cancel()
@@ -155,31 +155,13 @@ func TestLeaseIsRenewedForAsLongAsTheBuildTakes(t *testing.T) {
 	}
 }
 
-// Without its guard a build cannot go on; what it leaves is cleaned by us.
-func TestKilledGuard(t *testing.T) {
-	r := newRun(t, `setsid sleep 1000 & touch $OUT/up; wait`)
-	r.Started = func(p Processes) error {
-		go func() {
-			for !exists(r.Dir + "/up") {
-				<-time.After(time.Millisecond)
-			}
-			_ = syscall.Kill(p.Guard.PID, syscall.SIGKILL)
-		}()
-		return nil
-	}
-	if _, err := r.Do(t.Context()); !errors.Is(err, ErrGuard) {
-		t.Fatalf("got %v", err)
-	}
-	nothingLeft(t, r)
-}
-
 func TestSecretsAreMasked(t *testing.T) {
 	r := newRun(t, `printf 'a hunter22 b\nxhunter22hunter22y\nkey line one\n  key line two\nshort abc\n'`)
 	r.Secrets = []string{"hunter22", "key line one\nkey line two\n", "abc", ""}
 	if _, err := r.Do(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	want := "a ******** b\nx****************y\n********\n  ********\nshort abc\n" + exitLine + "0\n"
+	want := "a ******** b\nx****************y\n********\n  ********\nshort abc\n" + ExitLine + "0\n"
 	if got := readLog(t, r); got != want {
 		t.Errorf("log:\n%s", got)
 	}
@@ -192,7 +174,21 @@ func TestEnvironmentIsExactlyWhatWasGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := readLog(t, r)
-	if strings.Contains(log, "OS_PASSWORD") || !strings.Contains(log, "TMP_DIR="+r.TmpDir) {
+	if strings.Contains(log, "OS_PASSWORD") || !strings.Contains(log, "TMP_DIR="+r.Scratch.Dir) {
 		t.Errorf("environment:\n%s", log)
+	}
+}
+
+// Whoever starts a daemon has an umask; an image's folders do not have it.
+func TestUmaskOfTheBuildIsFixed(t *testing.T) {
+	for _, umask := range []string{"077", "027", "000"} {
+		r := newRun(t, "umask")
+		r.Guard = []string{"sh", "-c", "umask " + umask + `; exec "$0" "$@"`, os.Args[0], GuardCommand}
+		if _, err := r.Do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if log := readLog(t, r); !strings.HasPrefix(log, "0022\n") {
+			t.Errorf("a build that is started with umask %s says %q", umask, log)
+		}
 	}
 }

@@ -1,13 +1,12 @@
 package dib
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -21,9 +20,13 @@ const (
 	sweepLooks    = 2 // in a row that find nothing
 )
 
-// Sweep removes what a build left of its private folder: processes that live
-// in it, loop devices over its files, mounts in it, and the folder itself. A
-// folder that is gone is swept.
+// errRestless says that a build had new processes in each round.
+var errRestless = errors.New("new processes begin all the time")
+
+// Sweep removes what a build left: its processes, loop devices over files in its
+// private folder, mounts in it, and the folder itself. A folder that is gone is
+// swept; one that does not prove to be the build's stays untouched, and so do
+// processes that live in it and do not prove to be of the build.
 //
 // The order matters. A loop device is released before the mount over it is,
 // because a lazy unmount hides the file that it belongs to; and no file is
@@ -31,81 +34,129 @@ const (
 // is the /dev of this machine.
 //
 // Errors: ErrLeft, naming what is left.
-func Sweep(ctx context.Context, dir string) error {
-	dir, err := filepath.EvalSymlinks(dir) // the kernel tells real paths
+func (s Scratch) Sweep(ctx context.Context) error {
+	if s == (Scratch{}) {
+		return nil
+	}
+	if s.Dir == "" {
+		return s.free(ctx)
+	}
+	if err := s.sweepable(); err != nil {
+		return err
+	}
+	if err := s.free(ctx); err != nil {
+		return err
+	}
+	err := s.prove()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("sweep build: %w", err)
+		return fmt.Errorf("sweep build: %w: %w; nothing in it was touched", ErrLeft, err)
 	}
-	if err := sweepable(dir); err != nil {
+	others := s.others()
+	if err := s.remove(ctx); err != nil {
+		return fmt.Errorf("sweep build: %w: %w", ErrLeft, err)
+	}
+	if len(others) > 0 {
+		return fmt.Errorf("sweep build: %w: processes %v live in %s and do not prove to be of the build; they go on", ErrLeft, others, s.Dir)
+	}
+	return nil
+}
+
+// remove removes the folder, and its mark last: without it nobody would sweep the
+// rest after a crash.
+func (s Scratch) remove(ctx context.Context) error {
+	dir, err := openFolder(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
+	defer func() { _ = dir.Close() }()
+	err = eachEntry(dir, func(name string) error {
+		if name == markerFile {
+			return nil
+		}
+		return removeEntry(ctx, dir, name)
+	})
+	if err != nil {
+		return err
+	}
+	return RemoveTree(ctx, s.Dir)
+}
+
+// free ends the build's processes and takes off its mounts.
+func (s Scratch) free(ctx context.Context) error {
 	patience := time.NewTimer(sweepPatience)
 	defer patience.Stop()
 	for quiet := 0; ; {
-		clean, err := release(ctx, dir)
+		clean, err := s.release(ctx)
 		if quiet++; !clean {
 			quiet = 0
 		}
 		if quiet == sweepLooks {
-			return RemoveTree(ctx, dir)
+			return nil
 		}
 		pause := time.NewTimer(sweepPause)
 		select {
 		case <-pause.C:
 		case <-patience.C:
-			return fmt.Errorf("sweep build: %w in %s: %w", ErrLeft, dir, err)
+			return fmt.Errorf("sweep build: %w: %w", ErrLeft, cmp.Or(err, errRestless))
 		}
 	}
 }
 
-// sweepable refuses folders that nobody gives to a build alone.
-func sweepable(dir string) error {
-	if !strings.HasPrefix(dir, "/") || strings.Count(dir, "/") < 2 || filepath.Clean(dir) != dir {
-		return fmt.Errorf("sweep build: %w: %q is no folder of a build", ErrLeft, dir)
+// release is one round: it reports whether nothing held the folder in it.
+func (s Scratch) release(ctx context.Context) (clean bool, err error) {
+	living, err := s.tenants()
+	if err != nil {
+		return false, err
 	}
-	return nil
-}
-
-// release is one round: it tells whether nothing held dir in it.
-func release(ctx context.Context, dir string) (clean bool, err error) {
-	living := tenants(dir)
 	for _, pid := range living {
 		err = errors.Join(err, kill(ctx, pid, syscall.SIGKILL))
 	}
-	loops, lerr := loopsOf(dir)
+	if s.Dir == "" || !s.mountsAreOurs() {
+		return len(living) == 0, err
+	}
+	free, derr := detach(ctx, s.Dir)
+	return free && len(living) == 0, errors.Join(err, derr)
+}
+
+// mountsAreOurs reports whether what is mounted in the folder is the build's: the
+// folder is, or it is gone or covered by a mount of its own. Only root mounts, and
+// nobody knows the name of the folder before it is made.
+func (s Scratch) mountsAreOurs() bool {
+	err := s.prove()
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	points, merr := readMounts()
+	return merr == nil && !s.legacy() && slices.ContainsFunc(points, func(m mount) bool { return m.point == s.Dir })
+}
+
+// detach is one round of taking off what is mounted on a path or below it: it
+// reports whether there was nothing.
+func detach(ctx context.Context, path string) (free bool, err error) {
+	loops, lerr := loopsOf(path)
 	for _, device := range loops {
 		err = errors.Join(err, privileged(ctx, "losetup", "-d", device))
 	}
-	points, merr := mountsOf(dir, loops)
+	points, merr := mountsOf(path, loops)
 	for _, point := range points {
 		err = errors.Join(err, privileged(ctx, "umount", "-l", point))
 	}
 	if err = errors.Join(err, lerr, merr); lerr != nil || merr != nil {
 		return false, err
 	}
-	loops, lerr = loopsOf(dir)
-	points, merr = mountsOf(dir, loops)
+	loops, lerr = loopsOf(path)
+	points, merr = mountsOf(path, loops)
 	if lerr != nil || merr != nil {
 		return false, errors.Join(err, lerr, merr)
 	}
 	if len(loops)+len(points) > 0 {
-		err = errors.Join(err, fmt.Errorf("mounts %q, loop devices %q", points, loops))
-		return false, err
+		return false, errors.Join(err, fmt.Errorf("mounts %q, loop devices %q", points, loops))
 	}
-	return len(living) == 0, err
-}
-
-// RemoveTree removes a folder with nothing mounted in it. Builds make files as
-// root and folders without write permission.
-func RemoveTree(ctx context.Context, dir string) error {
-	if os.RemoveAll(dir) == nil {
-		return nil
-	}
-	if err := privileged(ctx, "rm", "-rf", "--one-file-system", "--", dir); err != nil {
-		return fmt.Errorf("sweep build: %w: %w", ErrLeft, err)
-	}
-	return nil
+	return true, err
 }

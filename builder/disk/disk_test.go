@@ -2,15 +2,18 @@ package disk
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -42,7 +45,7 @@ func list(t *testing.T, dir string) []string {
 	t.Helper()
 	var names []string
 	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
-		if rel, _ := filepath.Rel(dir, path); err == nil && !e.IsDir() && rel != ".poolkeeper/lock" {
+		if rel, _ := filepath.Rel(dir, path); err == nil && !e.IsDir() && rel != ".poolkeeper/lock" && rel != "builder_id.txt" {
 			names = append(names, rel)
 		}
 		return err
@@ -80,6 +83,49 @@ func TestBuilderIDStays(t *testing.T) {
 	}
 	if id, err := d.BuilderID(); id != "theirs" || err != nil {
 		t.Errorf("%q, %v", id, err)
+	}
+}
+
+// A crash leaves nothing in the temporary folder of the machine, which nobody
+// of ours tidies.
+func TestBuilderIDIsWrittenInOurFolder(t *testing.T) {
+	dir, tmp := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	made := created(t, tmp)
+	write(t, dir, ".poolkeeper/.builder_id.txt123") // of a crash
+	d := open(t, dir)
+	if _, err := d.BuilderID(); err != nil {
+		t.Fatal(err)
+	}
+	if names := made(); len(names) > 0 {
+		t.Errorf("in TMPDIR were: %q", names)
+	}
+	if got := list(t, dir); len(got) > 0 {
+		t.Errorf("left: %v", got)
+	}
+}
+
+// created returns a function that tells which names were made in a folder since.
+func created(t *testing.T, dir string) func() []string {
+	t.Helper()
+	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	if _, err := unix.InotifyAddWatch(fd, dir, unix.IN_CREATE); err != nil {
+		t.Fatal(err)
+	}
+	return func() []string {
+		buffer := make([]byte, 64<<10)
+		n, _ := unix.Read(fd, buffer) // nothing to read is nothing made
+		var names []string
+		for rest := buffer[:max(n, 0)]; len(rest) > unix.SizeofInotifyEvent; {
+			size := unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(rest[12:]))
+			names = append(names, strings.TrimRight(string(rest[unix.SizeofInotifyEvent:size]), "\x00"))
+			rest = rest[size:]
+		}
+		return names
 	}
 }
 
@@ -135,17 +181,104 @@ func TestReclaimEndsWhatACrashLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, w.TmpDir(), "image/raw")
+	if err := w.Scratch().Make(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, w.Scratch().Dir, "image/raw")
 	_ = d.Close()
 	d = open(t, dir)
 	if err := d.Reclaim(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(w.TmpDir()); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(w.Scratch().Dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("temporary folder: %v", err)
 	}
 	if b, ok := d.Build(n); !ok || b.Running {
 		t.Errorf("reclaimed: %+v", b)
+	}
+}
+
+// What an earlier release left lies under a name that another installation may
+// have used since: it is swept once.
+func TestReclaimSweepsAnEarlierReleaseOnce(t *testing.T) {
+	dir, shared := t.TempDir(), t.TempDir()
+	tmp := filepath.Join(shared, "poolkeeper-img-1")
+	write(t, tmp, "image/raw")
+	write(t, dir, ".poolkeeper/img-1/manifest.json", ".poolkeeper/img-1/tmp/x")
+	text := `{"image":"img","build":"1","tmp_dir":"` + tmp + `","processes":{"guard":{"pid":0,"start":"","boot":""}},"done":false}`
+	if err := os.WriteFile(filepath.Join(dir, ".poolkeeper/img-1/manifest.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, dir)
+	if err := d.Reclaim(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := list(t, shared); len(got) > 0 {
+		t.Errorf("left: %v", got)
+	}
+	write(t, tmp, "another's")
+	if err := errors.Join(d.Reclaim(t.Context()), d.Remove(t.Context(), Name{"img", "1"}, absent(t, Name{"img", "1"}))); err != nil {
+		t.Error(err)
+	}
+	if got := list(t, shared); len(got) != 1 {
+		t.Errorf("in the shared folder: %v", got)
+	}
+	if got := list(t, dir); len(got) > 0 {
+		t.Errorf("in the folder of images: %v", got)
+	}
+}
+
+// A folder of images that was copied has the manifests of builds that go on
+// elsewhere.
+func TestACopyReclaimsNothing(t *testing.T) {
+	dir, copied := t.TempDir(), filepath.Join(t.TempDir(), "copy")
+	d := open(t, dir)
+	w, err := d.Begin(Name{"img", "1"}, filepath.Join(t.TempDir(), "scratch"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Scratch().Make(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(t, copied).Reclaim(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(w.Scratch().Dir); err != nil {
+		t.Errorf("the original's temporary folder: %v", err)
+	}
+	if err := d.Reclaim(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(w.Scratch().Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("its own: %v", err)
+	}
+}
+
+// A folder that was given up is free, although a process that has not yet run its
+// program still has its lock open.
+func TestCloseGivesUpWhatAChildStillHas(t *testing.T) {
+	dir := t.TempDir()
+	d, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := syscall.Dup(int(d.lock.Fd())) // as fork does
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -176,7 +309,7 @@ func TestRemoveTakesExactlyOneBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, dir, "img-0000000001.raw", "img-0000000001.raw.md5", "img-0000000001.qcow2-new", "img-0000000001.d/deep/er")
-	if err := d.Remove(t.Context(), n); err != nil {
+	if err := d.Remove(t.Context(), n, absent(t, n)); err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(theirs)
@@ -186,7 +319,7 @@ func TestRemoveTakesExactlyOneBuild(t *testing.T) {
 	if _, ok := d.Build(n); ok {
 		t.Error("it is still known")
 	}
-	if err := d.Remove(t.Context(), n); err != nil {
+	if err := d.Remove(t.Context(), n, absent(t, n)); err != nil {
 		t.Errorf("again: %v", err)
 	}
 }
@@ -195,8 +328,9 @@ func TestRemoveFormat(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "img-1.raw", "img-1.raw.md5", "img-1.raw.sha256", "img-1.qcow2")
 	d := open(t, dir)
+	proof := absent(t, Name{"img", "1"})
 	for range 2 {
-		if err := d.RemoveFormat(Name{"img", "1"}, "raw"); err != nil {
+		if err := d.RemoveFormat(Name{"img", "1"}, "raw", proof); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,10 +12,13 @@ import (
 	"github.com/google/renameio/v2"
 )
 
+// idFile has Nodepool's name.
+const idFile = "builder_id.txt"
+
 // BuilderID is what Nodepool keeps in builder_id.txt: a UUID that names the
 // owner of the folder in build records. It is made when it is missing.
 func (d *Images) BuilderID() (string, error) {
-	file := filepath.Join(d.dir, "builder_id.txt")
+	file := filepath.Join(d.dir, idFile)
 	text, err := os.ReadFile(file)
 	if id := strings.TrimSpace(string(text)); err == nil && id != "" {
 		return id, nil
@@ -24,7 +27,7 @@ func (d *Images) BuilderID() (string, error) {
 		return "", fmt.Errorf("read builder id: %w", err)
 	}
 	id := newUUID()
-	if err := renameio.WriteFile(file, []byte(id), 0o644); err != nil {
+	if err := renameio.WriteFile(file, []byte(id), 0o644, renameio.WithTempDir(filepath.Join(d.dir, ownDir))); err != nil {
 		return "", fmt.Errorf("write builder id: %w", err)
 	}
 	return id, nil

@@ -17,6 +17,7 @@ const ownDir = ".poolkeeper"
 // goroutines; those on one build, from one at a time.
 type Images struct {
 	dir  string
+	real string // dir without links
 	lock *os.File
 
 	readers turns // one reading of a build at a time
@@ -55,15 +56,19 @@ func Open(dir string) (*Images, error) {
 		return nil, fmt.Errorf("open images-dir %s: %w", dir, err)
 	}
 	d := &Images{dir: dir, lock: lock}
-	if err := errors.Join(d.tidy(), d.Scan()); err != nil {
+	d.real, err = filepath.EvalSymlinks(dir)
+	if err := errors.Join(err, d.tidy(), d.Scan()); err != nil {
 		_ = lock.Close()
 		return nil, err
 	}
 	return d, nil
 }
 
-// Close gives the folder up.
-func (d *Images) Close() error { return d.lock.Close() }
+// Close gives the folder up. Closing the file would not be enough: a process that is
+// just being started has it open until it runs its program.
+func (d *Images) Close() error {
+	return errors.Join(syscall.Flock(int(d.lock.Fd()), syscall.LOCK_UN), d.lock.Close())
+}
 
 // Dir is the folder.
 func (d *Images) Dir() string { return d.dir }

@@ -11,12 +11,16 @@ import (
 	"poolkeeper/builder/dib"
 )
 
+// manifestFile lies in our own folder of a build.
+const manifestFile = "manifest.json"
+
 // manifest is what we keep of each build that we began, from before its first
 // byte until its last file is gone.
 type manifest struct {
-	Image     string          `json:"image"`
-	ID        string          `json:"build"`
-	TmpDir    string          `json:"tmp_dir"`
+	Image string `json:"image"`
+	ID    string `json:"build"`
+	dib.Scratch
+	Home      string          `json:"home,omitempty"` // the folder of images when it was written
 	Processes dib.Processes   `json:"processes"`
 	Done      bool            `json:"done"` // the command has ended, and TmpDir is swept
 	Files     map[string]File `json:"files,omitempty"`
@@ -58,22 +62,30 @@ type Work struct {
 // Begin notes a build before it starts. Its temporary folder will be below
 // tmpParent, or in our own folder if that is "".
 func (d *Images) Begin(n Name, tmpParent string) (*Work, error) {
-	tmp := filepath.Join(d.ownPath(n), "tmp")
-	if tmpParent != "" {
-		tmp = filepath.Join(tmpParent, "poolkeeper-"+n.String())
+	owner, err := d.BuilderID()
+	if err != nil {
+		return nil, fmt.Errorf("begin build %s: %w", n, err)
 	}
-	w := &Work{images: d, name: n, manifest: manifest{Image: n.Image, ID: n.ID, TmpDir: tmp}}
 	if err := os.MkdirAll(d.ownPath(n), 0o755); err != nil {
 		return nil, fmt.Errorf("begin build %s: %w", n, err)
 	}
+	parent, name := d.ownPath(n), "tmp"
+	if tmpParent != "" {
+		parent, name = tmpParent, "poolkeeper-"+n.String()
+	}
+	scratch, err := dib.NewScratch(parent, name, owner)
+	if err != nil {
+		return nil, fmt.Errorf("begin build %s: %w", n, err)
+	}
+	w := &Work{images: d, name: n, manifest: manifest{Image: n.Image, ID: n.ID, Scratch: scratch, Home: d.real}}
 	if err := w.save(); err != nil {
 		return nil, err
 	}
 	return w, nil
 }
 
-// TmpDir is the private folder of the build.
-func (w *Work) TmpDir() string { return w.manifest.TmpDir }
+// Scratch is the private folder of the build.
+func (w *Work) Scratch() dib.Scratch { return w.manifest.Scratch }
 
 // Started notes the processes of the build.
 func (w *Work) Started(p dib.Processes) error {
@@ -112,12 +124,12 @@ func replaceFile(path string, data []byte) error {
 
 func (d *Images) ownPath(n Name) string { return filepath.Join(d.dir, ownDir, n.String()) }
 
-func (d *Images) manifestPath(n Name) string { return filepath.Join(d.ownPath(n), "manifest.json") }
+func (d *Images) manifestPath(n Name) string { return filepath.Join(d.ownPath(n), manifestFile) }
 
 // readManifest reads the manifest in a folder of ours.
 func readManifest(dir string) (manifest, error) {
 	var m manifest
-	data, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
+	data, err := os.ReadFile(filepath.Join(dir, manifestFile))
 	if err != nil {
 		return m, fmt.Errorf("read manifest: %w", err)
 	}

@@ -127,7 +127,7 @@ func (d *Images) remember(m manifest) {
 	there := slices.Concat(slices.Collect(maps.Keys(m.Files)), d.known[b.Name].Formats)
 	slices.Sort(there)
 	for _, format := range slices.Compact(there) {
-		if _, err := os.Stat(d.File(b.Name, format)); err == nil {
+		if info, err := os.Lstat(d.File(b.Name, format)); err == nil && info.Mode().IsRegular() {
 			b.Formats = append(b.Formats, format)
 		}
 	}

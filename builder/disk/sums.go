@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Reading goes ahead of hashing by a few blocks, and the two hashes run beside
@@ -22,18 +23,21 @@ const (
 )
 
 // Sum reads a file once and returns its size and checksums. It ends with ctx.
-// When .md5 and .sha256 files lie beside it, they must agree.
+// When .md5 and .sha256 files lie beside it, they must agree. No link is
+// followed.
 //
-// Errors: ErrChecksum, ErrNoFile.
+// Errors: ErrChecksum, ErrNoFile, ErrOutput.
 func Sum(ctx context.Context, path string) (File, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return File{}, fmt.Errorf("read image: %w: %s", ErrNoFile, path)
-	}
+	f, _, err := openRegular(path)
 	if err != nil {
 		return File{}, fmt.Errorf("read image: %w", err)
 	}
 	defer func() { _ = f.Close() }()
+	return sumOf(ctx, f, path)
+}
+
+// sumOf is Sum of an open file.
+func sumOf(ctx context.Context, f *os.File, path string) (File, error) {
 	before, err := f.Stat()
 	if err != nil {
 		return File{}, fmt.Errorf("read image: %w", err)
@@ -53,27 +57,35 @@ func Sum(ctx context.Context, path string) (File, error) {
 	return file, errors.Join(agree(path+".md5", file.MD5), agree(path+".sha256", file.SHA256))
 }
 
-// Unchanged tells whether the file at path is still the one that was read.
+// Unchanged reports whether the file at path is still the one that was read.
 func (f File) Unchanged(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Size() == f.Size && markOf(info) == f.Mark
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular() && info.Size() == f.Size && markOf(info) == f.Mark
 }
 
 // agree compares a checksum with the first word of a file, if there is one.
 func agree(file, sum string) error {
-	text, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) {
+	f, _, err := openRegular(file)
+	if errors.Is(err, ErrNoFile) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read checksum: %w", err)
 	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, longestSums))
+	if err != nil {
+		return fmt.Errorf("read checksum: %w", err)
+	}
 	want, _, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
 	if !strings.EqualFold(want, sum) {
-		return fmt.Errorf("%w: %s says %q, the image has %s", ErrChecksum, file, want, sum)
+		return fmt.Errorf("%w: %s says %q, the image has %s", ErrChecksum, file, shortened(want), sum)
 	}
 	return nil
 }
+
+// shortened is as much of a word as a message needs.
+func shortened(word string) string { return word[:min(len(word), sha256.Size*2)] }
 
 // feed reads r to its end and writes every block to all sums at once.
 func feed(ctx context.Context, r io.Reader, sums []hash.Hash) (int64, error) {
@@ -117,5 +129,18 @@ func feed(ctx context.Context, r io.Reader, sums []hash.Hash) (int64, error) {
 		case err != nil:
 			return size, err
 		}
+	}
+}
+
+// block is a stretch of a file that several hashes read.
+type block struct {
+	data  []byte
+	users atomic.Int32
+}
+
+// done gives the buffer back when the last hash has read it.
+func (b *block) done(free chan<- []byte) {
+	if b.users.Add(-1) == 0 {
+		free <- b.data[:cap(b.data)]
 	}
 }

@@ -13,6 +13,15 @@ import (
 // folder and its manifest, at the beginning or at the end, and left nothing
 // else but the file in which the manifest was to be written.
 func (d *Images) tidy() error {
+	unfinished, err := filepath.Glob(filepath.Join(d.dir, ownDir, "."+idFile+"*")) // see BuilderID
+	if err != nil {
+		return fmt.Errorf("tidy images-dir: %w", err)
+	}
+	for _, file := range unfinished {
+		if err := gone(os.Remove(file)); err != nil {
+			return fmt.Errorf("tidy images-dir: %w", err)
+		}
+	}
 	folders, err := filepath.Glob(filepath.Join(d.dir, ownDir, "*"))
 	if err != nil {
 		return fmt.Errorf("tidy images-dir: %w", err)
@@ -22,7 +31,7 @@ func (d *Images) tidy() error {
 		if err != nil {
 			continue // no folder
 		}
-		isOdd := func(e fs.DirEntry) bool { return !e.Type().IsRegular() || e.Name() == "manifest.json" }
+		isOdd := func(e fs.DirEntry) bool { return !e.Type().IsRegular() || e.Name() == manifestFile }
 		if slices.ContainsFunc(entries, isOdd) {
 			continue
 		}

@@ -33,6 +33,8 @@ const (
 	// Adopt notes that files of a build lie here that an earlier builder of
 	// this host made, so that they are cleaned up with the build.
 	Adopt Kind = "adopt"
+	// MoveLog writes into a build's record where its log can be read now.
+	MoveLog Kind = "move-log"
 )
 
 // Action is one thing to do, and why.
@@ -58,7 +60,7 @@ func (a Action) Key() string {
 		parts = parts[:2]
 	case Upload:
 		parts = parts[:4]
-	case MarkBuild, DeleteBuild, RemoveFiles, RemoveFormat, Adopt, DeleteUpload:
+	case MarkBuild, DeleteBuild, RemoveFiles, RemoveFormat, Adopt, MoveLog, DeleteUpload:
 	}
 	return strings.TrimRight(strings.Join(parts, "/"), "/")
 }

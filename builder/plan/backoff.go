@@ -27,14 +27,32 @@ func (b Backoff) After(n int, seed string) time.Duration {
 	return time.Duration(wait * (1 - spread/2 + spread*share(seed)))
 }
 
+// clocksDiffer is by how much the clocks of two hosts may differ.
+const clocksDiffer = time.Minute
+
+// MostDrift is how wrong a host's clock may be for it to delete anything by age.
+const MostDrift = time.Minute
+
+// Adrift reports whether a clock that is off by so much is wrong.
+func Adrift(off time.Duration) bool { return off.Abs() > MostDrift }
+
+// since is when a record got its state. A time of the future is not believed: it is
+// noLater then, see zkmodel.NoLater.
+func since(state zkmodel.Epoch, noLater time.Time, now time.Time) time.Time {
+	if told := state.Time(); !told.After(now.Add(clocksDiffer)) {
+		return told
+	}
+	return noLater
+}
+
 // BuildAgain is when a failed build is made again if nobody asks for it sooner.
-func (p Policy) BuildAgain(b *zkmodel.Build) time.Time {
-	return b.StateTime.Time().Add(p.BuildRetry.After(max(1, b.Failures), b.Name()))
+func (p Policy) BuildAgain(b *zkmodel.Build, now time.Time) time.Time {
+	return since(b.StateTime, zkmodel.NoLater(b.StateTime, b.Stat), now).Add(p.BuildRetry.After(max(1, b.Failures), b.Name()))
 }
 
 // UploadAgain is when a failed upload is tried again.
-func (p Policy) UploadAgain(u *zkmodel.Upload) time.Time {
-	return u.StateTime.Time().Add(p.UploadRetry.After(max(1, u.Failures), u.Path()))
+func (p Policy) UploadAgain(u *zkmodel.Upload, now time.Time) time.Time {
+	return since(u.StateTime, zkmodel.NoLater(u.StateTime, u.Stat), now).Add(p.UploadRetry.After(max(1, u.Failures), u.Path()))
 }
 
 // share is a number in [0, 1) that depends on the seed alone.

@@ -37,7 +37,7 @@ func (d *decision) decideBuild() {
 	d.act(Action{Kind: Build, Requested: requested, Why: why, Failures: d.buildFailures()})
 }
 
-// requested tells whether somebody waits for a build, and whether no build was
+// requested reports whether somebody waits for a build, and whether no build was
 // tried since. A build that began after the request serves it, whatever it was
 // made for; one that failed leaves it to wait like any other reason.
 func (d *decision) requested() (is, fresh bool) {
@@ -48,7 +48,7 @@ func (d *decision) requested() (is, fresh bool) {
 	}
 	if len(d.ready) > 0 && d.ready[0].Stat.Czxid > flag.Czxid {
 		d.say(subjectBuild, "requested", Against, "build %s began after the request of %s", d.ready[0].ID, clock(flag.Ctime))
-		if d.Doing.Builds == "" { // else the builder of it does so
+		if d.InFlight.Builds == "" { // else the builder of it does so
 			d.act(Action{Kind: ClearRequest, Build: d.ready[0].ID, Why: "build " + d.ready[0].ID + " served it"})
 		}
 		return false, false
@@ -61,8 +61,12 @@ func (d *decision) requested() (is, fresh bool) {
 
 // mayBuild asks the rules that forbid a build whatever speaks for it.
 func (d *decision) mayBuild() bool {
+	if d.frozen != "" {
+		d.say(subjectBuild, "configured", Against, "image %s is left out of the configuration: %s", d.name, d.frozen)
+		return false
+	}
 	if d.config == nil {
-		d.say(subjectBuild, "configured", Against, "image %s is not in the configuration of this builder", d.name)
+		d.say(subjectBuild, "configured", Against, "image %s is not in the configuration of this builder%s", d.name, d.orphaned())
 		return false
 	}
 	for _, gate := range []struct {
@@ -72,12 +76,13 @@ func (d *decision) mayBuild() bool {
 	}{
 		{"pause", d.config.Pause, "paused by the configuration"},
 		{"pause flag", d.Image.Paused, "paused by an operator (image-unpause ends it)"},
-		{"formats", len(d.wanted) == 0, "no format: no provider of this builder lists it and it has no formats of its own"},
+		{"formats", len(d.wanted) == 0, "no format: no provider of this builder lists it and it has no formats of its own" + d.foreign()},
 		{
 			"architecture", d.config.Architecture != "" && d.config.Architecture != d.Host.Arch,
 			"needs a builder of architecture " + d.config.Architecture + ", this one has " + d.Host.Arch,
 		},
-		{"build lock", d.Image.BuildsLocked && !d.Doing.Locked || d.Doing.Builds != "", "it is being built"},
+		{"host", d.Host.Unfit != "", "this builder has withdrawn, its host cannot build: " + d.Host.Unfit},
+		{"build lock", d.Image.BuildsLocked && !d.InFlight.Locked || d.InFlight.Builds != "", "it is being built"},
 	} {
 		if gate.closed {
 			d.say(subjectBuild, gate.rule, Against, "%s", gate.detail)
@@ -88,23 +93,49 @@ func (d *decision) mayBuild() bool {
 	return true
 }
 
+// orphaned says what becomes of a request for a build that this builder cannot serve:
+// another one may have the image, so that it is not ours to withdraw.
+func (d *decision) orphaned() string {
+	if d.Image.BuildRequested == nil {
+		return ""
+	}
+	return fmt.Sprintf("; the request-build of %s waits for one that has it, or for image-build-cancel", clock(d.Image.BuildRequested.Ctime))
+}
+
+// foreign names the providers that list the image, but have a driver that Poolkeeper
+// lacks: a Nodepool has to build for them.
+func (d *decision) foreign() string {
+	var text strings.Builder
+	for _, p := range d.Config.Foreign {
+		if slices.Contains(p.Images, d.name) {
+			fmt.Fprintf(&text, "; provider %s does, whose driver %s is not supported", p.Name, p.Driver)
+		}
+	}
+	return text.String()
+}
+
 // reason says why the image is to be built, or else when time will say so.
 func (d *decision) reason(requested bool) (why string, due time.Time) {
 	if requested {
 		d.say(subjectBuild, "requested", For, "request-build since %s", clock(d.Image.BuildRequested.Ctime))
 		return "requested", due
 	}
+	newest, covered := d.newestCovering()
+	if d.Image.Unread != nil && !covered {
+		d.say(subjectBuild, "missing", Against, "there may be a ready build; part of the image cannot be read: %v", d.Image.Unread)
+		return "", due
+	}
 	if len(d.ready) == 0 {
 		d.say(subjectBuild, "missing", For, "there is no ready build")
 		return "no ready build", due
 	}
-	newest, covered := d.newestCovering()
 	if !covered {
 		d.say(subjectBuild, "formats", For, "no ready build has all of %s", strings.Join(d.wanted, ","))
 		return "no ready build in all formats: " + strings.Join(d.wanted, ","), due
 	}
 	d.say(subjectBuild, "missing", "", "build %s is ready in all formats", newest.ID)
 	given, stranded := d.stranded(newest)
+	stranded = stranded && d.Image.Unread == nil
 	if stranded && d.madeHere(newest) {
 		d.say(subjectBuild, "stranded", For, "a provider waits for a file of build %s that is gone from this host", newest.ID)
 		return "build " + newest.ID + " cannot be uploaded: its file is gone from here", due
@@ -113,7 +144,7 @@ func (d *decision) reason(requested bool) (why string, due time.Time) {
 		d.say(subjectBuild, "stranded", For, "only %s has the files of build %s, and it is gone", newest.Builder, newest.ID)
 		return "build " + newest.ID + " cannot be uploaded: builder " + newest.Builder + " is gone", due
 	}
-	age, hasAge := dueByAge(d.config, newest.Build)
+	age, hasAge := dueByAge(d.config, newest.Build, d.Now)
 	if hasAge && !d.Now.Before(age) {
 		d.say(subjectBuild, "rebuild-age", For, "build %s was too old at %s", newest.ID, clock(age))
 		return "build " + newest.ID + " is older than rebuild-age", due
@@ -157,7 +188,7 @@ func (d *decision) newestCovering() (*zkmodel.BuildTree, bool) {
 func (d *decision) hold(requested bool) time.Time {
 	var until time.Time
 	if d.failed != nil {
-		until = d.Policy.BuildAgain(d.failed.Build)
+		until = d.Policy.BuildAgain(d.failed.Build, d.Now)
 		if d.Now.Before(until) {
 			d.say(subjectBuild, "back-off", Against, "build %s failed (%d in a row): next try at %s, or with image-build at once",
 				d.failed.ID, max(1, d.failed.Failures), clock(until))

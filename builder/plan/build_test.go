@@ -1,12 +1,14 @@
 package plan
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
 )
 
 const (
@@ -32,14 +34,19 @@ func TestWhenToBuild(t *testing.T) {
 			s.request()
 			s.everywhere(b)
 		}, "build"},
-		"paused by config": {func(s *scene) { s.image().Pause = true; s.request() }, ""},
-		"paused by flag":   {func(s *scene) { s.Image.Paused = true; s.request() }, ""},
-		"no formats":       {func(s *scene) { s.Config.Providers = nil; s.request() }, ""},
-		"not configured":   {func(s *scene) { s.Config.DiskImages = nil; s.request() }, ""},
-		"for others":       {func(s *scene) { s.image().Architecture = "arm64"; s.request() }, ""},
-		"for us":           {func(s *scene) { s.image().Architecture = "amd64" }, "build"},
-		"locked":           {func(s *scene) { s.Image.BuildsLocked = true; s.request() }, ""},
-		"locked by us":     {func(s *scene) { s.Image.BuildsLocked = true; s.Doing.Locked = true }, "build"},
+		"paused by config":  {func(s *scene) { s.image().Pause = true; s.request() }, ""},
+		"paused by flag":    {func(s *scene) { s.Image.Paused = true; s.request() }, ""},
+		"no formats":        {func(s *scene) { s.Config.Providers = nil; s.request() }, ""},
+		"not configured":    {func(s *scene) { s.Config.DiskImages = nil; s.request() }, ""},
+		"for others":        {func(s *scene) { s.image().Architecture = "arm64"; s.request() }, ""},
+		"for us":            {func(s *scene) { s.image().Architecture = "amd64" }, "build"},
+		"host cannot build": {func(s *scene) { s.Host.Unfit = "no logs"; s.request() }, ""},
+		"host cannot build, the rest goes on": {func(s *scene) {
+			s.Host.Unfit = "no logs"
+			s.build(zkmodel.BuildReady, 25*hour)
+		}, "upload 1 north qcow2; upload 1 south raw"},
+		"locked":       {func(s *scene) { s.Image.BuildsLocked = true; s.request() }, ""},
+		"locked by us": {func(s *scene) { s.Image.BuildsLocked = true; s.InFlight.Locked = true }, "build"},
 		"a format is missing": {func(s *scene) {
 			b := s.build(zkmodel.BuildReady, hour, func(b *zkmodel.Build) { b.Formats = zkmodel.Formats{"qcow2"} })
 			s.upload(b, "north", zkmodel.UploadReady)
@@ -207,6 +214,47 @@ func TestScheduleIsInItsZone(t *testing.T) {
 	}
 }
 
+// With one schedule, images are due one after another: each at its own time,
+// which is the same for all who ask, and not later than rebuild-jitter allows.
+func TestScheduleHasJitter(t *testing.T) {
+	b := &zkmodel.Build{Stat: recipe.Stat{Ctime: noon()}}
+	due := func(name string, jitter int, windows ...string) time.Time {
+		t.Helper()
+		image := &configs.DiskImage{Name: name, RebuildSchedule: "0 0 * * *", RebuildTimezone: "UTC", RebuildJitter: jitter}
+		for _, text := range windows {
+			w, err := configs.ParseBuildWindow(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			image.BuildWindows = append(image.BuildWindows, w)
+		}
+		at, ok, err := dueBySchedule(image, b)
+		if again, _, _ := dueBySchedule(image, b); err != nil || !ok || !again.Equal(at) {
+			t.Fatalf("due at %s, %t, %v, then %s", at, ok, err, again)
+		}
+		return at
+	}
+	midnight := noon().Add(12 * hour)
+	seen := map[time.Time]bool{}
+	for i := range 20 {
+		name := fmt.Sprintf("image-%d", i)
+		late := due(name, 10).Sub(midnight)
+		seen[midnight.Add(late)] = true
+		if late < 0 || late > 144*time.Minute {
+			t.Errorf("%s is %s late, want at most a tenth of a day", name, late)
+		}
+		if at := due(name, 0); !at.Equal(midnight) {
+			t.Errorf("without jitter %s is due at %s", name, at)
+		}
+		if at := due(name, 100, "23:00-00:20"); at.Before(midnight) || !at.Before(midnight.Add(20*time.Minute)) {
+			t.Errorf("%s is due at %s, outside its window", name, at)
+		}
+	}
+	if len(seen) < 15 {
+		t.Errorf("20 images have %d times", len(seen))
+	}
+}
+
 // Jitter makes builds due earlier by a share that differs from build to build,
 // and is the same for all who ask.
 func TestJitter(t *testing.T) {
@@ -214,8 +262,8 @@ func TestJitter(t *testing.T) {
 	seen := map[time.Time]bool{}
 	for _, id := range []string{"0000000001", "0000000002", "0000000003", "5446a9b04ed29e48"} {
 		b := &zkmodel.Build{Image: "img", ID: id, StateTime: zkmodel.EpochOf(noon())}
-		due, ok := dueByAge(image, b)
-		again, _ := dueByAge(image, b)
+		due, ok := dueByAge(image, b, time.Now())
+		again, _ := dueByAge(image, b, time.Now())
 		if !ok || due.Before(noon().Add(9*hour)) || due.After(noon().Add(10*hour)) || !due.Equal(again) {
 			t.Errorf("%s: due %s, %s", id, due, again)
 		}

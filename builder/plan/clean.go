@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"time"
 
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
@@ -9,6 +10,10 @@ import (
 
 // decideCleaning says which uploads and builds go.
 func (d *decision) decideCleaning() {
+	if d.Image.Unread != nil {
+		d.say("image", "keep", For, "nothing is removed while part of it cannot be read: %v", d.Image.Unread)
+		return
+	}
 	recent := d.recentUploads()
 	for _, b := range d.Image.Builds {
 		fate := d.fate(b)
@@ -41,14 +46,20 @@ func (d *decision) fate(b *zkmodel.BuildTree) fate {
 
 func (d *decision) judge(b *zkmodel.BuildTree) fate {
 	switch {
+	case b.Unknown():
+		return fate{stays: "its record cannot be read: " + b.Broken.Error()}
+	case b.Broken != nil && d.hasFiles(b.ID):
+		return fate{stays: "its record is empty, and files of it are here"}
 	case b.Broken != nil:
-		return fate{why: "its record cannot be read"}
+		return fate{why: "its record is empty"}
 	case b.State == zkmodel.BuildDeleting:
 		return fate{why: "it is marked for deletion", dying: true}
-	case b == d.building || b.State == zkmodel.BuildBuilding && b.ID == d.Doing.Builds:
+	case b == d.building || b.State == zkmodel.BuildBuilding && b.ID == d.InFlight.Builds:
 		return fate{stays: "it is being built"}
 	case b.State == zkmodel.BuildBuilding:
 		return fate{why: "the builder that made it is gone"}
+	case d.frozen != "":
+		return fate{stays: "the image is left out of the configuration, and frozen: " + d.frozen}
 	case d.config == nil:
 		return fate{why: "the image is not in the configuration"}
 	case b.State == zkmodel.BuildReady:
@@ -100,20 +111,32 @@ func (d *decision) recentUploads() map[*zkmodel.Upload]bool {
 // decideUploadsEnd says whether an upload goes. Those of providers that this
 // builder does not have are for others, or for an operator.
 func (d *decision) decideUploadsEnd(b *zkmodel.BuildTree, u *zkmodel.Upload, f fate, recent bool) {
+	subject := "upload " + b.ID + "/" + u.Provider + "/" + u.ID
 	p, ok := d.Config.Provider(u.Provider)
 	if !ok {
+		hint := ", or erase " + u.Provider + " forgets all records of the provider"
+		if d.Config.IsSkipped(u.Provider) || d.Config.FrozenProvider(u.Provider) != "" {
+			hint = ""
+		}
+		d.say(subject, "provider", For, "this builder does not serve provider %s: one that does deletes what is to be deleted%s", u.Provider, hint)
 		return
 	}
-	subject := "upload " + b.ID + "/" + u.Provider + "/" + u.ID
 	_, listed := p.Image(d.name)
+	frozen := d.Config.FrozenUpload(u.Provider, d.name)
 	var why string
 	switch {
+	case u.Unknown():
+		d.say(subject, "keep", For, "its record cannot be read: %v", u.Broken)
+		return
 	case u.Broken != nil:
-		why = "its record cannot be read"
+		why = "its record is empty"
 	case u.State == zkmodel.UploadDeleting:
 		why = "it is marked for deletion"
 	case f.dying:
 		why = "its build is being deleted"
+	case frozen != "":
+		d.say(subject, "keep", For, "it is left out of the configuration, and frozen: %s", frozen)
+		return
 	case !listed:
 		why = u.Provider + " no longer lists the image"
 	case d.config == nil:
@@ -129,7 +152,7 @@ func (d *decision) decideUploadsEnd(b *zkmodel.BuildTree, u *zkmodel.Upload, f f
 		d.say(subject, "keep", For, "state %s", u.State)
 		return
 	}
-	if u.State == zkmodel.UploadUploading && d.Doing.Uploads[UploadKey(d.name, b.ID, u.Provider)] {
+	if u.State == zkmodel.UploadUploading && d.InFlight.Uploads[UploadKey(d.name, b.ID, u.Provider)] {
 		d.say(subject, "keep", For, "this builder is at it")
 		return
 	}
@@ -145,12 +168,16 @@ func (d *decision) decideUploadsEnd(b *zkmodel.BuildTree, u *zkmodel.Upload, f f
 // abandoned presumes why nobody is at an upload any more; "" when somebody may
 // be. Whoever acts on it makes sure with the upload's lock.
 func (d *decision) abandoned(u *zkmodel.Upload, p *configs.Provider) string {
-	latest := u.StateTime.Time().Add(p.ImageUploadTimeout)
+	latest := since(u.StateTime, zkmodel.NoLater(u.StateTime, u.Stat), d.Now).Add(p.ImageUploadTimeout)
 	switch {
 	case u.Builder == d.Host.Name || u.Builder == "":
 		return "nobody is at it"
 	case !d.Others.alive(u.Builder):
 		return "builder " + u.Builder + " is gone"
+	case p.ImageUploadTimeout > 0 && !d.Now.Before(latest) && Adrift(d.Host.ClockOff):
+		d.say("upload "+u.Build+"/"+u.Provider+"/"+u.ID, "age", For,
+			"it takes longer than image-upload-timeout; the clock of this host is off by %s, so nothing goes by age", d.Host.ClockOff.Round(time.Second))
+		return ""
 	case p.ImageUploadTimeout > 0 && !d.Now.Before(latest):
 		return "it takes longer than image-upload-timeout"
 	}
@@ -158,7 +185,7 @@ func (d *decision) abandoned(u *zkmodel.Upload, p *configs.Provider) string {
 	return ""
 }
 
-// superseded tells whether the provider has a later upload of the image.
+// superseded reports whether the provider has a later upload of the image.
 func (d *decision) superseded(b *zkmodel.BuildTree, u *zkmodel.Upload) bool {
 	for _, other := range d.Image.Builds {
 		for _, v := range other.Uploads {
@@ -185,7 +212,7 @@ func (d *decision) decideBuildsEnd(b *zkmodel.BuildTree, why string) {
 		d.act(Action{Kind: DeleteBuild, Build: b.ID, Why: why})
 		return
 	}
-	if b.State != zkmodel.BuildDeleting {
+	if b.State != zkmodel.BuildDeleting && b.Broken == nil {
 		d.act(Action{Kind: MarkBuild, Build: b.ID, Why: why})
 	}
 }

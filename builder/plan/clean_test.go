@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"poolkeeper/builder/disk"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
 )
 
 func TestWhatToUpload(t *testing.T) {
@@ -24,7 +24,7 @@ func TestWhatToUpload(t *testing.T) {
 		"nothing ready": {func(s *scene) {
 			s.build(zkmodel.BuildBuilding, 0)
 			s.Image.BuildsLocked = true
-			s.Doing.Builds = "0000000001"
+			s.InFlight.Builds = "0000000001"
 		}, ""},
 		"one is paused": {func(s *scene) {
 			s.Config.Providers[0].DiskImages[0].Pause = true
@@ -45,14 +45,14 @@ func TestWhatToUpload(t *testing.T) {
 		"one is under way here": {func(s *scene) {
 			b := s.build(zkmodel.BuildReady, hour)
 			s.upload(b, "north", zkmodel.UploadUploading)
-			s.Doing.Uploads = map[string]bool{UploadKey("img", b.ID, "north"): true}
+			s.InFlight.Uploads = map[string]bool{UploadKey("img", b.ID, "north"): true}
 		}, "upload 1 south raw"},
 		"one begins here": {func(s *scene) {
-			s.Doing.Uploads = map[string]bool{UploadKey("img", s.build(zkmodel.BuildReady, hour).ID, "north"): true}
+			s.InFlight.Uploads = map[string]bool{UploadKey("img", s.build(zkmodel.BuildReady, hour).ID, "north"): true}
 		}, "upload 1 south raw"},
 		"its lock is ours": {func(s *scene) {
 			key := UploadKey("img", s.build(zkmodel.BuildReady, hour).ID, "north")
-			s.Doing.Uploads, s.Doing.Sending = map[string]bool{key: true}, key
+			s.InFlight.Uploads, s.InFlight.Sending = map[string]bool{key: true}, key
 		}, "upload 1 north qcow2; upload 1 south raw"},
 		"one failed just now": {func(s *scene) {
 			s.upload(s.build(zkmodel.BuildReady, hour), "north", zkmodel.UploadFailed, failed(1, 0))
@@ -136,6 +136,11 @@ func TestWhatGoes(t *testing.T) {
 			s.upload(s.build(zkmodel.BuildReady, hour), "north", zkmodel.UploadUploading, by("other.example.org"),
 				func(u *zkmodel.Upload) { u.StateTime = zkmodel.EpochOf(noon().Add(-2 * hour)) })
 		}, "reclaim-upload 1 north 1; upload 1 south raw"},
+		"uploads that never end, by a clock that is wrong": {func(s *scene) {
+			s.Host.ClockOff = -2 * time.Minute
+			s.upload(s.build(zkmodel.BuildReady, hour), "north", zkmodel.UploadUploading, by("other.example.org"),
+				func(u *zkmodel.Upload) { u.StateTime = zkmodel.EpochOf(noon().Add(-2 * hour)) })
+		}, "upload 1 south raw"},
 		"uploads to providers that are not ours": {func(s *scene) {
 			b := s.uploaded(hour)
 			s.upload(b, "theirs", zkmodel.UploadDeleting)
@@ -154,6 +159,25 @@ func TestWhatGoes(t *testing.T) {
 			s.upload(b, "north", "", func(u *zkmodel.Upload) { u.Broken = errors.New("empty") })
 			s.build("", 0, func(b *zkmodel.Build) { b.Broken, b.Builder = errors.New("empty"), "" })
 		}, "delete-build 2; delete-upload 1 north 3"},
+		"unknown records": {func(s *scene) {
+			b := s.uploaded(hour)
+			s.upload(b, "north", "", func(u *zkmodel.Upload) { u.Broken, u.Stat.Version = errors.New("no JSON"), 1 })
+			s.build("", 0, func(b *zkmodel.Build) { b.Broken, b.Stat = recipe.ErrUnread, recipe.Stat{} })
+			s.upload(s.Image.Builds[len(s.Image.Builds)-1], "south", zkmodel.UploadReady)
+		}, ""},
+		"an empty record with files": {func(s *scene) {
+			s.uploaded(hour)
+			b := s.build("", 0, func(b *zkmodel.Build) { b.Broken, b.Builder = errors.New("empty"), "" })
+			s.Local = append(s.Local, LocalBuild{ID: b.ID, Formats: []string{"qcow2"}})
+		}, ""},
+		"part of the image is unread": {func(s *scene) {
+			s.Image.Unread = recipe.ErrUnread
+			s.uploaded(300 * hour)
+			s.build(zkmodel.BuildFailed, 200*hour)
+			b := s.uploaded(hour)
+			b.State = zkmodel.BuildDeleting
+			s.Local = append(s.Local, LocalBuild{ID: "0000000036", Formats: []string{"qcow2"}, Ours: true})
+		}, "build"},
 		"states of tomorrow": {func(s *scene) {
 			s.uploaded(hour)
 			s.build("hibernating", 0, func(b *zkmodel.Build) { b.Builder = "other" })
@@ -169,7 +193,7 @@ func TestFilesHere(t *testing.T) {
 	lone := func(ours bool) func(*scene) {
 		return func(s *scene) {
 			s.uploaded(hour)
-			s.Local = append(s.Local, disk.Build{Name: disk.Name{Image: "img", ID: "0000000036"}, Formats: []string{"qcow2"}, Ours: ours})
+			s.Local = append(s.Local, LocalBuild{ID: "0000000036", Formats: []string{"qcow2"}, Ours: ours})
 		}
 	}
 	play(t, map[string]row{
@@ -177,7 +201,7 @@ func TestFilesHere(t *testing.T) {
 		"somebody's, by their name": {lone(false), ""},
 		"ours, being made": {func(s *scene) {
 			lone(true)(s)
-			s.Doing.Builds = "0000000036"
+			s.InFlight.Builds = "0000000036"
 		}, ""},
 		"made by the builder before us": {func(s *scene) { s.uploaded(hour); s.Local[0].Ours = false }, "adopt 1"},
 		"made by somebody else": {func(s *scene) {

@@ -3,15 +3,18 @@ package plan
 import (
 	"slices"
 
-	"poolkeeper/builder/disk"
+	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 )
 
 // decideFiles says which files on this host go. Only a manifest of ours or a
 // record with our builder's id makes a file ours to remove.
 func (d *decision) decideFiles() {
+	if d.Image.Unread != nil {
+		return // as decideCleaning says
+	}
 	for _, local := range d.Local {
-		if local.ID == d.Doing.Builds {
+		if local.ID == d.InFlight.Builds {
 			continue
 		}
 		b := d.record(local.ID)
@@ -28,7 +31,7 @@ func (d *decision) decideFiles() {
 			d.decideFailedFiles(local)
 		case !local.Ours:
 			d.act(Action{Kind: Adopt, Build: local.ID, Why: "its record has our builder's id"})
-		case b.Broken == nil && b.State == zkmodel.BuildReady && d.config != nil && d.config.DeleteAfterUpload:
+		case b.Broken == nil && b.State == zkmodel.BuildReady && d.config != nil && d.config.DeleteAfterUpload && !d.doubtful():
 			d.decideFormats(b, local)
 		}
 	}
@@ -36,7 +39,7 @@ func (d *decision) decideFiles() {
 
 // decideFailedFiles keeps what is small: the manifest of a failed build goes
 // with its record.
-func (d *decision) decideFailedFiles(local disk.Build) {
+func (d *decision) decideFailedFiles(local LocalBuild) {
 	if len(local.Formats) > 0 || local.Ours {
 		d.removeFiles(local.ID, "the build failed")
 	}
@@ -49,7 +52,7 @@ func (d *decision) removeFiles(id, why string) {
 
 // decideFormats removes, with delete-after-upload, the files that no provider
 // waits for.
-func (d *decision) decideFormats(b *zkmodel.BuildTree, local disk.Build) {
+func (d *decision) decideFormats(b *zkmodel.BuildTree, local LocalBuild) {
 	for _, format := range local.Formats {
 		subject := "file " + local.ID + "." + format
 		if slices.Contains(d.config.KeepFormats, format) {
@@ -64,6 +67,16 @@ func (d *decision) decideFormats(b *zkmodel.BuildTree, local disk.Build) {
 	}
 }
 
+// doubtful reports whether a provider may want the image of which we cannot know.
+func (d *decision) doubtful() bool {
+	if d.frozen != "" || d.Config.FrozenProvider("") != "" {
+		return true
+	}
+	return slices.ContainsFunc(d.Config.Providers, func(p configs.Provider) bool {
+		return d.Config.FrozenUpload(p.Name, d.name) != ""
+	})
+}
+
 // waiting names a provider that still needs a build's file of a format.
 func (d *decision) waiting(b *zkmodel.BuildTree, format string) string {
 	for _, p := range d.Config.ProvidersOf(d.name) {
@@ -72,6 +85,12 @@ func (d *decision) waiting(b *zkmodel.BuildTree, format string) string {
 		}
 	}
 	return ""
+}
+
+// hasFiles reports whether anything of a build lies on this host.
+func (d *decision) hasFiles(id string) bool {
+	here, ok := d.local(id)
+	return ok && (here.Ours || len(here.Formats) > 0)
 }
 
 // record finds the record of a build.

@@ -3,7 +3,6 @@ package plan
 import (
 	"time"
 
-	"poolkeeper/builder/disk"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 )
@@ -12,12 +11,28 @@ import (
 type Input struct {
 	Config *configs.Config
 	Image  *zkmodel.Image // as the tree has it; its name is that of the image
-	Local  []disk.Build   // what lies on this host of its builds
-	Host   Host
-	Others Others
-	Doing  Doing
-	Now    time.Time
-	Policy Policy
+	Local  []LocalBuild   // what lies on this host of its builds
+	// Logs says by build where the logs of this host's builds can be read; nil where
+	// nobody knows.
+	Logs     map[string]Log
+	Host     Host
+	Others   Others
+	InFlight InFlight
+	Now      time.Time
+	Policy   Policy
+}
+
+// LocalBuild is what lies on this host of a build.
+type LocalBuild struct {
+	ID      string
+	Formats []string // of the image files that are there, sorted
+	Ours    bool     // a manifest says that we made it
+}
+
+// Log is where a build's log can be read.
+type Log struct {
+	URL  string // "" where nobody serves it
+	Here bool   // the file is on this host
 }
 
 // Host is the builder that decides.
@@ -26,6 +41,11 @@ type Host struct {
 	ID   string // builder_id.txt: whose files lie here
 	Arch string // as Go names it
 	Free int64  // bytes that a build may write; negative when nobody knows
+	// Unfit says why nothing can be built here, whatever the image; "" when it can.
+	Unfit string
+	// ClockOff is by how much its clock is early, negative when it is late. Now is
+	// right all the same.
+	ClockOff time.Duration
 }
 
 // Others are the builders that are, or were, registered.
@@ -35,8 +55,8 @@ type Others struct {
 	Since time.Time            // when we began to look
 }
 
-// Doing is what this process is about at the moment.
-type Doing struct {
+// InFlight is what this process is about at the moment.
+type InFlight struct {
 	Builds  string          // id of the image's build that runs here, "" when none does
 	Uploads map[string]bool // keys of uploads that run here: see Action.Key
 	// Locked says that we hold the image's build lock and ask whether to use it.

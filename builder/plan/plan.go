@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"poolkeeper/builder/disk"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 )
@@ -33,6 +32,7 @@ type decision struct {
 	Input
 	name     string
 	config   *configs.DiskImage // nil when the image is not configured
+	frozen   string             // why nothing follows from the configuration of the image, or from its absence
 	wanted   []string           // formats
 	ready    []*zkmodel.BuildTree
 	building *zkmodel.BuildTree // the one build that may be under way
@@ -45,6 +45,7 @@ type decision struct {
 
 func newDecision(in Input) *decision {
 	d := &decision{Input: in, name: in.Image.Name, leaving: map[*zkmodel.Upload]bool{}}
+	d.frozen = in.Config.FrozenImage(d.name)
 	if image, ok := in.Config.DiskImage(d.name); ok {
 		d.config, d.wanted = image, in.Config.ImageFormats(d.name)
 	}
@@ -70,7 +71,7 @@ func newDecision(in Input) *decision {
 func (d *decision) underWay() *zkmodel.BuildTree {
 	if n := len(d.Image.Builds); n > 0 {
 		newest := d.Image.Builds[n-1]
-		if newest.Broken == nil && newest.State == zkmodel.BuildBuilding && (d.Image.BuildsLocked && !d.Doing.Locked || newest.ID == d.Doing.Builds) {
+		if newest.Broken == nil && newest.State == zkmodel.BuildBuilding && (d.Image.BuildsLocked && !d.InFlight.Locked || newest.ID == d.InFlight.Builds) {
 			return newest
 		}
 	}
@@ -82,6 +83,7 @@ func (d *decision) decide() {
 	d.decideUploads()
 	d.decideCleaning()
 	d.decideFiles()
+	d.decideLogs()
 }
 
 // act adds an action.
@@ -105,10 +107,10 @@ func (d *decision) say(subject, rule, speaks, format string, args ...any) {
 }
 
 // local finds what lies here of a build.
-func (d *decision) local(id string) (disk.Build, bool) {
-	i := slices.IndexFunc(d.Local, func(b disk.Build) bool { return b.ID == id })
+func (d *decision) local(id string) (LocalBuild, bool) {
+	i := slices.IndexFunc(d.Local, func(b LocalBuild) bool { return b.ID == id })
 	if i < 0 {
-		return disk.Build{}, false
+		return LocalBuild{}, false
 	}
 	return d.Local[i], true
 }

@@ -97,12 +97,14 @@ func checkHarm(t *rapid.T, w *world, p Plan) {
 func checkRest(t *rapid.T, w *world) {
 	recorded := map[string]bool{}
 	for _, b := range w.Image.Builds {
-		if b.Broken != nil || b.State == zkmodel.BuildBuilding || b.State == zkmodel.BuildDeleting {
+		held := slices.ContainsFunc(b.Uploads, (*zkmodel.Upload).Unknown) // by uploads of which nobody knows
+		if b.Leftover() && !held && !w.filesOf(b.ID) || b.Broken == nil && !held &&
+			(b.State == zkmodel.BuildBuilding || b.State == zkmodel.BuildDeleting) {
 			t.Errorf("build %s stays %q", b.ID, b.State)
 		}
 		for _, u := range b.Uploads {
 			recorded[u.Path()] = true
-			if u.Broken != nil || u.State == zkmodel.UploadUploading || u.State == zkmodel.UploadDeleting {
+			if u.Leftover() || u.State == zkmodel.UploadUploading || u.State == zkmodel.UploadDeleting {
 				t.Errorf("upload %s stays %q", u.Path(), u.State)
 			}
 		}
@@ -120,7 +122,10 @@ func checkRest(t *rapid.T, w *world) {
 		}
 	}
 	if len(w.Config.DiskImages) == 0 {
-		if len(w.Image.Builds) > 0 {
+		unknown := func(b *zkmodel.BuildTree) bool {
+			return b.Broken != nil || slices.ContainsFunc(b.Uploads, (*zkmodel.Upload).Unknown)
+		}
+		if slices.ContainsFunc(w.Image.Builds, func(b *zkmodel.BuildTree) bool { return !unknown(b) }) {
 			t.Error("builds of an image that is not configured stay")
 		}
 		return
@@ -140,6 +145,16 @@ func checkRest(t *rapid.T, w *world) {
 			t.Errorf("%s has no image", provider.Name)
 		}
 	}
+}
+
+// filesOf reports whether files of a build lie on any host.
+func (w *world) filesOf(id string) bool {
+	for _, all := range w.disks {
+		if slices.ContainsFunc(all, func(l LocalBuild) bool { return l.ID == id }) {
+			return true
+		}
+	}
+	return false
 }
 
 func readyBuilds(w *world) []*zkmodel.BuildTree {

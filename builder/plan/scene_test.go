@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"poolkeeper/builder/disk"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -77,7 +76,7 @@ func (s *scene) build(state zkmodel.BuildState, ago time.Duration, change ...fun
 		if state != zkmodel.BuildReady {
 			formats = nil
 		}
-		s.Local = append(s.Local, disk.Build{Name: disk.Name{Image: "img", ID: id}, Ours: true, Formats: formats})
+		s.Local = append(s.Local, LocalBuild{ID: id, Ours: true, Formats: formats})
 	}
 	return b
 }

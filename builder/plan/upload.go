@@ -10,7 +10,11 @@ import (
 
 // decideUploads says which providers are to get which build.
 func (d *decision) decideUploads() {
-	if d.config == nil {
+	if d.config == nil || d.frozen != "" {
+		return
+	}
+	if d.Image.Unread != nil {
+		d.say("uploads", "tree", Against, "part of the image cannot be read, so that nobody can tell what is missing: %v", d.Image.Unread)
 		return
 	}
 	for _, p := range d.Config.ProvidersOf(d.name) {
@@ -74,14 +78,14 @@ func (d *decision) decideUpload(subject string, p *configs.Provider, b *zkmodel.
 		}
 	}
 	key := UploadKey(d.name, b.ID, p.Name)
-	if d.Doing.Uploads[key] && d.Doing.Sending != key {
+	if d.InFlight.Uploads[key] && d.InFlight.Sending != key {
 		d.say(subject, "under way", Against, "this builder is at it")
 		return
 	}
 	failures := 0
 	if failed != nil {
 		failures = max(1, failed.Failures)
-		again := d.Policy.UploadAgain(failed)
+		again := d.Policy.UploadAgain(failed, d.Now)
 		if d.Now.Before(again) {
 			d.say(subject, "back-off", Against, "upload %s failed (%d in a row): next try at %s", failed.ID, failures, clock(again))
 			d.at(again)
@@ -95,7 +99,7 @@ func (d *decision) decideUpload(subject string, p *configs.Provider, b *zkmodel.
 	})
 }
 
-// stranded tells whether a provider waits for a file of a build that nobody can
+// stranded reports whether a provider waits for a file of a build that nobody can
 // send: it was on this host and is gone, or it is only on a builder that is gone.
 // Such a builder is given up at a time; for what was lost here there is none.
 func (d *decision) stranded(b *zkmodel.BuildTree) (given time.Time, is bool) {
@@ -115,7 +119,7 @@ func (d *decision) stranded(b *zkmodel.BuildTree) (given time.Time, is bool) {
 	return time.Time{}, false
 }
 
-// madeHere tells whether a build's files were, or are, in our folder. The name
+// madeHere reports whether a build's files were, or are, in our folder. The name
 // of the host would not do: another builder there has a folder of its own.
 func (d *decision) madeHere(b *zkmodel.BuildTree) bool {
 	return b.BuilderID != "" && b.BuilderID == d.Host.ID

@@ -8,7 +8,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"poolkeeper/builder/disk"
 	"poolkeeper/zkmodel"
 )
 
@@ -16,7 +15,7 @@ import (
 // builders do.
 type world struct {
 	*scene
-	disks    map[string][]disk.Build // by host
+	disks    map[string][]LocalBuild // by host
 	cloud    map[string]bool         // uploads that are in a cloud, by path
 	failures int                     // builds and uploads that are still to fail
 }
@@ -31,14 +30,20 @@ func hosts() []Host {
 
 // as is the world as one builder sees it.
 func (w *world) as(h Host) Input {
-	w.Host, w.Local = h, w.disks[h.Name]
+	w.Host, w.Local, w.Logs = h, w.disks[h.Name], nil
+	if h.ID == "my-id" {
+		w.Logs = map[string]Log{}
+		for _, b := range w.Image.Builds {
+			w.Logs[b.ID] = Log{URL: "http://me/" + b.ID, Here: b.ID > "0000000003"}
+		}
+	}
 	return w.Input
 }
 
 // anyWorld is a tree that nobody in his right mind would make: records in all
 // states, foreign and broken ones, of builders that are here, there and gone.
 func anyWorld(t *rapid.T) *world {
-	w := &world{scene: newScene(), disks: map[string][]disk.Build{}, cloud: map[string]bool{}, failures: rapid.IntRange(0, 3).Draw(t, "failures")}
+	w := &world{scene: newScene(), disks: map[string][]LocalBuild{}, cloud: map[string]bool{}, failures: rapid.IntRange(0, 3).Draw(t, "failures")}
 	w.image().KeepBuilds = rapid.IntRange(1, 3).Draw(t, "keep-builds")
 	w.image().DeleteAfterUpload = rapid.Bool().Draw(t, "delete-after-upload")
 	w.Image.Paused = rapid.IntRange(0, 9).Draw(t, "paused") == 0
@@ -60,8 +65,8 @@ func anyWorld(t *rapid.T) *world {
 	for _, h := range hosts() {
 		for range rapid.IntRange(0, 1).Draw(t, "lone files") {
 			id := fmt.Sprintf("%010d", rapid.IntRange(9000, 9009).Draw(t, "id"))
-			w.disks[h.Name] = append(w.disks[h.Name], disk.Build{
-				Name: disk.Name{Image: "img", ID: id}, Formats: []string{"qcow2"}, Ours: rapid.Bool().Draw(t, "ours"),
+			w.disks[h.Name] = append(w.disks[h.Name], LocalBuild{
+				ID: id, Formats: []string{"qcow2"}, Ours: rapid.Bool().Draw(t, "ours"),
 			})
 		}
 	}
@@ -80,10 +85,11 @@ func (w *world) anyBuild(t *rapid.T) {
 		b.Failures = rapid.IntRange(0, 3).Draw(t, "failed")
 		if state == "" {
 			b.Broken = errors.New("empty")
+			b.Stat.Version = rapid.Int32Range(0, 1).Draw(t, "version") // 1 held something once
 		}
 	})
-	w.disks[b.Builder] = append(w.disks[b.Builder], disk.Build{
-		Name: disk.Name{Image: "img", ID: b.ID}, Formats: b.Formats, Ours: rapid.Bool().Draw(t, "ours"),
+	w.disks[b.Builder] = append(w.disks[b.Builder], LocalBuild{
+		ID: b.ID, Formats: b.Formats, Ours: rapid.Bool().Draw(t, "ours"),
 	})
 	for range rapid.IntRange(0, 3).Draw(t, "uploads") {
 		provider := rapid.SampledFrom([]string{"north", "south"}).Draw(t, "provider")
@@ -94,6 +100,7 @@ func (w *world) anyBuild(t *rapid.T) {
 			u.Builder = rapid.SampledFrom([]string{"me.example.org", "gone.example.org", ""}).Draw(t, "uploader")
 			if state == "" {
 				u.Broken = errors.New("empty")
+				u.Stat.Version = rapid.Int32Range(0, 1).Draw(t, "upload version")
 			}
 		})
 		w.cloud[b.Uploads[len(b.Uploads)-1].Path()] = true
@@ -108,7 +115,7 @@ func (w *world) record(id string) *zkmodel.BuildTree {
 	return w.Image.Builds[i]
 }
 
-// fails tells whether the next thing that can fail does.
+// fails reports whether the next thing that can fail does.
 func (w *world) fails() bool {
 	if w.failures > 0 {
 		w.failures--
@@ -162,13 +169,15 @@ func (w *world) change(h Host, a Action) {
 	case DeleteBuild:
 		w.Image.Builds = slices.DeleteFunc(w.Image.Builds, func(o *zkmodel.BuildTree) bool { return o == b })
 	case RemoveFiles:
-		w.Local = slices.DeleteFunc(w.Local, func(l disk.Build) bool { return l.ID == a.Build })
+		w.Local = slices.DeleteFunc(w.Local, func(l LocalBuild) bool { return l.ID == a.Build })
 	case RemoveFormat:
 		for i := range w.Local {
 			if w.Local[i].ID == a.Build {
 				w.Local[i].Formats = slices.DeleteFunc(slices.Clone(w.Local[i].Formats), func(f string) bool { return f == a.Format })
 			}
 		}
+	case MoveLog:
+		b.Log = "http://me/" + a.Build
 	case Adopt:
 		for i := range w.Local {
 			if w.Local[i].ID == a.Build {

@@ -3,21 +3,23 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/redact"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
 
 // app is what the commands share.
 type app struct {
-	flags  *cli
-	stdout io.Writer
-	stderr io.Writer
+	flags   *cli
+	stdin   io.Reader
+	stdout  io.Writer
+	stderr  io.Writer
+	secrets redact.Secrets // of all that was read; they show nowhere
 }
 
 // logger makes the logger of a daemon.
@@ -28,14 +30,18 @@ func (a *app) logger(level hclog.Level) hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{
 		Name:       "poolkeeper",
 		Level:      level,
-		Output:     a.stderr,
+		Output:     a.secrets.Writer(a.stderr),
 		JSONFormat: a.flags.LogJSON,
 	})
 }
 
 // config loads the configuration as the daemons do.
 func (a *app) config() (*configs.Config, error) {
-	return configs.Load(a.flags.Config, configs.Options{SecurePath: a.flags.Secure})
+	cfg, err := configs.Load(a.flags.Config, configs.Options{SecurePath: a.flags.Secure})
+	if err == nil {
+		a.secrets.Add(cfg.Secrets()...)
+	}
+	return cfg, err
 }
 
 // dial connects to the ZooKeeper of a configuration.
@@ -90,11 +96,9 @@ func (a *app) withClient(ctx context.Context, body func(context.Context, *config
 		return err
 	}
 	defer client.Close()
-	waiting, cancel := context.WithTimeoutCause(ctx, a.flags.Wait, fmt.Errorf("no answer within %s", a.flags.Wait))
-	defer cancel()
-	session, err := client.Session(waiting)
+	session, err := a.connect(ctx, client)
 	if err != nil {
-		return fmt.Errorf("reach ZooKeeper: %w", err)
+		return err
 	}
 	bound, release := session.Bind(ctx)
 	defer release()

@@ -46,10 +46,13 @@ func servedBuilder(ctx context.Context, s site, w workers, listen func(web.Optio
 	if err != nil {
 		return nil, nil, err
 	}
+	for _, warning := range elementWarnings(s.cfg) {
+		s.log.Warn("Configuration", "finding", warning)
+	}
 	// Each needs the other, and asks nothing before Run.
 	var b *builder.Builder
 	var server *web.Server
-	metrics := newMetrics()
+	metrics := newMetrics(s.guarded)
 	logs := web.NewLogDir(func(image, build string) string { return b.LogPath(image, build) })
 	b, err = newBuilder(ctx, s, w, func(d *builder.Deps) {
 		d.Registerer, d.Logs = metrics, logs
@@ -59,7 +62,7 @@ func servedBuilder(ctx context.Context, s site, w workers, listen func(web.Optio
 		return nil, nil, err
 	}
 	server, err = listen(web.Options{
-		Daemon: "builder", Host: full, Ready: b.Ready, Gatherer: metrics, Logs: logs,
+		Daemon: "builder", Host: full, Ready: b.Ready, Gatherer: metrics, Logs: logs, Guarded: s.guarded.texts, Configured: b.HasImage,
 		Tree: web.Tree{Images: b.Tree().Images, Components: b.Tree().Components, WaitSynced: b.Tree().WaitSynced, WaitFor: b.Tree().WaitFor},
 	})
 	return b, server, err
@@ -83,9 +86,9 @@ func newBuilder(ctx context.Context, s site, w workers, change ...func(*builder.
 		return nil, errors.New("the number of workers cannot be negative")
 	}
 	deps := builder.Deps{
-		Client: s.client, Open: openProvider(s.log), Logger: s.log,
+		Client: s.client, Open: s.providers().Open, Logger: s.log, Secrets: s.secrets,
 		Hostname: short, FQDN: full, Version: version,
-		BuildWorkers: w.BuildWorkers, UploadWorkers: w.UploadWorkers,
+		BuildWorkers: w.BuildWorkers, UploadWorkers: w.UploadWorkers, Refresh: s.watch.refresh,
 	}
 	for _, c := range change {
 		c(&deps)

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"poolkeeper/builder/dib"
+	"poolkeeper/builder/buildlog"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 )
@@ -20,6 +20,8 @@ import (
 type buildLogCmd struct {
 	Follow bool   `short:"f" help:"Go on until the build has ended."`
 	ID     string `arg:"" help:"The build, as dib-image-list shows it: IMAGE-BUILDID."`
+
+	token string // which the builder wants to see
 }
 
 // Run is the command.
@@ -31,10 +33,12 @@ func (c buildLogCmd) Run(ctx context.Context, a *app) error {
 	if err := errors.Join(configs.CheckName("image", image), configs.CheckName("build", build)); err != nil {
 		return err
 	}
+	out := forPeople(a.stdout)
 	var record *zkmodel.Build
 	var local string
 	err = a.withStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
-		local = dib.LogPath(cfg.BuildLogDir, image, build)
+		c.token = cfg.WebApp.Token
+		local = buildlog.Path(cfg.BuildLogDir, image, build)
 		record, err = begunBuild(ctx, store, image, build)
 		return inNodepoolsWords(err, "Build "+c.ID+" not found", "")
 	})
@@ -45,7 +49,7 @@ func (c buildLogCmd) Run(ctx context.Context, a *app) error {
 	log, err := os.Open(local)
 	switch {
 	case served && (err != nil || c.Follow && record.State == zkmodel.BuildBuilding):
-		return errors.Join(c.fetch(ctx, a.stdout, record), closeIfOpen(log))
+		return errors.Join(c.fetch(ctx, out, record), closeIfOpen(log))
 	case errors.Is(err, os.ErrNotExist):
 		return fmt.Errorf("build %s was made on %s, which does not serve its log; it should be in build-log-dir there", c.ID, record.Builder)
 	case err != nil:
@@ -53,7 +57,7 @@ func (c buildLogCmd) Run(ctx context.Context, a *app) error {
 	case c.Follow && record.State == zkmodel.BuildBuilding:
 		fmt.Fprintln(a.stderr, "poolkeeper: the builder does not serve its log: this is what there is so far")
 	}
-	_, err = io.Copy(a.stdout, log)
+	_, err = io.Copy(out, log)
 	return errors.Join(err, log.Close())
 }
 
@@ -114,6 +118,9 @@ func (c buildLogCmd) fetchFrom(ctx context.Context, to io.Writer, record *zkmode
 	if err != nil {
 		return 0, err
 	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
 	// A log that is followed takes as long as its build; the answer's head does not.
 	transport := &http.Transport{ResponseHeaderTimeout: 10 * time.Second}
 	defer transport.CloseIdleConnections()
@@ -127,27 +134,4 @@ func (c buildLogCmd) fetchFrom(ctx context.Context, to io.Writer, record *zkmode
 		return 0, fmt.Errorf("%s: %s", answer.Status, strings.TrimSpace(string(text)))
 	}
 	return io.Copy(to, answer.Body)
-}
-
-// imageBuildCancelCmd gives up a build that is under way.
-type imageBuildCancelCmd struct {
-	Image string `arg:"" help:"The image."`
-}
-
-// Run is the command.
-func (c imageBuildCancelCmd) Run(ctx context.Context, a *app) error {
-	if err := configs.CheckName("image", c.Image); err != nil {
-		return err
-	}
-	return a.withStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
-		id, err := store.CancelBuild(ctx, c.Image)
-		if errors.Is(err, zkmodel.ErrNotFound) {
-			return fmt.Errorf("image %s is not being built", c.Image)
-		}
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(a.stdout, "Build %s-%s is being cancelled\n", c.Image, id)
-		return err
-	})
 }

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"poolkeeper/zkmodel/listing"
 )
 
 // Exit codes, those of Nodepool's commands.
@@ -17,6 +20,9 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
+	// exitConfig is a daemon's that cannot use its configuration, as sysexits.h
+	// and systemd number it. A unit need not start it again and again.
+	exitConfig = 78
 )
 
 // exitCode ends the program in silence: that of a command on a node.
@@ -52,7 +58,7 @@ type cli struct {
 	ImageUnpause   imageUnpauseCmd   `cmd:"" group:"images" help:"Build an image again."`
 
 	Explain          explainCmd          `cmd:"" group:"images" help:"Tell what the builder of this host does with images, and why."`
-	ImageBuildCancel imageBuildCancelCmd `cmd:"" group:"images" help:"Give up the build of an image that is under way."`
+	ImageBuildCancel imageBuildCancelCmd `cmd:"" group:"images" help:"Give up the build of an image that is under way, or withdraw the request for one."`
 	BuildLog         buildLogCmd         `cmd:"" group:"images" help:"Print the log of a build, from the builder that has it."`
 
 	List        listCmd          `cmd:"" group:"nodes" help:"List the nodes."`
@@ -63,11 +69,15 @@ type cli struct {
 	NodeDelete  nodeDeleteCmd    `cmd:"" aliases:"delete" group:"nodes" help:"Delete nodes."`
 	SSH         sshCmd           `cmd:"" name:"ssh" group:"nodes" help:"Open a shell on a node."`
 
+	Erase eraseCmd `cmd:"" group:"misc" help:"Forget the records of a provider that nobody serves any more."`
+
 	BuildGuard buildGuardCmd `cmd:"" name:"build-guard" hidden:""` // dib.GuardCommand
 
-	Ltime          ltimeCmd          `cmd:"" group:"misc" help:"Print a logical time, which a listing can be asked to have seen."`
-	ConfigValidate configValidateCmd `cmd:"" group:"misc" help:"Check the configuration."`
-	VersionCmd     versionCmd        `cmd:"" name:"version" group:"misc" help:"Print the version."`
+	Ltime          ltimeCmd           `cmd:"" group:"misc" help:"Print a logical time, which a listing can be asked to have seen."`
+	ConfigValidate configValidateCmd  `cmd:"" group:"misc" help:"Check the configuration."`
+	ConfigAccept   configAcceptCmd    `cmd:"" name:"config-accept" group:"misc" help:"Accept what a changed configuration drops or raises although it is in use or may be misspelt, on all hosts."`
+	ElementsInst   elementsInstallCmd `cmd:"" name:"elements-install" group:"misc" help:"Write the diskimage-builder elements that come with the program into a folder."`
+	VersionCmd     versionCmd         `cmd:"" name:"version" group:"misc" help:"Print the version."`
 }
 
 // groups are the headings of the help.
@@ -108,9 +118,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	if err := command.Run(&app{flags: &flags, stdout: stdout, stderr: stderr}); err != nil {
+	a := &app{flags: &flags, stdin: os.Stdin, stdout: stdout, stderr: stderr}
+	if err := a.secrets.Error(command.Run(a)); err != nil {
 		if code, ok := errors.AsType[exitCode](err); ok {
 			return int(code)
+		}
+		if errors.Is(err, errConfig) {
+			return complain(stderr, err, exitConfig)
 		}
 		return complain(stderr, err, exitFailed)
 	}
@@ -119,7 +133,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // complain prints an error, a line for each thing that is wrong.
 func complain(stderr io.Writer, err error, code int) int {
-	for line := range strings.SplitSeq(strings.TrimSpace(err.Error()), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(listing.Visible(err.Error())), "\n") {
 		fmt.Fprintln(stderr, "poolkeeper:", line)
 	}
 	return code

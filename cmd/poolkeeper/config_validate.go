@@ -1,24 +1,43 @@
 package main
 
 import (
+	"context"
 	"fmt"
+
+	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/configs"
 )
 
-// configValidateCmd checks the configuration and nothing else.
-type configValidateCmd struct{}
+// configValidateCmd checks the configuration, and whether this host has the elements
+// that it names.
+type configValidateCmd struct {
+	Strict bool `help:"Fail also for what Nodepool accepts and what is surely not meant: keys and names given twice, labels that can never be launched, drivers that are not supported."`
+	Clouds bool `help:"Ask each OpenStack cloud for what the configuration names: flavors, images, networks, key pairs, security groups, zones. Fails for what is not there, and for a cloud that cannot be asked."`
+}
 
 // Run is the command.
-func (configValidateCmd) Run(a *app) error {
-	cfg, err := configs.Load(a.flags.Config, configs.Options{SecurePath: a.flags.Secure, Strict: true})
+func (c configValidateCmd) Run(ctx context.Context, a *app) error {
+	cfg, warnings, err := configs.Check(a.flags.Config,
+		configs.Options{SecurePath: a.flags.Secure, Validate: true, Strict: c.Strict, Places: c.Clouds})
+	for _, warning := range warnings {
+		fmt.Fprintln(a.stderr, "poolkeeper: warning:", warning)
+	}
 	if err != nil {
 		return err
 	}
-	for _, warning := range cfg.Warnings {
+	for _, warning := range elementWarnings(cfg) {
 		fmt.Fprintln(a.stderr, "poolkeeper: warning:", warning)
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s: ok: %d images, %d providers, %d labels\n",
-		cfg.Path, len(cfg.DiskImages), len(cfg.Providers), len(cfg.Labels))
+	asked := ""
+	if c.Clouds {
+		clouds, err := checkClouds(ctx, cfg, a.logger(hclog.Error), &a.secrets)
+		if err != nil {
+			return err
+		}
+		asked = fmt.Sprintf(", %d clouds have all that is named", clouds)
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s: ok: %d images, %d providers, %d labels%s\n",
+		cfg.Path, len(cfg.DiskImages), len(cfg.Providers), len(cfg.Labels), asked)
 	return err
 }

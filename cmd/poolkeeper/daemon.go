@@ -2,15 +2,20 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/redact"
+	"poolkeeper/providers/drivers"
 	"poolkeeper/web"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -28,20 +33,46 @@ type daemon interface {
 	Run(ctx context.Context) error
 }
 
+// ownUmask takes the umask away that a daemon was started with: files then have
+// the modes that the code gives them, and closed ones are given 0600 there. With a
+// careful administrator's 077, what is for all (a configuration, a listing's logs) would not be.
+func ownUmask() { syscall.Umask(0o022) }
+
 // site is what a daemon is made from.
 type site struct {
-	cfg    *configs.Config
-	client *recipe.Client
-	log    hclog.Logger
+	cfg     *configs.Config
+	client  *recipe.Client
+	log     hclog.Logger
+	secrets *redact.Secrets
+	watch   *configWatch // of the configuration; nil where it stays as it is
+	guarded *guarded     // nil guards nothing
 }
+
+// providers opens the providers of a process.
+func (s site) providers() *drivers.Process {
+	return &drivers.Process{Logger: s.log.Named("provider"), Secrets: s.secrets}
+}
+
+// errConfig is behind the end of a daemon that cannot use its configuration.
+var errConfig = errors.New("wrong configuration")
+
+// configError is such an end, told in the words of what is wrong.
+type configError struct{ error }
+
+// Is tells of errConfig; Unwrap, of what is wrong.
+func (e configError) Is(target error) bool { return target == errConfig }
+
+// Unwrap is what is wrong.
+func (e configError) Unwrap() error { return e.error }
 
 // serve loads the configuration, connects and runs a daemon until ctx ends.
 // Unlike a command, a daemon waits for a ZooKeeper that is not there.
 func (f daemonFlags) serve(ctx context.Context, a *app, name string, build func(site) (daemon, *web.Server, error)) error {
+	ownUmask()
 	a.flags.Debug = a.flags.Debug || f.NoDaemon // -d is "foreground, and debug" there
 	cfg, err := a.config()
 	if err != nil {
-		return err
+		return configError{err}
 	}
 	log := a.logger(hclog.Info)
 	for _, warning := range cfg.Warnings {
@@ -55,7 +86,11 @@ func (f daemonFlags) serve(ctx context.Context, a *app, name string, build func(
 		return err
 	}
 	defer client.Close()
-	s := site{cfg, client, log}
+	_, host, err := hostnames(ctx)
+	if err != nil {
+		return err
+	}
+	s := site{cfg, client, log, &a.secrets, &configWatch{}, &guarded{kind: name, host: host}}
 	d, server, err := build(s)
 	if err != nil {
 		return err
@@ -73,13 +108,26 @@ func (f daemonFlags) serve(ctx context.Context, a *app, name string, build func(
 func (a *app) accompany(ctx context.Context, s site, d daemon, server *web.Server) error {
 	beside, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
+	run := d
 	if r, ok := d.(reloader); ok {
-		group.Go(func() { a.watchConfig(beside, s, r, reloadEvery) })
+		k := newKeeper(s, r)
+		begun := make(chan struct{})
+		run = guardedDaemon{d, k, begun}
+		hup := make(chan os.Signal, 1) // before it can end us; files are read again at the begin anyway
+		signal.Notify(hup, syscall.SIGHUP)
+		defer signal.Stop(hup)
+		group.Go(func() {
+			select {
+			case <-begun:
+				a.watchConfig(beside, k, reloadEvery)
+			case <-beside.Done():
+			}
+		})
 	}
 	if c, ok := d.(checker); ok {
 		group.Go(func() { tellSystemd(beside, s, c) })
 	}
-	err := runServed(ctx, s, d, server)
+	err := runServed(ctx, s, run, server)
 	stop()
 	group.Wait()
 	return err

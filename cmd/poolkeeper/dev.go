@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 	"text/tabwriter"
@@ -23,7 +25,7 @@ import (
 
 // sweepWait is how long the end of a development environment may wait for its
 // guests to stop.
-const sweepWait = 20 * time.Second
+const sweepWait = 30 * time.Second
 
 // devCmd runs everything on this machine.
 type devCmd struct {
@@ -38,6 +40,10 @@ func (c devCmd) Run(ctx context.Context, a *app) (err error) {
 	// A terminal that goes away is as good as Ctrl-C: guests must not stay.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer stop()
+	// Nor does who reads what we print end us when it goes first: guests would stay. A
+	// signal that is ignored would be so in builds, too; one that is caught is not.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	ownUmask()
 	if err := devenv.CheckTools(); err != nil {
 		return err
 	}
@@ -50,26 +56,33 @@ func (c devCmd) Run(ctx context.Context, a *app) (err error) {
 	for _, warning := range env.Config().Warnings {
 		log.Warn("Configuration", "finding", warning)
 	}
+	end := &stopping{a: a}
+	started := newTeller(a.stderr).during(func() string { return "starting: waiting for ZooKeeper" })
 	zookeeper, err := env.StartZooKeeper(ctx)
+	started()
 	switch {
 	case err != nil && ctx.Err() != nil: // told to stop before it had begun
 		return nil
 	case err != nil:
 		return err
 	}
-	defer func() { err = errors.Join(err, zookeeper.Stop()) }()
-	return c.serve(ctx, a, env, zookeeper, log)
+	defer func() {
+		end.at("ZooKeeper")
+		err = errors.Join(err, zookeeper.Stop())
+		end.end()
+	}()
+	return c.serve(ctx, a, env, zookeeper, log, end)
 }
 
 // serve runs the daemons until ctx ends, or ZooKeeper does, and ends what they
 // would leave to their next start.
-func (c devCmd) serve(ctx context.Context, a *app, env *devenv.Env, zookeeper *devenv.ZooKeeper, log hclog.Logger) error {
+func (c devCmd) serve(ctx context.Context, a *app, env *devenv.Env, zookeeper *devenv.ZooKeeper, log hclog.Logger, end *stopping) error {
 	client, err := dial(env.Config().ZooKeeper, log) //nolint:contextcheck // the client outlives ctx, to say goodbye
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	s := site{env.Config(), client, log}
+	s := site{cfg: env.Config(), client: client, log: log, secrets: &a.secrets}
 	b, l, server, err := c.daemons(ctx, s)
 	if err != nil {
 		return err
@@ -77,6 +90,7 @@ func (c devCmd) serve(ctx context.Context, a *app, env *devenv.Env, zookeeper *d
 	tell(a.stdout, env, server)
 
 	group, running := errgroup.WithContext(ctx)
+	context.AfterFunc(running, end.begin)
 	group.Go(func() error { return runServed(running, s, b, server) })
 	group.Go(func() error { return l.Run(running) })
 	group.Go(func() error {
@@ -88,10 +102,14 @@ func (c devCmd) serve(ctx context.Context, a *app, env *devenv.Env, zookeeper *d
 		}
 	})
 	err = group.Wait()
-	fmt.Fprintln(a.stdout, "Stopping.")
 	// Interrupted or not: what runs here must not outlive the environment.
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepWait)
 	defer cancel()
+	if c.NoLauncher {
+		end.at("the launchers beside this environment to end")
+		awaitLaunchers(ending, s, zookeeper)
+	}
+	end.at("the nodes of this environment to be deleted")
 	err = errors.Join(err, endNodes(ending, s))
 	select {
 	case <-zookeeper.Exited(): // the launcher of the next start forgets them
@@ -139,8 +157,9 @@ func (o onlooker) Run(ctx context.Context) error {
 // them.
 func endNodes(ctx context.Context, s site) error {
 	var errs []error
+	process := s.providers()
 	for _, cfg := range s.cfg.Providers {
-		p, err := openProvider(s.log)(cfg)
+		p, err := process.Open(cfg)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -207,10 +226,29 @@ func tell(w io.Writer, env *devenv.Env, server *web.Server) {
 		fmt.Fprintf(table, "  %s\t%s\n", row[0], row[1])
 	}
 	_ = table.Flush() // as any print
-	command := "poolkeeper -c " + env.ConfigFile()
+	command := programName() + " -c " + env.ConfigFile()
 	fmt.Fprintf(w, "\nIn another terminal:\n  %s dib-image-list\n  %s image-list\n  %s list\n", command, command, command)
 	if labels := cfg.Labels; len(labels) > 0 {
 		fmt.Fprintf(w, "  %s request %s --hold\n  %s ssh -i %s NODE\n", command, labels[0].Name, command, env.KeyFile())
 	}
 	fmt.Fprintf(w, "\nCtrl-C ends it.\n")
+}
+
+// programName is what starts this program from any folder: its name where the
+// shell finds that, else its file.
+func programName() string {
+	us, err := os.Executable()
+	if err != nil {
+		return "poolkeeper"
+	}
+	found, err := exec.LookPath("poolkeeper")
+	if err != nil {
+		return us
+	}
+	ours, err := os.Stat(us)
+	theirs, foundErr := os.Stat(found)
+	if err == nil && foundErr == nil && os.SameFile(ours, theirs) {
+		return "poolkeeper"
+	}
+	return us
 }

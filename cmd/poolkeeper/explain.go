@@ -14,7 +14,8 @@ import (
 	"poolkeeper/zkmodel"
 )
 
-// explainCmd tells what the builder of this host does with images, and why.
+// explainCmd tells what the builder of this host does with images, and how its
+// guests run, and why.
 type explainCmd struct {
 	output
 	Images []string `arg:"" optional:"" name:"image" help:"The images; by default all."`
@@ -22,36 +23,41 @@ type explainCmd struct {
 
 // Run is the command.
 func (c explainCmd) Run(ctx context.Context, a *app) error {
-	return a.withExplanations(ctx, c.Images, func(all []builder.Explanation) error {
+	return a.withExplanations(ctx, c.Images, func(cfg *configs.Config, all []builder.Explanation) error {
+		var guests []guestsExplained
+		if len(c.Images) == 0 {
+			guests = explainGuests(cfg)
+		}
 		if c.Output == "json" {
 			encoder := json.NewEncoder(a.stdout)
 			encoder.SetIndent("", "  ")
-			return encoder.Encode(explanationsJSON(all))
+			return encoder.Encode(append(explanationsJSON(all), guestsJSON(guests)...))
 		}
 		for i, e := range all {
 			if i > 0 {
 				fmt.Fprintln(a.stdout)
 			}
-			if err := printExplanation(a.stdout, e); err != nil {
+			if err := printExplanation(&visible{to: a.stdout}, e); err != nil {
 				return err
 			}
 		}
+		printGuests(a.stdout, guests, len(all) == 0)
 		return nil
 	})
 }
 
 // dryRun prints what a builder on this host would do now.
 func (a *app) dryRun(ctx context.Context) error {
-	return a.withExplanations(ctx, nil, func(all []builder.Explanation) error {
+	return a.withExplanations(ctx, nil, func(_ *configs.Config, all []builder.Explanation) error {
 		for _, e := range all {
-			printActions(a.stdout, e, "")
+			printActions(&visible{to: a.stdout}, e, "")
 		}
 		return nil
 	})
 }
 
 // withExplanations asks what a builder on this host has to do.
-func (a *app) withExplanations(ctx context.Context, images []string, show func([]builder.Explanation) error) error {
+func (a *app) withExplanations(ctx context.Context, images []string, show func(*configs.Config, []builder.Explanation) error) error {
 	for _, image := range images {
 		if err := configs.CheckName("image", image); err != nil {
 			return err
@@ -69,7 +75,7 @@ func (a *app) withExplanations(ctx context.Context, images []string, show func([
 		if err != nil {
 			return err
 		}
-		return show(all)
+		return show(cfg, all)
 	})
 }
 
@@ -128,13 +134,17 @@ func describe(a plan.Action) string {
 		return "remove the " + a.Format + " file of " + build
 	case plan.Adopt:
 		return "adopt the files of " + build
+	case plan.MoveLog:
+		return "write down where the log of " + build + " is"
 	}
 	return a.Key()
 }
 
-// explanationJSON is an Explanation as scripts read it.
+// explanationJSON is an Explanation as scripts read it: of an image, or of the
+// guests of a provider, then without an image.
 type explanationJSON struct {
 	Image    string        `json:"image"`
+	Provider string        `json:"provider,omitempty"`
 	Verdicts []verdictJSON `json:"verdicts"`
 	Actions  []actionJSON  `json:"actions"`
 	Next     *time.Time    `json:"next"`

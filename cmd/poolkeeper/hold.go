@@ -21,14 +21,6 @@ func (c holdCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	return a.withStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
-		lock, n, err := lockNode(ctx, store, c.ID)
-		if err != nil {
-			return err
-		}
-		reason := requestor()
-		if c.Reason != "" {
-			reason += ": " + c.Reason
-		}
-		return holdNode(ctx, store, takenNode{lock, n}, reason, c.For)
+		return notThere(operator(store).Hold(ctx, c.ID, c.Reason, c.For), c.ID)
 	})
 }

@@ -6,15 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/operate"
 )
-
-// lockWait is how long a command waits for the lock of a record, as Nodepool's
-// commands do.
-const lockWait = 5 * time.Second
 
 // imageBuildCmd asks for a build.
 type imageBuildCmd struct {
@@ -34,10 +30,7 @@ func (c imageBuildCmd) Run(ctx context.Context, a *app) error {
 		if image.Pause {
 			return fmt.Errorf("image %s is paused in %s", c.Image, cfg.Path)
 		}
-		if err := store.RequestBuild(ctx, c.Image); err != nil {
-			return err
-		}
-		paused, err := store.ImagePaused(ctx, c.Image)
+		paused, err := operator(store).RequestBuild(ctx, c.Image)
 		if err == nil && paused {
 			fmt.Fprintf(a.stderr, "poolkeeper: image %s is paused; it will be built when it is unpaused (image-unpause)\n", c.Image)
 		}
@@ -52,7 +45,7 @@ type imagePauseCmd struct {
 
 // Run is the command.
 func (c imagePauseCmd) Run(ctx context.Context, a *app) error {
-	return a.withImage(ctx, c.Image, (*zkmodel.Store).PauseImage)
+	return a.withImage(ctx, c.Image, (*operate.Operator).Pause)
 }
 
 // imageUnpauseCmd clears an image's pause flag.
@@ -62,11 +55,11 @@ type imageUnpauseCmd struct {
 
 // Run is the command.
 func (c imageUnpauseCmd) Run(ctx context.Context, a *app) error {
-	return a.withImage(ctx, c.Image, (*zkmodel.Store).UnpauseImage)
+	return a.withImage(ctx, c.Image, (*operate.Operator).Unpause)
 }
 
 // withImage runs change on an image that is configured, or was once built.
-func (a *app) withImage(ctx context.Context, name string, change func(*zkmodel.Store, context.Context, string) error) error {
+func (a *app) withImage(ctx context.Context, name string, change func(*operate.Operator, context.Context, string) error) error {
 	if err := configs.CheckName("image", name); err != nil {
 		return err
 	}
@@ -80,7 +73,7 @@ func (a *app) withImage(ctx context.Context, name string, change func(*zkmodel.S
 				return err
 			}
 		}
-		return change(store, ctx, name)
+		return change(operator(store), ctx, name)
 	})
 }
 
@@ -100,8 +93,9 @@ func configured(cfg *configs.Config, name string) (configs.DiskImage, error) {
 
 // dibImageDeleteCmd marks a build for deletion.
 type dibImageDeleteCmd struct {
-	Pause bool   `help:"Pause the image first, so that the build before this one stays in use."`
-	ID    string `arg:"" help:"The build, as dib-image-list shows it: IMAGE-BUILDID."`
+	Pause  bool   `help:"Pause the image first, so that the build before this one stays in use."`
+	Broken bool   `help:"Also a build whose record cannot be decoded, which no daemon deletes."`
+	ID     string `arg:"" help:"The build, as dib-image-list shows it: IMAGE-BUILDID."`
 }
 
 // Run is the command.
@@ -114,23 +108,14 @@ func (c dibImageDeleteCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	return a.withStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
-		ctx, cancel := context.WithTimeout(ctx, lockWait)
-		defer cancel()
-		if c.Pause {
-			if _, err := store.Build(ctx, image, build); err != nil { // nothing is paused for a build that is not there
-				return inNodepoolsWords(err, "Build "+c.ID+" not found", "")
-			}
-			if err := store.PauseImage(ctx, image); err != nil {
-				return err
-			}
-		}
-		err := store.MarkBuildDeleting(ctx, image, build)
+		err := operator(store).DeleteBuild(ctx, image, build, operate.Deletion{Broken: c.Broken, Pause: c.Pause})
 		return inNodepoolsWords(err, "Build "+c.ID+" not found", "Cannot delete a build in progress")
 	})
 }
 
 // imageDeleteCmd marks an upload for deletion.
 type imageDeleteCmd struct {
+	Broken   bool   `help:"Also an upload whose record cannot be decoded, which no daemon deletes."`
 	Provider string `required:"" help:"The provider that has the image."`
 	Image    string `required:"" help:"The image."`
 	BuildID  string `required:"" help:"The build's id, as image-list shows it."`
@@ -146,13 +131,25 @@ func (c imageDeleteCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	return a.withStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
-		ctx, cancel := context.WithTimeout(ctx, lockWait)
-		defer cancel()
-		err := store.MarkUploadDeleting(ctx, zkmodel.UploadKey{
+		err := operator(store).DeleteUpload(ctx, zkmodel.UploadKey{
 			Image: c.Image, Build: c.BuildID, Provider: c.Provider, ID: c.UploadID,
-		})
-		return inNodepoolsWords(err, "Image upload not found", "Cannot delete because image upload in progress")
+		}, operate.Deletion{Broken: c.Broken})
+		if err != nil {
+			return inNodepoolsWords(err, "Image upload not found", "Cannot delete because image upload in progress")
+		}
+		return a.tellUnserved(ctx, store, c.Provider)
 	})
+}
+
+// tellUnserved says that nobody does what was just asked for, as no builder has the
+// provider.
+func (a *app) tellUnserved(ctx context.Context, store *zkmodel.Store, provider string) error {
+	serving, err := store.ServingImages(ctx, provider)
+	if err == nil && len(serving) == 0 {
+		fmt.Fprintf(a.stderr, "poolkeeper: no builder that runs has provider %s: the upload is marked, and goes when one does; "+
+			"erase %s forgets the records of a provider that is gone for good\n", provider, provider)
+	}
+	return err
 }
 
 // inNodepoolsWords keeps the messages that scripts know. They were exit code 0

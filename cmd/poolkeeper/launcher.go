@@ -26,14 +26,17 @@ func servedLauncher(ctx context.Context, s site, listen func(web.Options) (*web.
 	if err != nil {
 		return nil, nil, err
 	}
-	metrics := newMetrics()
+	metrics := newMetrics(s.guarded)
 	l, err := newLauncher(ctx, s, func(d *launcher.Deps) { d.Registerer = metrics })
 	if err != nil {
 		return nil, nil, err
 	}
 	tree := wholeTree(l.Tree())
 	tree.Requests = l.Requests // which say why they wait
-	server, err := listen(web.Options{Daemon: "launcher", Host: full, Ready: l.Ready, Gatherer: metrics, Tree: tree})
+	server, err := listen(web.Options{
+		Daemon: "launcher", Host: full, Ready: l.Ready, Gatherer: metrics, Tree: tree,
+		Guarded: s.guarded.texts, Configured: l.HasImage,
+	})
 	return l, server, err
 }
 
@@ -44,7 +47,7 @@ func newLauncher(ctx context.Context, s site, change ...func(*launcher.Deps)) (*
 		return nil, err
 	}
 	deps := launcher.Deps{
-		Client: s.client, Open: openProvider(s.log), Logger: s.log,
+		Client: s.client, Open: s.providers().Open, Logger: s.log,
 		Hostname: short, FQDN: full, Version: version,
 	}
 	for _, c := range change {

@@ -58,7 +58,7 @@ func pages(t *testing.T, server *web.Server) func(path, accept string) (int, str
 }
 
 // servingLauncher runs a launcher with its pages until the test ends, and a Zuul.
-func servingLauncher(t *testing.T, config string) (get func(path, accept string) (int, string), asker *zuul.Client) {
+func servingLauncher(t *testing.T, config string, before ...func(*site)) (get func(path, accept string) (int, string), asker *zuul.Client) {
 	t.Helper()
 	s := newSite(t)
 	host, port, err := net.SplitHostPort(zktest.Shared(t).Addr())
@@ -77,6 +77,9 @@ func servingLauncher(t *testing.T, config string) (get func(path, accept string)
 		t.Fatal(err)
 	}
 	t.Cleanup(s.client.Close)
+	for _, do := range before {
+		do(&s)
+	}
 	d, server, err := servedLauncher(t.Context(), s, func(o web.Options) (*web.Server, error) {
 		return webFlags{Web: "127.0.0.1:0"}.listen(t.Context(), s, 0, o)
 	})

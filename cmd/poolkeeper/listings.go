@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"poolkeeper/configs"
@@ -15,8 +16,13 @@ type output struct {
 	Detail bool   `help:"Print more columns; JSON always has all."`
 }
 
-// show prints a listing in the shape that was asked for.
+// show prints a listing in the shape that was asked for. What could not be read is
+// marked there, and told.
 func (o output) show(a *app, table *listing.Table) error {
+	if broken := table.Broken(); len(broken) > 0 {
+		fmt.Fprintf(a.stderr, "poolkeeper: %d records or lists of them cannot be read or decoded and show as broken: %s\n",
+			len(broken), listing.Visible(a.secrets.Text(broken[0].Error())))
+	}
 	if o.Output == "json" {
 		return table.WriteJSON(a.stdout)
 	}
@@ -51,11 +57,30 @@ func (c dibImageListCmd) Run(ctx context.Context, a *app) error {
 }
 
 // imageStatusCmd lists the images' flags.
-type imageStatusCmd struct{ output }
+type imageStatusCmd struct {
+	output
+	All bool `help:"Also images that are not configured, and of which nothing is left."`
+}
 
 // Run is the command.
 func (c imageStatusCmd) Run(ctx context.Context, a *app) error {
-	return c.images(ctx, a, listing.Images)
+	return a.withStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
+		images, err := store.Images(ctx)
+		if err != nil {
+			return err
+		}
+		configured := cfg.HasImage
+		if c.All {
+			configured = nil
+		}
+		for _, image := range images {
+			if image.BuildRequested != nil && !cfg.HasImage(image.Name) {
+				fmt.Fprintf(a.stderr, "poolkeeper: image %s is not in %s: a builder that has it serves the request for a build, or image-build-cancel withdraws it\n",
+					listing.Visible(image.Name), cfg.Path)
+			}
+		}
+		return c.show(a, listing.Images(images, time.Now(), configured))
+	})
 }
 
 // listCmd lists nodes.
@@ -81,6 +106,15 @@ func (c requestListCmd) Run(ctx context.Context, a *app) error {
 		requests, err := store.Requests(ctx)
 		if err != nil {
 			return err
+		}
+		pools, err := store.Components(ctx, zkmodel.KindPool)
+		if err != nil { // the list is worth having without
+			fmt.Fprintln(a.stderr, "poolkeeper: cannot tell which requests wait for a provider:", err)
+		}
+		for _, r := range requests {
+			if why := zkmodel.WaitsForProvider(pools, r); why != "" && r.State == zkmodel.RequestRequested {
+				r.Reason = why
+			}
 		}
 		return c.show(a, listing.Requests(requests))
 	})

@@ -8,13 +8,19 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // version is set by the linker.
 var version = "unknown"
 
+// sameSignal is how long after a signal another is taken for the same.
+const sameSignal = time.Second
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	// A second signal ends the process at once. One is often delivered more than once: by
+	// a terminal and by sudo, or by the kernel for each thread of a parent that is killed.
+	context.AfterFunc(ctx, func() { time.AfterFunc(sameSignal, stop) })
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -4,38 +4,39 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/operate"
 )
 
 // nodeDeleteCmd marks nodes for deletion.
 type nodeDeleteCmd struct {
-	IDs []string `arg:"" name:"id" help:"The nodes, as list shows them."`
+	Broken bool     `help:"Nodes whose records cannot be decoded, which no daemon deletes. Their machines, if any, are found as leaks."`
+	IDs    []string `arg:"" name:"id" help:"The nodes, as list shows them."`
 }
 
 // Run is the command.
 func (c nodeDeleteCmd) Run(ctx context.Context, a *app) error {
-	return a.each(ctx, c.IDs, deleteNode)
+	return a.each(ctx, c.IDs, func(ctx context.Context, store *zkmodel.Store, id string) error {
+		if err := configs.CheckName("node", id); err != nil {
+			return err
+		}
+		err := c.one(ctx, operator(store), id)
+		switch {
+		case errors.Is(err, zkmodel.ErrUndecodable):
+			return fmt.Errorf("%w; --broken deletes the record", err)
+		case errors.Is(err, operate.ErrDecodable):
+			return fmt.Errorf("%w: node-delete without --broken deletes it", err)
+		}
+		return notThere(err, id)
+	})
 }
 
-// deleteNode leaves the rest to the launchers of the node's provider.
-func deleteNode(ctx context.Context, store *zkmodel.Store, id string) error {
-	if err := configs.CheckName("node", id); err != nil {
-		return err
+// one marks one node.
+func (c nodeDeleteCmd) one(ctx context.Context, o *operate.Operator, id string) error {
+	if c.Broken {
+		return o.DeleteBrokenNode(ctx, id)
 	}
-	lock, n, err := lockNode(ctx, store, id)
-	if err != nil {
-		return err
-	}
-	n.SetState(zkmodel.NodeDeleting, zkmodel.EpochOf(time.Now()))
-	if n.Reason == "" {
-		n.Reason = fmt.Sprintf("%s wanted it", requestor())
-	}
-	err = store.SaveNode(ctx, lock, n)
-	if err == nil {
-		err = forgetRequest(ctx, store, n.AllocatedTo)
-	}
-	return errors.Join(err, lock.Release(ctx))
+	return o.DeleteNode(ctx, id)
 }

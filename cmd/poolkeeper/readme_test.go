@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -66,66 +65,5 @@ func TestReadmeNamesEveryCommand(t *testing.T) {
 	}
 	for name := range told {
 		t.Errorf("README.md tells of %s, which is no command", name)
-	}
-}
-
-// Its links, and those of the documentation, lead somewhere.
-func TestLinks(t *testing.T) {
-	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatalf("pages %v: %v", pages, err)
-	}
-	for _, page := range append(pages, "../../README.md") {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range regexp.MustCompile(`\]\(([^):#]+)\)`).FindAllStringSubmatch(string(text), -1) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
-				t.Errorf("%s: %v", page, err)
-			}
-		}
-	}
-}
-
-// The tests and files that the page of answers names are there.
-func TestBetterIsTrue(t *testing.T) {
-	const root = "../.."
-	page, err := os.ReadFile(filepath.Join(root, "docs/better.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tests := map[string]bool{}
-	err = filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(string(text), -1) {
-			tests[m[1]] = true
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	named := 0
-	for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(string(page), -1) {
-		name := m[1]
-		switch {
-		case regexp.MustCompile(`^Test\w+$`).MatchString(name):
-			named++
-			if !tests[name] {
-				t.Errorf("there is no %s", name)
-			}
-		case regexp.MustCompile(`^[a-z]+/[\w./-]+$`).MatchString(name):
-			named++
-			if _, err := os.Stat(filepath.Join(root, name)); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	if named < 50 {
-		t.Errorf("it names %d tests and files only", named)
 	}
 }

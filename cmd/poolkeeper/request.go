@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"os"
 	"os/user"
-	"sync"
 	"text/tabwriter"
 	"time"
 
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/operate"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -32,6 +32,14 @@ type takenNode struct {
 	node *zkmodel.Node
 }
 
+// move changes a node's state as a requestor does, and saves it.
+func (n takenNode) move(ctx context.Context, store *zkmodel.Store, to zkmodel.NodeState) error {
+	if err := zkmodel.Move(n.node, to, zkmodel.ByRequestor, zkmodel.EpochOf(time.Now())); err != nil {
+		return err
+	}
+	return store.SaveNode(ctx, n.lock, n.node)
+}
+
 // Run is the command.
 func (c requestCmd) Run(ctx context.Context, a *app) error {
 	for _, label := range c.Labels {
@@ -39,7 +47,7 @@ func (c requestCmd) Run(ctx context.Context, a *app) error {
 			return err
 		}
 	}
-	return a.withClient(ctx, func(ctx context.Context, _ *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
+	return a.withClient(ctx, func(ctx context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
 		r := &zkmodel.Request{
 			NodeTypes: c.Labels, Requestor: requestor(), Provider: c.Provider, Reuse: !c.Fresh,
 			CreatedTime: zkmodel.EpochOf(time.Now()),
@@ -51,22 +59,25 @@ func (c requestCmd) Run(ctx context.Context, a *app) error {
 			_, err := fmt.Fprintln(a.stdout, r.ID)
 			return err
 		}
+		w := follow(ctx, a, cfg, client)
+		defer w.stop()
+		if err := w.images(ctx, c.Labels, c.Provider); err != nil {
+			return err
+		}
 		if err := store.CreateBoundRequest(ctx, c.Priority, r); err != nil {
 			return err
 		}
-		err := awaitRequest(ctx, client, r)
+		err := w.request(ctx, r)
+		w.stop()
 		if err == nil {
 			err = c.take(ctx, a, store, r.ID)
 		}
 		// The request goes in any case: with it, nodes that we did not take are others'.
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockWait)
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), operate.LockWait)
 		defer cancel()
 		return errors.Join(err, store.DeleteRequest(ending, r.ID))
 	})
 }
-
-// requestorMark begins the names of requestors that are people with this program.
-const requestorMark = "poolkeeper:"
 
 // requestor is who asks.
 func requestor() string {
@@ -77,7 +88,7 @@ func requestor() string {
 	if h, err := os.Hostname(); err == nil {
 		host = h
 	}
-	return requestorMark + name + "@" + host
+	return operate.RequestorMark + name + "@" + host
 }
 
 // take takes over the nodes of a request that has come to its end.
@@ -91,9 +102,9 @@ func (c requestCmd) take(ctx context.Context, a *app, store *zkmodel.Store, id s
 	}
 	var nodes []takenNode
 	for _, node := range r.Nodes {
-		lock, n, err := lockNode(ctx, store, node)
+		lock, n, err := operator(store).LockNode(ctx, node)
 		if err != nil {
-			return err
+			return notThere(err, node)
 		}
 		if n.AllocatedTo != id {
 			return fmt.Errorf("node %s was given to %q, not to us", node, n.AllocatedTo)
@@ -102,7 +113,7 @@ func (c requestCmd) take(ctx context.Context, a *app, store *zkmodel.Store, id s
 	}
 	if c.Hold {
 		for _, n := range nodes {
-			if err := holdNode(ctx, store, n, requestor(), c.For); err != nil {
+			if err := operator(store).HoldLocked(ctx, n.lock, n.node, requestor(), c.For); err != nil {
 				return err
 			}
 		}
@@ -111,48 +122,10 @@ func (c requestCmd) take(ctx context.Context, a *app, store *zkmodel.Store, id s
 	return useNodes(ctx, a, store, nodes)
 }
 
-// awaitRequest returns when a request is fulfilled or failed. It watches the
-// request, and leaves in r what became of it.
-func awaitRequest(ctx context.Context, client *recipe.Client, r *zkmodel.Request) error {
-	id, path := r.ID, r.Path()
-	tree := recipe.NewTree(client, path, recipe.TreeOptions{
-		Filter: func(string) recipe.Interest { return recipe.Data },
-	})
-	changes := tree.Subscribe(func(string) string { return id })
-	defer changes.Close()
-	watching, cancel := context.WithCancel(ctx)
-	var watcher sync.WaitGroup
-	watcher.Go(func() { _ = tree.Run(watching) }) // it ends with watching
-	defer watcher.Wait()
-	defer cancel()
-	err := tree.WaitSynced(ctx)
-	for err == nil {
-		changes.Take()
-		entry, there := tree.Get(path)
-		if !there {
-			return fmt.Errorf("request %s was deleted by somebody else", id)
-		}
-		*r = *zkmodel.DecodeRequest(id, entry.Data, entry.Stat)
-		if r.State == zkmodel.RequestFulfilled || r.State == zkmodel.RequestFailed {
-			return nil
-		}
-		select {
-		case <-changes.C():
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		}
-	}
-	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("request %s, which was %s, is cancelled", id, r.State)
-	}
-	return fmt.Errorf("wait for request %s, which is %s: %w", id, r.State, err)
-}
-
 // useNodes marks nodes as used by us until ctx ends, and gives them back.
 func useNodes(ctx context.Context, a *app, store *zkmodel.Store, nodes []takenNode) error {
 	for _, n := range nodes {
-		n.node.SetState(zkmodel.NodeInUse, zkmodel.EpochOf(time.Now()))
-		if err := store.SaveNode(ctx, n.lock, n.node); err != nil {
+		if err := n.move(ctx, store, zkmodel.NodeInUse); err != nil {
 			return err
 		}
 	}
@@ -161,19 +134,18 @@ func useNodes(ctx context.Context, a *app, store *zkmodel.Store, nodes []takenNo
 	}
 	fmt.Fprintln(a.stderr, "poolkeeper: Ctrl-C gives the nodes back")
 	<-ctx.Done()
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockWait)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), operate.LockWait)
 	defer cancel()
 	var errs []error
 	for _, n := range nodes {
-		n.node.SetState(zkmodel.NodeUsed, zkmodel.EpochOf(time.Now()))
-		errs = append(errs, store.SaveNode(ending, n.lock, n.node), n.lock.Release(ending))
+		errs = append(errs, n.move(ending, store, zkmodel.NodeUsed), n.lock.Release(ending))
 	}
 	return errors.Join(errs...)
 }
 
 // showNodes prints how nodes are reached.
 func showNodes(a *app, nodes []takenNode) error {
-	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(&visible{to: a.stdout}, 0, 0, 2, ' ', 0)
 	for _, n := range nodes {
 		port, _ := n.node.ConnectionPort.Int()
 		fmt.Fprintf(table, "%s\t%s\t%s@%s\tport %d\n", n.node.ID, n.node.Type[0], n.node.Username, n.node.InterfaceIP, port)

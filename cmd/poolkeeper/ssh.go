@@ -11,6 +11,7 @@ import (
 
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/listing"
 )
 
 // sshCmd opens a shell on a node, whose host keys are known.
@@ -35,6 +36,11 @@ func (c sshCmd) Run(ctx context.Context, a *app) error {
 	}
 	if node.InterfaceIP == "" {
 		return fmt.Errorf("node %s is %s and has no address", c.ID, node.State)
+	}
+	for what, text := range map[string]string{"address": node.InterfaceIP, "user name": node.Username} {
+		if listing.Visible(text) != text {
+			return fmt.Errorf("node %s has the %s %q: ssh is not called with that", c.ID, what, text)
+		}
 	}
 	known, err := os.CreateTemp("", "poolkeeper-known-hosts-")
 	if err != nil {

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
+
+	"poolkeeper/builder"
 )
 
 // lookEvery is how often the service manager is told anew how the daemon is, if
@@ -45,7 +48,7 @@ func tellSystemd(ctx context.Context, s site, d checker) {
 	for {
 		state := stateOf(d)
 		switch {
-		case !started && d.Ready() == nil:
+		case !started && hasStarted(d):
 			started = true
 			notify(s, systemd.SdNotifyReady+"\n"+state)
 		case !started:
@@ -64,6 +67,13 @@ func tellSystemd(ctx context.Context, s site, d checker) {
 		case <-tick.C:
 		}
 	}
+}
+
+// hasStarted tells whether a daemon does its work, or all of it that its host allows:
+// a unit whose disk is full has started.
+func hasStarted(d checker) bool {
+	err := d.Ready()
+	return err == nil || errors.Is(err, builder.ErrWithdrawn)
 }
 
 // stateOf is a line for `systemctl status`.
@@ -88,12 +98,12 @@ func lives(ctx context.Context, d checker, patience time.Duration) bool {
 // then, by the function it returns, how that ended. A daemon that is not ready
 // has nothing to tell: that it reads again would end its start.
 func tellReload(s site, d any) (ended func(error)) {
-	if c, ok := d.(checker); !ok || c.Ready() != nil {
+	if c, ok := d.(checker); !ok || !hasStarted(c) {
 		return func(error) {}
 	}
 	notify(s, systemd.SdNotifyReloading+"\n"+systemd.SdNotifyMonotonicUsec())
 	return func(err error) {
-		state := status("Running")
+		state := stateOf(d.(checker)) //nolint:forcetypeassert // see above
 		if err != nil {
 			state = status("Running with the old configuration: " + err.Error())
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"poolkeeper/builder"
 	"poolkeeper/test/zktest"
 )
 
@@ -124,6 +126,22 @@ func TestSystemdIsTold(t *testing.T) {
 		t.Errorf("a daemon that is stuck gave %d signs of life", n-alive)
 	}
 	zktest.Eventually(t, func() bool { return m.heard("STOPPING=1") == 1 }, "it stops")
+}
+
+// A builder whose host cannot build has started, and says what it lacks.
+func TestWithdrawnBuilderHasStarted(t *testing.T) {
+	m := newServiceManager(t)
+	p := &patient{}
+	p.set(fmt.Errorf("%w: no logs", builder.ErrWithdrawn), nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	var teller sync.WaitGroup
+	teller.Go(func() { tellSystemd(ctx, site{log: hclog.NewNullLogger()}, p) })
+	const not = "\nSTATUS=Not ready: this builder has withdrawn from building: no logs"
+	zktest.Eventually(t, func() bool { return m.heard("READY=1"+not) == 1 }, "it has started")
+	tellReload(site{log: hclog.NewNullLogger()}, p)(nil)
+	zktest.Eventually(t, func() bool { return m.heard("READY=1"+not) == 2 }, "it has read its configuration again")
+	cancel()
+	teller.Wait()
 }
 
 func TestReloadIsTold(t *testing.T) {

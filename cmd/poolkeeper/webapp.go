@@ -31,6 +31,7 @@ func (f webFlags) listen(ctx context.Context, s site, offset int, o web.Options)
 		return nil, nil //nolint:nilnil // none is what was asked for
 	}
 	o.Addr, o.Logger, o.Version = f.Web, s.log.Named("web"), version
+	o.Access = web.Access{Open: s.cfg.WebApp.AddressWritten, Token: s.cfg.WebApp.Token}
 	if o.Addr == "" {
 		o.Addr = configuredAddr(s.cfg.WebApp.ListenAddress, s.cfg.WebApp.Port, offset)
 	}
@@ -69,9 +70,13 @@ func wholeTree(m *zkmodel.Mirror) web.Tree {
 	}
 }
 
-// newMetrics makes the registry of a process, with what Go and Linux know of it.
-func newMetrics() *prometheus.Registry {
+// newMetrics makes the registry of a process, with what Go and Linux know of it, and
+// what of its configuration is guarded.
+func newMetrics(g *guarded) *prometheus.Registry {
 	r := prometheus.NewRegistry()
+	if g != nil {
+		r.MustRegister(g)
+	}
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }

@@ -17,7 +17,7 @@ import (
 // section is a provider of the configuration.
 func section(settings *configs.FakeDriver) configs.Provider {
 	return configs.Provider{
-		Name: "fake-provider-1", Driver: "fake", Fake: settings,
+		Name: "fake-provider-1", Driver: "fake", Settings: settings,
 		Pools: []configs.Pool{{
 			Name:   "main",
 			Labels: []configs.PoolLabel{{Name: "small", DiskImage: "debian"}, {Name: "huge", MinRAM: 1 << 20}},

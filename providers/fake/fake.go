@@ -55,7 +55,7 @@ type Provider struct {
 
 var _ providers.Provider = (*Provider)(nil)
 
-// New opens the cloud of one provider section. Without cfg.Fake it is
+// New opens the cloud of one provider section. Without settings of its own it is
 // Nodepool's stock: 20 instances, 0.1 s for everything.
 //
 // Errors: providers.ErrInvalid for settings that cannot work, or the shared
@@ -64,8 +64,8 @@ func New(cfg configs.Provider, log hclog.Logger) (*Provider, error) {
 	settings := configs.FakeDriver{
 		MaxInstances: defaultInstances, BootDelay: defaultDelay, UploadDelay: defaultDelay,
 	}
-	if cfg.Fake != nil {
-		settings = *cfg.Fake
+	if own := configs.SettingsOf[configs.FakeDriver](&cfg); own != nil {
+		settings = *own
 	}
 	if settings.MaxInstances == 0 {
 		settings.MaxInstances = defaultInstances

@@ -38,7 +38,7 @@ func TestInstanceIsNodepools(t *testing.T) {
 
 func TestStockLimits(t *testing.T) {
 	p := closing(t, open(t, nil))
-	got, err := p.Limits(t.Context())
+	got, err := p.Limits(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func calls(ctx context.Context, t *testing.T, p *fake.Provider) map[string]error
 	_, got[fake.OpUpload] = p.UploadImage(ctx, providers.ImageUpload{Path: imageFile(t), Size: 1 << 20})
 	_, got[fake.OpCreate] = p.CreateNode(ctx, spec(1))
 	_, got[fake.OpList] = p.ListNodes(ctx)
-	_, got[fake.OpLimits] = p.Limits(ctx)
+	_, got[fake.OpLimits] = p.Limits(ctx, nil)
 	_, got[fake.OpWait] = p.WaitNode(ctx, "x")
 	got[fake.OpDeleteNode] = p.DeleteNode(ctx, "x")
 	got[fake.OpDeleteImage] = p.DeleteImage(ctx, "x")

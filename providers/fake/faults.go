@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"poolkeeper/configs/kit"
 	"poolkeeper/providers"
 )
 
@@ -93,12 +94,5 @@ func pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return kit.Sleep(ctx, d)
 }

@@ -2,8 +2,6 @@ package fake
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"maps"
@@ -11,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"poolkeeper/configs/kit"
 	"poolkeeper/providers"
 	"poolkeeper/providers/imagefile"
 )
@@ -144,11 +143,7 @@ func failing(properties ...map[string]string) error {
 }
 
 // newID makes an id as clouds do: 32 hex digits.
-func newID() string {
-	b := make([]byte, 16)
-	_, _ = rand.Read(b) // never fails
-	return hex.EncodeToString(b)
-}
+func newID() string { return kit.RandomHex(16) }
 
 // now is the clock of records that other processes read.
 func now() time.Time { return time.Now().Round(0) }

@@ -9,7 +9,7 @@ import (
 )
 
 // Limits implements providers.Nodes.
-func (p *Provider) Limits(ctx context.Context) (providers.Resources, error) {
+func (p *Provider) Limits(ctx context.Context, _ providers.Ours) (providers.Resources, error) {
 	if err := p.faults.before(ctx, OpLimits, ""); err != nil {
 		return nil, fmt.Errorf("read limits: %w", err)
 	}

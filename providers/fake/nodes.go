@@ -34,7 +34,7 @@ func (p *Provider) create(ctx context.Context, spec providers.NodeSpec) (string,
 	}
 	id := n.ID
 	err := p.ledger.change(func(s *state) (*event, error) {
-		if first, ok := s.byNode[spec.NodeID]; ok {
+		if first, ok := s.byNode[spec.NodeID]; ok && providers.SameLaunch(s.nodes[first].Metadata, spec.Metadata) {
 			id = first
 			return nil, nil
 		}

@@ -173,7 +173,7 @@ func (s *shared) compact() error {
 			return fmt.Errorf("compact state: %w", err)
 		}
 	}
-	if err := renameio.WriteFile(s.path, b.Bytes(), 0o644); err != nil {
+	if err := renameio.WriteFile(s.path, b.Bytes(), 0o644, renameio.WithTempDir(filepath.Dir(s.path))); err != nil {
 		return fmt.Errorf("compact state: %w", err)
 	}
 	return nil

@@ -59,7 +59,9 @@ func (s *state) apply(e event) {
 	case e.ImageGone != "":
 		delete(s.images, e.ImageGone)
 	case e.MachineGone != "":
-		delete(s.byNode, s.nodes[e.MachineGone].NodeID)
+		if id := s.nodes[e.MachineGone].NodeID; s.byNode[id] == e.MachineGone { // else a later launch has it
+			delete(s.byNode, id)
+		}
 		delete(s.nodes, e.MachineGone)
 		if c, ok := s.gone[e.MachineGone]; ok {
 			close(c)

@@ -2,150 +2,185 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"runtime"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
+	"poolkeeper/configs"
 	"poolkeeper/providers"
 )
 
 const (
 	autoAccel = "auto"
+	tcg       = "tcg"
 	kvm       = "kvm"
 	// emulation works everywhere, at a tenth of the speed. QEMU would keep up to
 	// 1 GiB of translated code a guest; a quarter holds all that a CI node runs often.
 	emulation = "tcg,thread=multi,tb-size=256"
-	accelName = "accel.json" // the cache, in the provider's folder
+
+	accelName     = "accel.json" // the memory, in the provider's folder
+	accelLockName = "accel.lock" // flock: who probes, or writes the memory
 )
+
+// Choice is how guests run on a host, and why so.
+type Choice struct {
+	Accel string // the argument of QEMU's -accel
+	Why   string // for people
+}
+
+// String says it in a line.
+func (c Choice) String() string { return c.Accel + ", because " + c.Why }
 
 // accelerator finds out how guests run fastest here.
 type accelerator struct {
-	wanted string // of the configuration
-	dir    string
-	qemu   string
-	device string // of KVM
-	limit  time.Duration
-	log    hclog.Logger
-	turn   chan struct{} // holds one token: one probe at a time
+	wanted  string // of the configuration
+	dir     string
+	qemu    string
+	device  string // of KVM
+	cpuinfo string // where an x86 tells what its processor has; "" elsewhere
+	limit   time.Duration
+	log     hclog.Logger
 }
 
 // newAccelerator prepares the choice; nothing is tried before choose.
 func newAccelerator(wanted, dir, qemu string, log hclog.Logger) *accelerator {
 	a := &accelerator{
-		wanted: wanted, dir: dir, qemu: qemu, device: "/dev/kvm", limit: probeTime,
-		log: log, turn: make(chan struct{}, 1),
+		wanted: wanted, dir: dir, qemu: qemu, device: "/dev/kvm", limit: probeTime, log: log,
 	}
-	a.turn <- struct{}{}
+	if runtime.GOARCH == "amd64" || runtime.GOARCH == "386" {
+		a.cpuinfo = "/proc/cpuinfo"
+	}
 	return a
 }
 
-// probed is a finding and what it depends on: another boot of the host, another
-// QEMU or another user may come to another one.
-type probed struct {
-	Accel  string    `json:"accel"`
-	Boot   string    `json:"boot_id"`
-	QEMU   string    `json:"qemu"`
-	Size   int64     `json:"qemu_size"`
-	Time   time.Time `json:"qemu_time"`
-	Device time.Time `json:"device_time"` // when /dev/kvm was made
-	User   int       `json:"user"`
+// automatic reports whether the choice is ours.
+func (a *accelerator) automatic() bool { return a.wanted == "" || a.wanted == autoAccel }
+
+// configured is the choice of the operator, where it is the operator's.
+func (a *accelerator) configured() (Choice, bool) {
+	const why = "the configuration says so"
+	switch {
+	case a.automatic():
+		return Choice{}, false
+	case a.wanted == tcg:
+		return Choice{emulation, why}, true
+	}
+	return Choice{a.wanted, why}, true
 }
 
-// choose gives the argument of QEMU's -accel. What the configuration wants is
-// taken at its word, except "auto" and "": then a machine of a few instructions
-// is booted with KVM, once a boot of the host, because a /dev/kvm that opens
-// does not mean that guests run.
+// choose tells how guests run. What the configuration wants is taken at its word,
+// except "auto" and "": that is what is faster here, tried out once a boot of the
+// host, because a /dev/kvm that opens does not mean that guests run.
 //
 // Errors: providers.ErrInvalid when QEMU is not installed.
-func (a *accelerator) choose(ctx context.Context) (string, error) {
+func (a *accelerator) choose(ctx context.Context) (Choice, error) {
 	binary, err := exec.LookPath(a.qemu)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", providers.ErrInvalid, err)
+		return Choice{}, fmt.Errorf("%w: %w", providers.ErrInvalid, err)
 	}
-	switch a.wanted {
-	case "", autoAccel:
-	case "tcg":
-		return emulation, nil
-	default:
-		return a.wanted, nil
+	if c, ok := a.configured(); ok {
+		return c, nil
 	}
-	select {
-	case <-a.turn:
-		defer func() { a.turn <- struct{}{} }()
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
+	held, err := a.lock(ctx) // one probe at a time, of all processes
+	if err != nil {
+		return Choice{}, err
 	}
-	return a.find(ctx, binary)
-}
-
-// find takes the finding from the cache, or probes.
-func (a *accelerator) find(ctx context.Context, binary string) (string, error) {
+	defer held.Close() //nolint:errcheck // unlocks
 	now, err := a.circumstances(binary)
 	if err != nil {
-		return "", err
+		return Choice{}, err
 	}
-	path := filepath.Join(a.dir, accelName)
-	var before probed
-	if err := readRecord(path, &before); err != nil && !errors.Is(err, providers.ErrNotFound) {
-		a.log.Warn("Remembered accelerator is not readable and found out anew", "error", err)
+	if c, ok := a.recalled(now); ok {
+		return c, nil
 	}
-	now.Accel = before.Accel
-	if before.Accel != "" && before == now {
-		return now.Accel, nil
-	}
-	if now.Accel, err = a.probe(ctx, binary); err != nil {
-		return "", err
-	}
-	if err := writeRecord(path, now); err != nil {
-		a.log.Warn("Accelerator is not remembered", "error", err)
-	}
-	return now.Accel, nil
-}
-
-// circumstances are what a finding depends on.
-func (a *accelerator) circumstances(binary string) (probed, error) {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	c, sure, err := a.find(ctx, binary)
 	if err != nil {
-		return probed{}, err
+		return Choice{}, err
 	}
-	info, err := os.Stat(binary)
-	if err != nil {
-		return probed{}, err
+	if sure {
+		a.remember(now, c)
 	}
-	c := probed{
-		Boot: strings.TrimSpace(string(boot)), QEMU: binary,
-		Size: info.Size(), Time: info.ModTime().UTC(), User: os.Geteuid(),
-	}
-	if device, err := os.Stat(a.device); err == nil {
-		c.Device = device.ModTime().UTC()
-	}
+	a.log.Info("Accelerator of guests is chosen", "accel", c.Accel, "reason", c.Why, "remembered", sure)
 	return c, nil
 }
 
-// probe tries KVM.
-func (a *accelerator) probe(ctx context.Context, binary string) (string, error) {
+// find finds out what is faster. It is not sure of what would be found otherwise
+// on a less busy host.
+func (a *accelerator) find(ctx context.Context, binary string) (c Choice, sure bool, err error) {
+	if why := a.noKVM(); why != "" {
+		return Choice{emulation, why}, true, nil
+	}
+	return a.race(ctx, binary)
+}
+
+// noKVM is why KVM need not be tried, or "".
+func (a *accelerator) noKVM() string {
+	if a.cpuinfo != "" {
+		has, err := virtualizes(a.cpuinfo)
+		if err == nil && !has {
+			return "the processor has neither vmx nor svm, without which KVM runs no guest at full speed"
+		}
+	}
 	device, err := os.OpenFile(a.device, os.O_RDWR, 0)
 	if err != nil {
-		a.log.Info("Guests are emulated", "reason", err)
-		return emulation, nil
+		return "KVM cannot be used: " + err.Error()
 	}
-	if err := device.Close(); err != nil {
-		return "", err
-	}
-	err = bootProbe(ctx, binary, kvm, a.dir, a.limit)
-	if ctx.Err() != nil {
-		return "", context.Cause(ctx)
-	}
+	_ = device.Close() // nothing was written
+	return ""
+}
+
+// distrust makes emulation the choice, until the circumstances change: a guest
+// has failed with KVM although the probe ran.
+func (a *accelerator) distrust(ctx context.Context, why string) (Choice, error) {
+	c := Choice{emulation, why}
+	binary, err := exec.LookPath(a.qemu)
 	if err != nil {
-		a.log.Warn("Guests are emulated, because none runs with KVM", "reason", err)
-		return emulation, nil
+		return c, fmt.Errorf("%w: %w", providers.ErrInvalid, err)
 	}
-	a.log.Info("Guests run with KVM")
-	return kvm, nil
+	held, err := a.lock(ctx)
+	if err != nil {
+		return c, err
+	}
+	defer held.Close() //nolint:errcheck // unlocks
+	now, err := a.circumstances(binary)
+	if err != nil {
+		return c, err
+	}
+	a.remember(now, c)
+	a.log.Warn("KVM is trusted no more: guests are emulated from now on", "reason", why)
+	return c, nil
+}
+
+func (a *accelerator) lock(ctx context.Context) (*os.File, error) {
+	return lock(ctx, filepath.Join(a.dir, accelLockName))
+}
+
+// Explain tells what is known of how guests of a provider run, without trying
+// anything out.
+//
+// Errors: providers.ErrNotFound while nobody has found out; ErrInvalid when QEMU is
+// not installed, or the provider is not local.
+func Explain(cfg configs.Provider) (Choice, error) {
+	settings := configs.SettingsOf[configs.LocalDriver](&cfg)
+	if settings == nil {
+		return Choice{}, fmt.Errorf("%w: provider %s is not local", providers.ErrInvalid, cfg.Name)
+	}
+	a := newAccelerator(settings.Accel, settings.Dir, newTools(Options{}).qemu, hclog.NewNullLogger())
+	if c, ok := a.configured(); ok {
+		return c, nil
+	}
+	binary, err := exec.LookPath(a.qemu)
+	if err != nil {
+		return Choice{}, fmt.Errorf("%w: %w", providers.ErrInvalid, err)
+	}
+	now, err := a.circumstances(binary)
+	if err != nil {
+		return Choice{}, err
+	}
+	return a.recall(now)
 }

@@ -20,7 +20,7 @@ const room = 3
 func section(dir string) configs.Provider {
 	return configs.Provider{
 		Name: "local-1", Driver: "local",
-		Local: &configs.LocalDriver{Dir: dir, Accel: "tcg", MaxGuests: room, Memory: 16, Cores: 1},
+		Settings: &configs.LocalDriver{Dir: dir, Accel: "tcg", MaxGuests: room, Memory: 16, Cores: 1},
 		Pools: []configs.Pool{{
 			Name:   "main",
 			Labels: []configs.PoolLabel{{Name: "small", DiskImage: "tiny"}, {Name: "huge", DiskImage: "tiny", MinRAM: 1 << 30}},
@@ -41,6 +41,11 @@ func open(t *testing.T, cfg configs.Provider, opts Options) *Provider {
 // greeting is what the test's operating system says on the serial port.
 const greeting = "a guest has booted\r\n"
 
+// settingsOf are what a section of the driver has of its own.
+func settingsOf(cfg *configs.Provider) *configs.LocalDriver {
+	return configs.SettingsOf[configs.LocalDriver](cfg)
+}
+
 // bootSector prints the greeting to the serial port and waits for ever.
 func bootSector() []byte {
 	code := []byte{
@@ -58,22 +63,34 @@ func bootSector() []byte {
 		0xf4,       // hlt
 		0xeb, 0xfd, // jmp to the hlt
 	}
-	disk := make([]byte, 2<<20)
-	copy(disk, code)
+	disk := sector(code)
 	copy(disk[0x40:], greeting)
-	disk[510], disk[511] = 0x55, 0xaa
 	for i := 1 << 20; i < len(disk); i++ { // one half is data, the other a hole
 		disk[i] = byte(i>>8) | 1
 	}
 	return disk
 }
 
+// sector is a disk that runs this code.
+func sector(code []byte) []byte {
+	disk := make([]byte, 2<<20)
+	copy(disk, code)
+	disk[510], disk[511] = 0x55, 0xaa
+	return disk
+}
+
 // imageFile makes a bootable image.
 func imageFile(t *testing.T) string {
 	t.Helper()
+	return imageOf(t, bootSector())
+}
+
+// imageOf makes an image of a disk.
+func imageOf(t *testing.T, disk []byte) string {
+	t.Helper()
 	dir := t.TempDir()
 	raw, qcow := filepath.Join(dir, "image.raw"), filepath.Join(dir, "image.qcow2")
-	if err := os.WriteFile(raw, bootSector(), 0o600); err != nil {
+	if err := os.WriteFile(raw, disk, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, err := exec.CommandContext(t.Context(), "qemu-img", "convert", "-O", "qcow2", raw, qcow).CombinedOutput()

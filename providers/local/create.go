@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/kit"
 	"poolkeeper/providers"
 )
 
@@ -87,14 +88,14 @@ func (p *Provider) claim(ctx context.Context, g guest, image string) (string, er
 		return "", err
 	}
 	for _, o := range others {
-		if o.NodeID == g.NodeID {
+		if o.NodeID == g.NodeID && providers.SameLaunch(o.Metadata, g.Metadata) {
 			return o.ID, nil
 		}
 	}
 	if err := p.fits(ctx, g, others); err != nil {
 		return "", err
 	}
-	g.ID = g.NodeID + "-" + randomHex(4)
+	g.ID = g.NodeID + "-" + kit.RandomHex(4)
 	g.UUID = newUUID()
 	g.Created = time.Now().UTC()
 	return g.ID, p.record(g, image)
@@ -150,6 +151,20 @@ func (p *Provider) start(ctx context.Context, id string) (err error) {
 	if err := p.prepare(ctx, g, held); err != nil {
 		return err
 	}
+	choice, err := p.speed.choose(ctx)
+	if err != nil {
+		return err
+	}
+	g.Accel, g.AccelWhy = choice.Accel, choice.Why
+	err = p.bringUp(ctx, g)
+	if mute, ok := errors.AsType[*muteError](err); ok && p.rescues(g) {
+		return p.restart(ctx, g, held, mute.Error())
+	}
+	return err
+}
+
+// bringUp starts QEMU and writes down that it was started.
+func (p *Provider) bringUp(ctx context.Context, g guest) (err error) {
 	if g.Port, err = p.launch(ctx, g); err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"poolkeeper/configs/kit"
 )
 
 // How often a lock that somebody else holds is tried again. A blocking flock
@@ -30,12 +32,8 @@ func lock(ctx context.Context, path string) (*os.File, error) {
 		if !errors.Is(err, errBusy) {
 			return f, err
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, fmt.Errorf("lock %s: %w", path, context.Cause(ctx))
+		if err := kit.Sleep(ctx, wait); err != nil {
+			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
 		wait = min(2*wait, lastRetry)
 	}

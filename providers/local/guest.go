@@ -19,6 +19,7 @@ const (
 	consoleName = "console.log" // the serial port's output
 	qemuLogName = "qemu.log"    // what QEMU itself said
 	socketName  = "qmp.sock"    // QEMU's control socket
+	eventsName  = "events.sock" // another one, for whoever watches the guest boot
 	opName      = "operation"   // flock: who starts or deletes the guest
 	aliveName   = "alive"       // flock: QEMU has inherited it and holds it for life
 )
@@ -46,8 +47,18 @@ type guest struct {
 	GuestPort int               `json:"guest_port"`
 	Phase     phase             `json:"phase"`
 	Port      int               `json:"port,omitempty"` // on the loopback address; 0 until started
+	Accel     string            `json:"accel,omitempty"`
+	AccelWhy  string            `json:"accel_reason,omitempty"`
 	Created   time.Time         `json:"created"`
 	Metadata  map[string]string `json:"metadata"`
+}
+
+// runs says how a guest runs, for people.
+func (g guest) runs() string {
+	if g.Accel == "" { // not started yet, or by a release that did not write it down
+		return "accelerator unknown"
+	}
+	return "accelerator " + Choice{g.Accel, g.AccelWhy}.String()
 }
 
 // errVanished says that a guest was deleted before its turn came.

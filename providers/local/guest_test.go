@@ -119,7 +119,7 @@ func TestStoppedGuestIsKilled(t *testing.T) {
 
 func TestQEMUThatEndsAtOnceIsQuoted(t *testing.T) {
 	cfg := section(t.TempDir())
-	cfg.Local.Accel = "warp-drive"
+	settingsOf(&cfg).Accel = "warp-drive"
 	p := open(t, cfg, Options{})
 	g := boot(t, p, spec(p, 1, upload(t, p)))
 	_, err := p.WaitNode(t.Context(), g.ID)
@@ -147,7 +147,7 @@ func TestFailedPreparationLeavesNothing(t *testing.T) {
 
 func TestBadKeyIsInvalidAndNotShown(t *testing.T) {
 	cfg := section(t.TempDir())
-	cfg.Local.AuthorizedKeys = []string{"-----BEGIN OPENSSH PRIVATE KEY-----"}
+	settingsOf(&cfg).AuthorizedKeys = []string{"-----BEGIN OPENSSH PRIVATE KEY-----"}
 	p := open(t, cfg, Options{})
 	_, err := p.CreateNode(t.Context(), spec(p, 1, upload(t, p)))
 	if !errors.Is(err, providers.ErrInvalid) || !strings.Contains(err.Error(), "authorized-keys[0]") ||

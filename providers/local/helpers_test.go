@@ -13,7 +13,11 @@ import (
 // upload stores the bootable image.
 func upload(t *testing.T, p *Provider) string {
 	t.Helper()
-	path := imageFile(t)
+	return uploadFile(t, p, imageFile(t))
+}
+
+func uploadFile(t *testing.T, p *Provider, path string) string {
+	t.Helper()
 	info, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"poolkeeper/configs/kit"
 	"poolkeeper/providers"
 )
 
@@ -79,7 +80,7 @@ func imageID(up providers.ImageUpload) string {
 	if upload := up.Metadata[providers.MetaUpload]; len(upload) <= maxID/2 && safe(upload) {
 		id += "-" + upload
 	}
-	return id + "-" + randomHex(4)
+	return id + "-" + kit.RandomHex(4)
 }
 
 // DeleteImage implements providers.Images. Guests that run from the image keep

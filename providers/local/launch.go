@@ -8,80 +8,116 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"poolkeeper/providers"
 )
 
-// Descriptors that QEMU inherits, by the order of ExtraFiles.
-const qmpFD = 3
+// Descriptors that QEMU inherits, by the order of ExtraFiles. When it ends they are
+// closed in their order: whoever hears a socket's end finds the lock open.
+const (
+	aliveFD = iota + 3
+	qmpFD
+	eventsFD
+)
+
+// packetsName is the device that keeps the last packetsSize bytes that a guest has
+// sent: in memory, so that nothing grows.
+const (
+	packetsName = "packets"
+	packetsSize = 4096
+)
+
+// muteError says that a QEMU runs and does not answer.
+type muteError struct{ cause error }
+
+// Error implements error.
+func (e *muteError) Error() string { return fmt.Sprintf("QEMU does not answer: %v", e.cause) }
+
+// Unwrap makes it one that a retry may mend.
+func (e *muteError) Unwrap() []error { return []error{providers.ErrTransient, e.cause} }
 
 // launch starts QEMU in a session of its own and returns the loopback port that
-// leads to the guest. A QEMU that ends at once is no error here: the guest has
-// then failed, and WaitNode says why. The port is 0.
+// leads to the guest. Its events are heard before the guest's first instruction. A
+// QEMU that ends at once is no error here: the guest has then failed, and WaitNode
+// says why. The port is 0.
+//
+// Errors: *muteError.
 func (p *Provider) launch(ctx context.Context, g guest) (int, error) {
-	accel, err := p.Accel(ctx)
-	if err != nil {
-		return 0, err
-	}
 	dir := p.guests.path(g.ID)
-	if err := p.spawn(ctx, g, dir, accel); err != nil {
+	if err := p.spawn(ctx, g, dir); err != nil {
 		return 0, fmt.Errorf("start QEMU: %w", err)
 	}
-	port, err := askPort(ctx, dir)
+	var port int
+	events, err := dialQMP(ctx, dir, eventsName)
 	if err == nil {
-		p.log.Info("Guest runs", "node", g.NodeID, "guest", g.ID, "port", port, "accel", accel)
+		if port, err = begin(ctx, dir); err != nil {
+			_ = events.close()
+		}
+	}
+	if err == nil {
+		events.bind(context.WithoutCancel(ctx))
+		p.events.put(g.ID, events)
+		p.log.Info("Guest runs", "node", g.NodeID, "guest", g.ID, "port", port, "accel", g.Accel, "reason", g.AccelWhy)
 		return port, nil
 	}
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
-	on, aliveErr := p.alive(g.ID)
-	if aliveErr != nil || on {
-		err = fmt.Errorf("%w: ask QEMU for its port: %w", providers.ErrTransient, err)
-		return 0, errors.Join(err, aliveErr)
+	if gone, goneErr := p.gone(ctx, g.ID); goneErr != nil || !gone {
+		return 0, errors.Join(&muteError{err}, goneErr)
 	}
-	p.log.Warn("QEMU ended at once", "node", g.NodeID, "guest", g.ID, "said", readTail(filepath.Join(dir, qemuLogName)))
+	p.log.Warn("QEMU ended at once", "node", g.NodeID, "guest", g.ID, "said", readDecisive(filepath.Join(dir, qemuLogName)))
 	return 0, nil
 }
 
 // spawn starts QEMU as a child of nobody: setsid forks and leaves it to init,
-// so it outlives us and never becomes our zombie. It inherits two descriptors:
-// the control socket, listening already, so that a connection waits for it
-// instead of looking for it; and the lock that says that it lives.
-func (p *Provider) spawn(ctx context.Context, g guest, dir, accel string) (err error) {
+// so it outlives us and never becomes our zombie. It inherits three descriptors:
+// the lock that says that it lives; and two sockets, one for commands and one for
+// whoever watches, listening already, so that a connection waits for it instead of
+// looking for it.
+func (p *Provider) spawn(ctx context.Context, g guest, dir string) (err error) {
 	alive, err := lock(ctx, filepath.Join(dir, aliveName))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, alive.Close()) }()
-	socket, err := listen(dir)
+	control, err := listen(dir, socketName)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, socket.Close()) }()
+	defer func() { err = errors.Join(err, control.Close()) }()
+	events, err := listen(dir, eventsName)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, events.Close()) }()
 	output, err := os.OpenFile(filepath.Join(dir, qemuLogName), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, output.Close()) }()
-	args := append([]string{"--fork", "--", p.tools.qemu}, arguments(g, accel)...)
+	args := append([]string{"--fork", "--", p.tools.qemu}, arguments(g)...)
+	if p.rescues(g) {
+		args = append(args, packetArguments()...)
+	}
 	cmd := command(ctx, dir, p.tools.setsid, args...)
 	cmd.Stdout, cmd.Stderr = output, output
-	cmd.ExtraFiles = []*os.File{qmpFD - 3: socket, alive}
+	cmd.ExtraFiles = []*os.File{aliveFD - 3: alive, qmpFD - 3: control, eventsFD - 3: events}
 	return cmd.Run()
 }
 
-// listen makes the control socket. The address of a socket holds 107 bytes, the
+// listen makes a socket for QEMU. The address of a socket holds 107 bytes, the
 // path of a guest's folder may be longer, so it is named through a descriptor.
-func listen(dir string) (*os.File, error) {
+func listen(dir, name string) (*os.File, error) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close() //nolint:errcheck // only read
-	path := throughFD(d, socketName)
+	path := throughFD(d, name)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -105,35 +141,57 @@ func throughFD(dir *os.File, name string) string {
 // reaches neither this host, whose loopback services trust who can reach them,
 // nor the world. The sandbox keeps a guest that breaks out of the emulation
 // from starting programs. The disk is thrown away with the guest, so nothing
-// waits for it to be safe.
-func arguments(g guest, accel string) []string {
-	cpu := "max"
-	if !strings.HasPrefix(accel, "tcg") {
-		cpu = "host"
-	}
+// waits for it to be safe. The machine waits until it is told to begin (-S), and
+// can tell that its kernel panicked (pvpanic), which changes nothing for it.
+func arguments(g guest) []string {
 	forward := fmt.Sprintf("hostfwd=tcp:127.0.0.1:0-:%d", g.GuestPort) // 0: the kernel chooses
-	return []string{
-		"-name", g.ID, "-uuid", g.UUID,
+	return slices.Concat([]string{
+		"-name", g.ID, "-uuid", g.UUID, "-S",
 		"-nodefaults", "-no-user-config", "-display", "none", "-vga", "std",
-		"-accel", accel, "-cpu", cpu, "-smp", strconv.Itoa(g.Cores), "-m", strconv.Itoa(g.RAM),
+		"-accel", g.Accel, "-cpu", processor(g.Accel), "-smp", strconv.Itoa(g.Cores), "-m", strconv.Itoa(g.RAM),
 		"-drive", "file=" + diskName + ",format=qcow2,if=virtio,cache=unsafe,discard=unmap",
 		"-drive", "file=" + isoName + ",format=raw,if=virtio,readonly=on",
 		"-netdev", "user,id=net0,restrict=on,ipv6=off," + forward,
 		"-device", "virtio-net-pci,netdev=net0,romfile=",
 		"-device", "virtio-rng-pci",
+		"-device", "pvpanic", "-action", "panic=none",
 		"-chardev", "file,id=console,path=" + consoleName, "-serial", "chardev:console",
-		"-chardev", "socket,id=qmp,server=on,wait=off,fd=" + strconv.Itoa(qmpFD), "-mon", "chardev=qmp,mode=control",
 		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
+	}, monitor("qmp", qmpFD), monitor("events", eventsFD))
+}
+
+// monitor is a socket on which QEMU speaks QMP, with one client at a time.
+func monitor(name string, fd int) []string {
+	return []string{
+		"-chardev", fmt.Sprintf("socket,id=%s,server=on,wait=off,fd=%d", name, fd),
+		"-mon", "chardev=" + name + ",mode=control",
 	}
 }
 
-// readTail is the end of a log, on one line, or why there is none.
-func readTail(path string) string {
-	text, err := tail(path, 1000)
+// packetArguments let QEMU remember that the guest has sent something.
+func packetArguments() []string {
+	return []string{
+		"-chardev", fmt.Sprintf("ringbuf,id=%s,size=%d", packetsName, packetsSize),
+		"-object", "filter-mirror,id=mirror,netdev=net0,queue=rx,outdev=" + packetsName,
+	}
+}
+
+// processor is what QEMU's -cpu takes: all that the accelerator can give.
+func processor(accel string) string {
+	if strings.HasPrefix(accel, tcg) {
+		return "max"
+	}
+	return "host"
+}
+
+// readDecisive is what a log says about a failure, on one line, or why there is
+// none. A log of QEMU's is short.
+func readDecisive(path string) string {
+	text, err := tail(path, 64<<10)
 	if err != nil {
 		return err.Error()
 	}
-	return lastLines(text)
+	return decisive(text)
 }
 
 // tail reads the last bytes of a file, at most limit.

@@ -13,7 +13,7 @@ import (
 
 // Limits implements providers.Nodes: max-servers guests of the largest size,
 // and the memory that this host has.
-func (p *Provider) Limits(ctx context.Context) (providers.Resources, error) {
+func (p *Provider) Limits(ctx context.Context, _ providers.Ours) (providers.Resources, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("read limits: %w", context.Cause(ctx))
 	}
@@ -96,7 +96,7 @@ func (p *Provider) checkSize(pool string, l configs.PoolLabel) error {
 //
 // Errors: providers.ErrQuota.
 func (p *Provider) fits(ctx context.Context, g guest, others []guest) error {
-	limits, err := p.Limits(ctx)
+	limits, err := p.Limits(ctx, nil)
 	if err != nil {
 		return err
 	}

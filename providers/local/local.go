@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -43,25 +44,33 @@ type Provider struct {
 	images shelf
 	guests shelf
 	speed  *accelerator
+	events parking // of guests that nobody watches yet
+
+	patience time.Duration // with a guest that does nothing
 }
 
-var _ providers.Provider = (*Provider)(nil)
+var (
+	_ providers.Provider = (*Provider)(nil)
+	_ providers.Preparer = (*Provider)(nil)
+	_ providers.Watcher  = (*Provider)(nil)
+)
 
-// New opens, and if need be makes, the folder cfg.Local.Dir, and removes what
+// New opens, and if need be makes, the folder that its settings name, and removes what
 // dead processes left half-done there. It needs none of the programs yet.
 //
 // Errors: providers.ErrInvalid for settings that cannot work, or those of the
 // file system.
 func New(cfg configs.Provider, opts Options) (*Provider, error) {
-	p := &Provider{cfg: cfg, log: opts.Logger, tools: newTools(opts)}
+	p := &Provider{cfg: cfg, log: opts.Logger, tools: newTools(opts), patience: patience}
 	if p.log == nil {
 		p.log = hclog.NewNullLogger()
 	}
 	p.log = p.log.Named("local").With("provider", cfg.Name)
-	if cfg.Local == nil || cfg.Local.Dir == "" {
+	settings := configs.SettingsOf[configs.LocalDriver](&cfg)
+	if settings == nil || settings.Dir == "" {
 		return nil, fmt.Errorf("open local provider %s: %w: no dir", cfg.Name, providers.ErrInvalid)
 	}
-	p.local = withDefaults(*cfg.Local)
+	p.local = withDefaults(*settings)
 	if err := p.openFolders(); err != nil {
 		return nil, fmt.Errorf("open local provider %s: %w", cfg.Name, err)
 	}
@@ -100,12 +109,18 @@ func (p *Provider) openFolders() error {
 // Name implements providers.Provider.
 func (p *Provider) Name() string { return p.cfg.Name }
 
-// Accel finds out, once a boot of the host, how guests run here, and gives the
-// argument of QEMU's -accel. The first CreateNode does so too; a daemon that
-// asks early spares it up to three seconds.
+// Prepare implements providers.Preparer: it finds out how guests run here, once a
+// boot of the host. The first CreateNode would do so too, and take up to three
+// seconds longer.
 //
 // Errors: providers.ErrInvalid when QEMU is not installed.
-func (p *Provider) Accel(ctx context.Context) (string, error) { return p.speed.choose(ctx) }
+func (p *Provider) Prepare(ctx context.Context) error {
+	_, err := p.speed.choose(ctx)
+	return err
+}
 
 // Close implements providers.Provider. Guests go on running.
-func (*Provider) Close() error { return nil }
+func (p *Provider) Close() error {
+	p.events.close()
+	return nil
+}

@@ -20,13 +20,6 @@ func notInID(r rune) bool {
 	return !letter && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 }
 
-// randomHex makes n random bytes, in hex.
-func randomHex(n int) string {
-	b := make([]byte, n)
-	_, _ = rand.Read(b) // never fails
-	return hex.EncodeToString(b)
-}
-
 // newUUID makes a random UUID (version 4).
 func newUUID() string {
 	b := make([]byte, 16)

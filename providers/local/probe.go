@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"context"
+	_ "embed" // the payload
 	"errors"
 	"fmt"
 	"os"
@@ -12,44 +13,53 @@ import (
 )
 
 const (
-	// probeTime is how long a boot that takes a tenth of a second may take.
+	// probeTime is how long the race may take, and reapTime how long a killed QEMU
+	// may take to go: three seconds together. One that hangs in the kernel may
+	// never go, and is not waited for.
 	probeTime = 2500 * time.Millisecond
-	// reapTime is how long a killed QEMU may take to go. One that hangs in the
-	// kernel may never go, and is not waited for.
-	reapTime = 500 * time.Millisecond
-	// debugPort is where the boot sector writes debugCode, which makes QEMU
+	reapTime  = 500 * time.Millisecond
+	// debugPort is where the payload writes debugCode at its end, which makes QEMU
 	// end with the exit status debugCode*2+1.
 	debugPort, debugCode = 0xf4, 0x10
 )
 
-// bootProbe boots a machine that does nothing but end QEMU with a status that
-// nothing else gives.
-func bootProbe(ctx context.Context, qemu, accel, dir string, limit time.Duration) error {
+// payload is the disk of the probe, made by payload/assemble of payload/payload.S:
+// a machine that does in small what a kernel does while it starts.
+//
+//go:embed payload/payload.bin
+var payload []byte
+
+// bootProbe boots the payload. It returns no error when that came to its end before
+// ctx did; otherwise also what QEMU said.
+func bootProbe(ctx context.Context, qemu, accel, dir string) (said string, err error) {
 	disk, err := probeDisk(dir)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer disk.Close() //nolint:errcheck // has no name, nobody misses it
-	var said bytes.Buffer
+	var output bytes.Buffer
 	cmd := command(ctx, dir, qemu, "-name", "probe", "-nodefaults", "-no-user-config", "-display", "none",
-		"-accel", accel, "-m", "16", "-drive", "format=raw,if=ide,file=/proc/self/fd/3",
+		"-accel", accel, "-cpu", processor(accel), "-m", "64", "-drive", "format=raw,if=ide,file=/proc/self/fd/3",
 		"-device", fmt.Sprintf("isa-debug-exit,iobase=%#x,iosize=4", debugPort))
-	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.Stdout, cmd.Stderr = &output, &output
 	cmd.ExtraFiles = []*os.File{disk} // descriptor 3
-	cmd.WaitDelay = reapTime          // if others hold its output
+	cmd.WaitDelay = reapTime / 2      // if others hold its output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	err = runBriefly(cmd, limit)
-	var exit *exec.ExitError
-	switch {
-	case errors.As(err, &exit) && exit.ExitCode() == debugCode*2+1:
-		return nil
-	case err == nil:
-		return errors.New("the machine ended before it ran")
-	case exit != nil:
-		return fmt.Errorf("%w: %s", err, lastLines(said.Bytes()))
+	gone, err := runBriefly(ctx, cmd)
+	if !gone {
+		return "", err
 	}
-	return err
+	exit, _ := errors.AsType[*exec.ExitError](err)
+	switch {
+	case exit != nil && exit.ExitCode() == debugCode*2+1:
+		return "", nil
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case err == nil:
+		err = errors.New("the machine ended before it was done")
+	}
+	return decisive(output.Bytes()), err
 }
 
 // probeDisk makes the disk of the probe. It has no name any more when it is
@@ -59,51 +69,32 @@ func probeDisk(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = disk.Write(probeSector())
+	_, err = disk.Write(payload)
 	if err := errors.Join(err, os.Remove(disk.Name())); err != nil {
 		return nil, errors.Join(err, disk.Close())
 	}
 	return disk, nil
 }
 
-// runBriefly runs a command that has a limit, and comes back in any case. The
-// words of a command that failed are part of the error.
-func runBriefly(cmd *exec.Cmd, limit time.Duration) error {
+// runBriefly runs a command that is killed when ctx ends, and comes back in any
+// case. It reports whether the command is gone.
+func runBriefly(ctx context.Context, cmd *exec.Cmd) (gone bool, err error) {
 	if err := cmd.Start(); err != nil {
-		return err
+		return false, err
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	timer := time.NewTimer(limit)
+	select {
+	case err := <-ended:
+		return true, err
+	case <-ctx.Done(): // cmd is killed by its own look at ctx
+	}
+	timer := time.NewTimer(reapTime)
 	defer timer.Stop()
 	select {
 	case err := <-ended:
-		return err
+		return true, err
 	case <-timer.C:
+		return false, fmt.Errorf("%w: QEMU was killed, but does not go", context.Cause(ctx))
 	}
-	hung := fmt.Errorf("it hung for %s", limit)
-	if err := cmd.Cancel(); err != nil {
-		return errors.Join(hung, err)
-	}
-	timer.Reset(reapTime)
-	select {
-	case err := <-ended:
-		return fmt.Errorf("%w: %w", hung, err)
-	case <-timer.C:
-		return fmt.Errorf("%w, was killed, but does not go", hung)
-	}
-}
-
-// probeSector is a boot sector of five instructions, and room after it, for
-// QEMU wants a disk of more than one sector.
-func probeSector() []byte {
-	disk := make([]byte, 8*512)
-	copy(disk, []byte{
-		0xb0, debugCode, // mov al, debugCode
-		0xe6, debugPort, // out debugPort, al
-		0xf4,       // hlt
-		0xeb, 0xfd, // jmp to the hlt
-	})
-	disk[510], disk[511] = 0x55, 0xaa // the mark of a boot sector
-	return disk
 }

@@ -21,46 +21,66 @@ type qmp struct {
 	conn net.Conn
 	dec  *json.Decoder
 	ctx  context.Context // bounds the conversation
-	done func()
+	stop func() bool     // no longer bound by ctx
 }
 
 // message is what QEMU sends: an answer, an error or, now and then, an event.
 type message struct {
+	ID       string          `json:"id"` // of the command that is answered
 	Greeting json.RawMessage `json:"QMP"`
 	Return   json.RawMessage `json:"return"`
+	Event    string          `json:"event"`
+	Data     eventData       `json:"data"` // of the event
 	Error    *struct {
 		Class string `json:"class"`
 		Desc  string `json:"desc"`
 	} `json:"error"`
 }
 
-// dialQMP connects to the QEMU of a guest's folder and waits until it answers:
-// one that is still starting does so when the guest runs.
-func dialQMP(ctx context.Context, dir string) (*qmp, error) {
+// eventData is what an event may say.
+type eventData struct {
+	Guest  bool   `json:"guest"` // the guest itself did it
+	Reason string `json:"reason"`
+}
+
+// dialQMP connects to a socket of the QEMU of a guest's folder and waits until it
+// answers, for qmpTime at most: one that is still starting does so when its main
+// loop runs. The conversation then lasts until ctx ends.
+func dialQMP(ctx context.Context, dir, socket string) (*qmp, error) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close() //nolint:errcheck // only read
-	ctx, cancel := context.WithTimeout(ctx, qmpTime)
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", throughFD(d, socketName))
+	shaking, cancel := context.WithTimeout(ctx, qmpTime)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(shaking, "unix", throughFD(d, socket))
 	if err != nil {
-		cancel()
-		return nil, fmt.Errorf("connect to %s: %w", filepath.Join(dir, socketName), err)
+		return nil, fmt.Errorf("connect to %s: %w", filepath.Join(dir, socket), err)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	q := &qmp{conn: conn, dec: json.NewDecoder(conn), ctx: ctx, done: func() { stop(); cancel() }}
+	q := &qmp{conn: conn, dec: json.NewDecoder(conn)}
+	q.bind(shaking)
 	if _, err := q.receive(); err != nil {
 		return nil, errors.Join(err, q.close())
 	}
 	if err := q.execute("qmp_capabilities", nil, nil); err != nil {
 		return nil, errors.Join(err, q.close())
 	}
+	q.bind(ctx)
 	return q, nil
 }
 
+// bind lets the conversation end with ctx, and no longer with what it was bound to.
+func (q *qmp) bind(ctx context.Context) {
+	if q.stop != nil {
+		q.stop()
+	}
+	q.ctx = ctx
+	q.stop = context.AfterFunc(ctx, func() { _ = q.conn.SetDeadline(time.Unix(1, 0)) })
+}
+
 func (q *qmp) close() error {
-	q.done()
+	q.stop()
 	return q.conn.Close()
 }
 
@@ -83,14 +103,22 @@ func (q *qmp) receive() (message, error) {
 	}
 }
 
-// execute runs one command. Its answer is decoded into result, unless nil.
-func (q *qmp) execute(command string, arguments map[string]any, result any) error {
-	request := map[string]any{"execute": command}
+// send asks for a command. Its answer carries the command as its id.
+func (q *qmp) send(command string, arguments map[string]any) error {
+	request := map[string]any{"execute": command, "id": command}
 	if arguments != nil {
 		request["arguments"] = arguments
 	}
 	if err := json.NewEncoder(q.conn).Encode(request); err != nil {
 		return fmt.Errorf("%s: write to QEMU: %w", command, err)
+	}
+	return nil
+}
+
+// execute runs one command. Its answer is decoded into result, unless nil.
+func (q *qmp) execute(command string, arguments map[string]any, result any) error {
+	if err := q.send(command, arguments); err != nil {
+		return err
 	}
 	m, err := q.receive()
 	if err != nil {
@@ -107,7 +135,9 @@ func (q *qmp) execute(command string, arguments map[string]any, result any) erro
 
 // converse has one conversation.
 func converse(ctx context.Context, dir string, talk func(*qmp) error) error {
-	q, err := dialQMP(ctx, dir)
+	ctx, cancel := context.WithTimeout(ctx, qmpTime)
+	defer cancel()
+	q, err := dialQMP(ctx, dir, socketName)
 	if err != nil {
 		return err
 	}
@@ -123,16 +153,19 @@ func askStatus(ctx context.Context, dir string) (string, error) {
 	return answer.Status, err
 }
 
-// askPort asks which port the kernel gave to the guest's forwarding.
-func askPort(ctx context.Context, dir string) (port int, err error) {
+// begin asks which port the kernel gave to the guest's forwarding, and lets the
+// guest run.
+func begin(ctx context.Context, dir string) (port int, err error) {
 	err = converse(ctx, dir, func(q *qmp) error {
 		var answer string
 		command := map[string]any{"command-line": "info usernet"}
 		if err := q.execute("human-monitor-command", command, &answer); err != nil {
 			return err
 		}
-		port, err = parsePort(answer)
-		return err
+		if port, err = parsePort(answer); err != nil {
+			return err
+		}
+		return q.execute("cont", nil, nil)
 	})
 	return port, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"poolkeeper/providers"
@@ -13,6 +14,8 @@ import (
 const (
 	quitTime = 3 * time.Second
 	killTime = 10 * time.Second
+	// copyTime is how long a copy of its lock may live after it.
+	copyTime = time.Second
 )
 
 // DeleteNode implements providers.Nodes.
@@ -56,6 +59,7 @@ func (p *Provider) destroy(ctx context.Context, g guest) error {
 
 // halt ends a guest's QEMU, if there is one, and returns when it has ended.
 func (p *Provider) halt(ctx context.Context, g guest) error {
+	p.events.drop(g.ID)
 	on, err := p.alive(g.ID)
 	if err != nil || !on {
 		return err
@@ -80,6 +84,23 @@ func (p *Provider) halt(ctx context.Context, g guest) error {
 		return fmt.Errorf("%w: QEMU does not end: %w", providers.ErrTransient, err)
 	}
 	return nil
+}
+
+// gone reports whether a guest's QEMU has ended that has hung up on us. Another
+// program that we start at this moment may hold a copy of the lock until it runs.
+func (p *Provider) gone(ctx context.Context, id string) (bool, error) {
+	moment, cancel := context.WithTimeout(ctx, copyTime)
+	defer cancel()
+	switch err := p.ended(moment, id); {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		return false, nil
+	case errors.Is(err, fs.ErrNotExist): // the folder is gone
+		return true, nil
+	default:
+		return false, err
+	}
 }
 
 // ended waits until a guest's QEMU has let go of its lock.

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"poolkeeper/configs/kit"
 )
 
 // Names on a shelf that are no entries.
@@ -105,7 +107,7 @@ func syncDir(dir string) error {
 
 // remove takes an entry away. It is no error when it is gone already.
 func (s shelf) remove(id string) error {
-	gone := s.path(gonePrefix + id + "-" + randomHex(4))
+	gone := s.path(gonePrefix + id + "-" + kit.RandomHex(4))
 	err := os.Rename(s.path(id), gone)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -68,3 +68,17 @@ func lastLines(output []byte) string {
 	}
 	return strings.ReplaceAll(text, "\n", "; ")
 }
+
+// decisive is the line of what a program said that tells why it failed: the first
+// that says so itself, else the end. QEMU writes registers behind it.
+func decisive(output []byte) string {
+	for line := range strings.Lines(string(output)) {
+		lower := strings.ToLower(line)
+		for _, word := range []string{"error", "failed", "could not", "fatal", "panic"} {
+			if strings.Contains(lower, word) {
+				return lastLines([]byte(line))
+			}
+		}
+	}
+	return lastLines(output)
+}

@@ -29,29 +29,43 @@ func (p *Provider) WaitNode(ctx context.Context, externalID string) (providers.I
 	}
 	return providers.Instance{
 		ExternalID: g.ID, Cloud: cloud, Region: cloud, HostID: host,
-		InterfaceIP: loopback, PrivateIPv4: loopback, Port: g.Port,
+		InterfaceIP: loopback, PrivateIPv4: loopback, Port: g.Port, Runs: g.runs(),
 	}, nil
 }
 
+// wait looks at a guest, again when it had to be started again.
 func (p *Provider) wait(ctx context.Context, id string) (guest, error) {
-	if ctx.Err() != nil {
-		return guest{}, context.Cause(ctx)
+	for {
+		g, reason, err := p.look(ctx, id)
+		if err != nil || reason == "" {
+			return g, err
+		}
+		if err := p.rescue(ctx, g, reason); err != nil {
+			return g, err
+		}
 	}
-	g, err := p.settled(ctx, id)
-	if err != nil {
-		return g, err
+}
+
+// look tells why a guest does not run, or "" when it does.
+func (p *Provider) look(ctx context.Context, id string) (g guest, reason string, err error) {
+	if ctx.Err() != nil {
+		return g, "", context.Cause(ctx)
+	}
+	if g, err = p.settled(ctx, id); err != nil {
+		return g, "", err
 	}
 	var status string
 	if g.Phase == started {
 		status, err = askStatus(ctx, p.guests.path(id))
 	}
 	if err == nil && status == "running" {
-		return g, nil
+		return g, "", nil
 	}
 	if ctx.Err() != nil {
-		return g, context.Cause(ctx)
+		return g, "", context.Cause(ctx)
 	}
-	return g, p.why(id, status, err)
+	reason, err = p.why(ctx, g, status, err)
+	return g, reason, err
 }
 
 // settled reads the record of a guest that nobody is starting any more.
@@ -67,27 +81,28 @@ func (p *Provider) settled(ctx context.Context, id string) (guest, error) {
 	return g, held.Close()
 }
 
-// why explains a guest that does not run.
-func (p *Provider) why(id, status string, cause error) error {
-	g, err := p.read(id)
+// why explains a guest that does not run, by what was seen and by its record as it
+// is now.
+func (p *Provider) why(ctx context.Context, seen guest, status string, cause error) (reason string, err error) {
+	g, err := p.read(seen.ID)
 	switch {
 	case err != nil:
-		return err
+		return "", err
 	case g.Phase == deleting:
-		return providers.ErrNotFound
+		return "", providers.ErrNotFound
 	case g.Phase == planned:
-		return fmt.Errorf("%w: its launcher died before it was started", providers.ErrNodeFailed)
+		return "", fmt.Errorf("%w: its launcher died before it was started", providers.ErrNodeFailed)
 	}
-	on, err := p.alive(id)
-	switch {
+	if status != "" {
+		return fmt.Sprintf("QEMU is in state %q: %s", status, readDecisive(p.guests.path(g.ID, qemuLogName))), nil
+	}
+	switch gone, err := p.gone(ctx, g.ID); {
 	case err != nil:
-		return err
-	case !on:
-		return fmt.Errorf("%w: QEMU has ended: %s", providers.ErrNodeFailed, readTail(p.guests.path(id, qemuLogName)))
-	case status != "":
-		return fmt.Errorf("%w: QEMU is in state %q", providers.ErrNodeFailed, status)
+		return "", err
+	case gone:
+		return p.ending(g.ID), nil
 	}
-	return fmt.Errorf("%w: %w", providers.ErrTransient, cause)
+	return "", fmt.Errorf("%w: %w", providers.ErrTransient, cause)
 }
 
 // ConsoleLog implements providers.Nodes.

@@ -88,7 +88,7 @@ func routes(name string, known []network, hints []clouds.Network) route {
 	return r
 }
 
-// public tells whether an address can be reached from outside. Where nobody
+// public reports whether an address can be reached from outside. Where nobody
 // says, an address that is not of a private range is taken to be one.
 func (r route) public(ip netip.Addr) bool {
 	say := r.ipv4

@@ -3,6 +3,7 @@ package openstack
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -72,7 +73,9 @@ func (s *stub) inside(id string) {
 func TestFloatingIP(t *testing.T) {
 	s := newStub(t)
 	p := s.open(t, section())
-	id, err := p.CreateNode(t.Context(), nodeSpec(upload(t, p)))
+	spec := nodeSpec(upload(t, p))
+	spec.Metadata[providers.MetaSite] = "site"
+	id, err := p.CreateNode(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +91,7 @@ func TestFloatingIP(t *testing.T) {
 		t.Fatalf("%d floating IPs, want 1", len(s.ips))
 	}
 	for _, ip := range s.ips {
-		if ip.Port != "port-1" || ip.Network != netOutside || ip.Description != "poolkeeper provider north, node 0000000007" {
+		if ip.Port != "port-1" || ip.Network != netOutside || ip.Description != "poolkeeper provider north, node 0000000007, site site" {
 			t.Errorf("made %+v", ip)
 		}
 	}
@@ -139,6 +142,59 @@ func TestFloatingIPQuota(t *testing.T) {
 	s.fail("POST /network/v2.0/floatingips", 1, answerHTML(409, "Quota exceeded for resources: ['floatingip']."))
 	if _, err := p.WaitNode(t.Context(), id); !errors.Is(err, providers.ErrQuota) || !strings.Contains(err.Error(), "floating IP") {
 		t.Errorf("WaitNode gave %v", err)
+	}
+}
+
+// Where Neutron gives no floating IP the reason names the pool's key that wants one,
+// and Neutron's words. A router that is added later mends it.
+func TestFloatingIPWithoutARouter(t *testing.T) {
+	for name, c := range map[string]struct {
+		match string
+		fault func(http.ResponseWriter, *http.Request) bool
+		kind  error
+		says  string
+	}{
+		"no router":        {kind: providers.ErrInvalid, says: "needs a router"},
+		"no layer 3":       {"GET /network/v2.0/floatingips", answerHTML(404, "The resource could not be found."), providers.ErrInvalid, "could not be found"},
+		"refused":          {"POST /network/v2.0/floatingips", answerHTML(403, "disallowed by policy"), providers.ErrInvalid, "disallowed by policy"},
+		"no room":          {"POST /network/v2.0/floatingips", answerHTML(409, "Quota exceeded for resources: ['floatingip']."), providers.ErrQuota, "Quota exceeded"},
+		"no address left":  {"POST /network/v2.0/floatingips", answerHTML(409, "No more IP addresses available on network outside."), providers.ErrTransient, "No more IP"},
+		"Neutron is away":  {"POST /network/v2.0/floatingips", answer(503), providers.ErrTransient, "injected"},
+		"ports are hidden": {"GET /network/v2.0/ports", answer(403), providers.ErrInvalid, "injected"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStub(t)
+			p := s.open(t, section())
+			p.pace.total = p.pace.first
+			id, err := p.CreateNode(t.Context(), nodeSpec(upload(t, p)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.inside(id)
+			p.networks.forget()
+			s.mu.Lock()
+			s.unrouted = c.fault == nil
+			s.mu.Unlock()
+			if c.fault != nil {
+				s.fail(c.match, 1000, c.fault)
+			}
+			_, err = p.WaitNode(t.Context(), id)
+			for _, word := range []string{"provider north, pool main: auto-floating-ip: ", c.says} {
+				if !errors.Is(err, c.kind) || errors.Is(err, providers.ErrNotFound) || !strings.Contains(err.Error(), word) {
+					t.Errorf("WaitNode gave %v, want %v with %q", err, c.kind, word)
+				}
+			}
+			s.calm()
+			s.mu.Lock()
+			s.unrouted = false
+			s.mu.Unlock()
+			if i, err := p.WaitNode(t.Context(), id); err != nil || i.PublicIPv4 != "203.0.113.9" {
+				t.Errorf("when it is mended, WaitNode gave %+v, %v", i, err)
+			}
+			if err := p.DeleteNode(t.Context(), id); err != nil || len(s.ips) != 0 {
+				t.Errorf("DeleteNode: %v, %d floating IPs are left", err, len(s.ips))
+			}
+		})
 	}
 }
 

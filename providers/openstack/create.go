@@ -36,11 +36,14 @@ func (p *Provider) CreateNode(ctx context.Context, node providers.NodeSpec) (str
 	defer unlock()
 	id, err := repeat(ctx, p.pace, func() (string, error) {
 		id, err := p.findOrCreate(ctx, o, node)
-		if err != nil && (!errors.Is(err, providers.ErrTransient) || ctx.Err() != nil) {
+		if err != nil && (!errors.Is(err, providers.ErrTransient) || errors.Is(err, providers.ErrUnanswered) || ctx.Err() != nil) {
 			return "", backoff.Permanent(err)
 		}
 		return id, again(err)
 	})
+	if errors.Is(err, providers.ErrUnanswered) { // also when ctx has ended
+		return "", fmt.Errorf("provider %s: create node %s: %w", p.cfg.Name, node.NodeID, err)
+	}
 	if err != nil {
 		return "", p.failure(ctx, fmt.Sprintf("create node %s", node.NodeID), err)
 	}
@@ -49,7 +52,8 @@ func (p *Provider) CreateNode(ctx context.Context, node providers.NodeSpec) (str
 
 // findOrCreate is one try. A request that was sent is heard to its end even when
 // ctx ends: whoever goes on with the node shall find the server in Nova's list,
-// and not make another one.
+// and not make another one. Without an answer the server may be there already; if it
+// is not, it may still come.
 func (p *Provider) findOrCreate(ctx context.Context, o offer, node providers.NodeSpec) (string, error) {
 	if id, err := p.find(ctx, node); id != "" || err != nil {
 		return id, err
@@ -68,11 +72,19 @@ func (p *Provider) findOrCreate(ctx context.Context, o offer, node providers.Nod
 		return "", err
 	}
 	withKey := keypairs.CreateOptsExt{CreateOptsBuilder: opts, KeyName: o.label.KeyName}
-	made, err := servers.Create(hearing(ctx), s.compute, withKey, nil).Extract()
-	if err != nil {
-		return "", p.refused(o, failure(ctx, "create server", err))
+	q := &question{asking: node.Asking}
+	made, err := servers.Create(hearing(ctx, q), s.compute, withKey, nil).Extract()
+	if err == nil {
+		return made.ID, nil
 	}
-	return made.ID, nil
+	err = failure(ctx, "create server", err)
+	if !q.open() {
+		return "", p.refused(o, err)
+	}
+	if id, _ := p.find(ctx, node); id != "" { // an error tells nothing
+		return id, nil
+	}
+	return "", fmt.Errorf("%w: %w", providers.ErrUnanswered, err)
 }
 
 // twins are the other servers of a server's node: made by requests whose answers
@@ -82,7 +94,8 @@ func (c *census) twins(s *server) []string {
 	for _, other := range c.servers {
 		if s.Metadata[providers.MetaNode] != "" && other.ID != s.ID && other.Metadata[providers.MetaNode] == s.Metadata[providers.MetaNode] &&
 			other.Metadata[providers.MetaProvider] == s.Metadata[providers.MetaProvider] &&
-			other.Metadata[providers.MetaSite] == s.Metadata[providers.MetaSite] { // two sites count from 0 both
+			other.Metadata[providers.MetaSite] == s.Metadata[providers.MetaSite] &&
+			providers.SameLaunch(other.Metadata, s.Metadata) { // two sites count from 0 both
 			ids = append(ids, other.ID)
 		}
 	}
@@ -100,7 +113,8 @@ func (p *Provider) find(ctx context.Context, node providers.NodeSpec) (string, e
 	var found *server
 	for _, s := range list.servers {
 		if s.Metadata[providers.MetaNode] != node.NodeID || s.Metadata[providers.MetaProvider] != p.cfg.Name ||
-			s.Metadata[providers.MetaSite] != node.Metadata[providers.MetaSite] || s.Task == taskDeleting {
+			s.Metadata[providers.MetaSite] != node.Metadata[providers.MetaSite] || s.Task == taskDeleting ||
+			!providers.SameLaunch(s.Metadata, node.Metadata) {
 			continue
 		}
 		if found == nil || cmp.Or(s.Created.Compare(found.Created), strings.Compare(s.ID, found.ID)) < 0 {

@@ -100,9 +100,50 @@ func TestOrderOfVolume(t *testing.T) {
 	if err != nil || need[providers.Volumes] != 1 || need[providers.VolumeGB] != 80 {
 		t.Errorf("NodeResources gave %v, %v", need, err)
 	}
-	limits, err := p.Limits(t.Context())
+	limits, err := p.Limits(t.Context(), nil)
 	if gb, limited := limits[providers.VolumeGB]; err != nil || limits[providers.Volumes] != 10 || limited {
 		t.Errorf("Limits gave %v (%d GB), %v", limits, gb, err)
+	}
+}
+
+// Volumes that Cinder has no room for are a lack of room; they go with their servers.
+func TestVolumesAreLimited(t *testing.T) {
+	s := newStub(t)
+	s.volumes = map[string]int{"maxTotalVolumes": 2, "maxTotalVolumeGigabytes": 1000}
+	cfg := section()
+	cfg.Pools[0].Labels[0].BootFromVolume, cfg.Pools[0].Labels[0].VolumeSize = true, 40
+	p := s.open(t, cfg)
+	image := upload(t, p)
+	launch := func(node string) (string, error) {
+		spec := nodeSpec(image)
+		spec.NodeID = node
+		id, err := p.CreateNode(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.WaitNode(t.Context(), id)
+		return id, err
+	}
+	var ids []string
+	for _, node := range []string{"0000000001", "0000000002", "0000000003"} {
+		id, err := launch(node)
+		ids = append(ids, id)
+		if full := len(ids) > 2; full != errors.Is(err, providers.ErrQuota) || !full && err != nil {
+			t.Errorf("volume %d of 2: %v", len(ids), err)
+		}
+	}
+	for _, id := range ids[1:] {
+		if err := p.DeleteNode(t.Context(), id); err != nil {
+			t.Error(err)
+		}
+	}
+	if id, err := launch("0000000004"); err != nil || s.disks[id] != 40 || len(s.disks) != 2 {
+		t.Errorf("in the room of one that is gone: %v, volumes %v", err, s.disks)
+	}
+	s.fail("GET /volume", 1000, answer(503))
+	p.pace.total = p.pace.first
+	if _, err := p.Limits(t.Context(), nil); !errors.Is(err, providers.ErrTransient) || !strings.Contains(err.Error(), "limits of volumes") {
+		t.Errorf("without Cinder, Limits gave %v", err)
 	}
 }
 

@@ -65,6 +65,18 @@ func (p *Provider) failure(ctx context.Context, op string, err error) error {
 	return failure(ctx, name+op, err)
 }
 
+// unheard is an error of what says nothing of the thing that was to be asked for: one
+// that it is not there, or not as it should be, is the cloud's.
+func unheard(err error) error {
+	e := (*cloudError)(nil)
+	if !errors.As(err, &e) || !errors.Is(e.kind, providers.ErrNotFound) && !errors.Is(e.kind, providers.ErrInvalid) {
+		return err
+	}
+	plain := *e
+	plain.kind = providers.ErrUnusable
+	return &plain
+}
+
 func failure(ctx context.Context, op string, err error) error {
 	if err == nil {
 		return nil
@@ -77,7 +89,7 @@ func failure(ctx context.Context, op string, err error) error {
 	}
 	for _, sentinel := range []error{
 		providers.ErrInvalid, providers.ErrNotFound, providers.ErrQuota,
-		providers.ErrTransient, providers.ErrChecksum, providers.ErrNotSupported,
+		providers.ErrTransient, providers.ErrUnusable, providers.ErrChecksum, providers.ErrNotSupported,
 	} {
 		if errors.Is(err, sentinel) {
 			return fmt.Errorf("%s: %w", op, err)

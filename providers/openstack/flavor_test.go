@@ -54,7 +54,7 @@ func TestLimits(t *testing.T) {
 		}
 		s.addServer(map[string]any{"name": owner, "flavorRef": "3", "metadata": meta})
 	}
-	got, err := p.Limits(t.Context())
+	got, err := p.Limits(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("Limits gave %v", got)
 	}
 	s.quota = 1
-	if got, err := p.Limits(t.Context()); err != nil || got[providers.Instances] != 0 {
+	if got, err := p.Limits(t.Context(), nil); err != nil || got[providers.Instances] != 0 {
 		t.Errorf("Limits of a project that others have filled gave %v, %v", got, err)
 	}
 }

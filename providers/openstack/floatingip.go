@@ -2,18 +2,41 @@ package openstack
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 
+	"poolkeeper/configs/kit"
 	"poolkeeper/providers"
 )
 
-// ownedBy begins the description of the floating IPs that we make.
-const ownedBy = "poolkeeper provider "
+// mark is whose a floating IP is: its description says it.
+type mark struct {
+	provider, node string
+	site           string // "" is one that an older version of us has made
+}
+
+// marks are the descriptions of floating IPs that we make, or have made.
+var marks = regexp.MustCompile(`^poolkeeper provider (.*), node ([^,]*?)(?:, site ([^,]*))?$`)
+
+// String is the description.
+func (m mark) String() string {
+	return "poolkeeper provider " + m.provider + ", node " + m.node + ", site " + m.site
+}
+
+// readMark reads a description, if it is one of ours.
+func readMark(description string) (mark, bool) {
+	parts := marks.FindStringSubmatch(description)
+	if parts == nil {
+		return mark{}, false
+	}
+	return mark{parts[1], parts[2], parts[3]}, true
+}
 
 // reachable gives a server that runs a floating IP, if its pool wants one and
 // it cannot be reached without.
@@ -36,9 +59,26 @@ func (p *Provider) reachable(ctx context.Context, s *server) (*server, error) {
 		return s, nil
 	}
 	if err := p.attachFloatingIP(ctx, in, s, r.fixed, outside); err != nil {
-		return nil, fmt.Errorf("give it a floating IP: %w", err)
+		return nil, p.noFloatingIP(pool.Name, err)
 	}
 	return p.awaitAddress(ctx, s.ID)
+}
+
+// noFloatingIP says why a server gets no floating IP, and by which key it wants one.
+// What Neutron does not find is something of the networks, not the server.
+func (p *Provider) noFloatingIP(pool string, err error) error {
+	hint := ""
+	if e := (*cloudError)(nil); errors.As(err, &e) {
+		plain := *e
+		if errors.Is(e.kind, providers.ErrNotFound) {
+			plain.kind = providers.ErrInvalid
+			if strings.Contains(e.message, "not reachable") {
+				hint = "; the node's network needs a router to the external network, or the pool auto-floating-ip: false"
+			}
+		}
+		err = &plain
+	}
+	return fmt.Errorf("provider %s, pool %s: auto-floating-ip: give it a floating IP: %w%s", p.cfg.Name, pool, err, hint)
 }
 
 func noFloatingIPs(in *session) bool {
@@ -69,7 +109,7 @@ func (p *Provider) attachFloatingIP(ctx context.Context, in *session, s *server,
 	}
 	_, err = floatingips.Create(ctx, in.network, floatingips.CreateOpts{
 		FloatingNetworkID: outside, PortID: port, FixedIP: fixed.IP,
-		Description: ownedBy + p.cfg.Name + ", node " + s.Metadata[providers.MetaNode],
+		Description: mark{p.cfg.Name, s.Metadata[providers.MetaNode], s.Metadata[providers.MetaSite]}.String(),
 	}).Extract()
 	return failure(ctx, "create floating IP", err)
 }
@@ -101,7 +141,7 @@ func (p *Provider) awaitAddress(ctx context.Context, id string) (*server, error)
 		if err == nil && len(floating(s)) > 0 {
 			return s, nil
 		}
-		if err := sleep(ctx, p.pollAfter(time.Since(start))); err != nil {
+		if err := kit.Sleep(ctx, p.pollAfter(time.Since(start))); err != nil {
 			return nil, err
 		}
 	}
@@ -127,16 +167,41 @@ func (p *Provider) releaseFloatingIPs(ctx context.Context, s *server) error {
 	if err != nil || in.network == nil {
 		return err
 	}
+	var asked []floatingips.ListOpts
 	for ip := range floating(s) {
-		all, err := pages[floatingips.FloatingIP](ctx,
-			floatingips.List(in.network, floatingips.ListOpts{FloatingIP: ip}), floatingips.ExtractFloatingIPsInto)
+		asked = append(asked, floatingips.ListOpts{FloatingIP: ip})
+	}
+	if pool, known := p.cfg.Pool(s.Metadata[providers.MetaPool]); len(asked) == 0 && (!known || pool.AutoFloatingIP) && !noFloatingIPs(in) {
+		// What we know of the server may be older than its floating IP.
+		all, err := pages[ports.Port](ctx, ports.List(in.network, ports.ListOpts{DeviceID: s.ID}), ports.ExtractPortsInto)
 		if err != nil {
-			return failure(ctx, "look for floating IP "+ip, err)
+			return failure(ctx, "list its ports", err)
 		}
-		for _, found := range all {
-			if err := releaseFloatingIP(ctx, in, found.ID); err != nil {
-				return err
-			}
+		for _, port := range all {
+			asked = append(asked, floatingips.ListOpts{PortID: port.ID})
+		}
+	}
+	for _, which := range asked {
+		if err := releaseFloatingIPsOf(ctx, in, which); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// releaseFloatingIPsOf gives those back that a question finds; a Neutron without
+// routers has none.
+func releaseFloatingIPsOf(ctx context.Context, in *session, which floatingips.ListOpts) error {
+	all, err := pages[floatingips.FloatingIP](ctx, floatingips.List(in.network, which), floatingips.ExtractFloatingIPsInto)
+	if missing(err) {
+		return nil
+	}
+	if err != nil {
+		return failure(ctx, "look for floating IPs "+which.FloatingIP+which.PortID, err)
+	}
+	for _, found := range all {
+		if err := releaseFloatingIP(ctx, in, found.ID); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -49,7 +49,7 @@ func record(id string, up providers.ImageUpload) (images.CreateOpts, error) {
 	return opts, nil
 }
 
-// field sets a field of Glance's own. It tells whether key is one.
+// field sets a field of Glance's own. It reports whether key is one.
 func field(opts *images.CreateOpts, key, value string) (bool, error) {
 	var err error
 	switch key {

@@ -36,8 +36,19 @@ func (o offer) String() string {
 
 // invalid is the error of a key that cannot work.
 func (o offer) invalid(key, format string, args ...any) error {
-	return fmt.Errorf("%s: %w: %s: %s", o, providers.ErrInvalid, key, fmt.Sprintf(format, args...))
+	return &keyError{offer: o.String(), key: key, message: fmt.Sprintf(format, args...)}
 }
+
+// keyError says that a key of a label cannot work.
+type keyError struct{ offer, key, message string }
+
+// Error names label and key.
+func (e *keyError) Error() string {
+	return fmt.Sprintf("%s: %s: %s: %s", e.offer, providers.ErrInvalid, e.key, e.message)
+}
+
+// Unwrap makes it providers.ErrInvalid.
+func (*keyError) Unwrap() error { return providers.ErrInvalid }
 
 // configDrive is what the label's image says about it; nil leaves it to Nova.
 func (o offer) configDrive(cfg *configs.Provider) *bool {

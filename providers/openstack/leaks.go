@@ -29,11 +29,12 @@ const floatingIPInterval = time.Minute
 type leaks struct {
 	mu   sync.Mutex // one look at a time
 	seen map[string]time.Time
+	told map[string]bool // floating IPs that are only reported
 }
 
 // CleanLeaks implements providers.Cleaner for ports of servers that are gone,
 // and for floating IPs without a server.
-func (p *Provider) CleanLeaks(ctx context.Context) (map[string]int, error) {
+func (p *Provider) CleanLeaks(ctx context.Context, site string) (map[string]int, error) {
 	in, err := p.session(ctx)
 	if err != nil || in.network == nil {
 		return nil, err
@@ -44,7 +45,7 @@ func (p *Provider) CleanLeaks(ctx context.Context) (map[string]int, error) {
 	if err := p.suspectPorts(ctx, in, suspects); err != nil {
 		return nil, p.failure(ctx, "look for leaked ports", err)
 	}
-	if err := p.suspectFloatingIPs(ctx, in, suspects); err != nil {
+	if err := p.suspectFloatingIPs(ctx, in, site, suspects); err != nil {
 		return nil, p.failure(ctx, "look for leaked floating IPs", err)
 	}
 	deleted := map[string]int{}
@@ -108,8 +109,9 @@ func (p *Provider) suspectPorts(ctx context.Context, in *session, suspects map[s
 }
 
 // suspectFloatingIPs finds floating IPs that lead nowhere: ours, and with
-// clean-floating-ips all of the project.
-func (p *Provider) suspectFloatingIPs(ctx context.Context, in *session, suspects map[string]time.Duration) error {
+// clean-floating-ips all of the project but those of other sites. One that an
+// older version of us has made, whatever its site, is only told of.
+func (p *Provider) suspectFloatingIPs(ctx context.Context, in *session, site string, suspects map[string]time.Duration) error {
 	if noFloatingIPs(in) {
 		return nil
 	}
@@ -122,9 +124,21 @@ func (p *Provider) suspectFloatingIPs(ctx context.Context, in *session, suspects
 		return failure(ctx, "list floating IPs", err)
 	}
 	for _, ip := range all {
-		ours := strings.HasPrefix(ip.Description, ownedBy+p.cfg.Name+",")
-		if ip.PortID == "" && (ours || p.cfg.CleanFloatingIPs) {
+		if ip.PortID != "" {
+			continue
+		}
+		mark, marked := readMark(ip.Description)
+		switch {
+		case marked && mark.site != "" && mark.site != site:
+		case p.cfg.CleanFloatingIPs, marked && mark.site == site && mark.provider == p.cfg.Name:
 			suspects[leakedFloatingIP+" "+ip.ID] = floatingIPInterval
+		case marked && mark.provider == p.cfg.Name && !p.leaks.told[ip.ID]:
+			if p.leaks.told == nil {
+				p.leaks.told = map[string]bool{}
+			}
+			p.leaks.told[ip.ID] = true
+			p.log.Warn("Floating IP leads nowhere and names no site, it may be another installation's; "+
+				"clean-floating-ips deletes such", "floating_ip", ip.FloatingIP, "id", ip.ID, "description", ip.Description)
 		}
 	}
 	return nil

@@ -30,9 +30,11 @@ func TestLeaks(t *testing.T) {
 		s.ports[id] = port
 	}
 	for id, ip := range map[string]stubIP{
-		"ours":     {Description: "poolkeeper provider north, node 1"},
-		"used":     {Description: "poolkeeper provider north, node 1", Port: "active"},
-		"others":   {Description: "poolkeeper provider north2, node 1"},
+		"ours":     {Description: "poolkeeper provider north, node 1, site site"},
+		"used":     {Description: "poolkeeper provider north, node 1, site site", Port: "active"},
+		"others":   {Description: "poolkeeper provider north2, node 1, site site"},
+		"foreign":  {Description: "poolkeeper provider north, node 1, site another"},
+		"older":    {Description: "poolkeeper provider north, node 1"},
 		"somebody": {},
 	} {
 		ip.ID = id
@@ -40,7 +42,7 @@ func TestLeaks(t *testing.T) {
 	}
 	look := func(want map[string]int) {
 		t.Helper()
-		got, err := p.CleanLeaks(t.Context())
+		got, err := p.CleanLeaks(t.Context(), "site")
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("CleanLeaks: %v (-want +got):\n%s", err, diff)
 		}
@@ -54,7 +56,7 @@ func TestLeaks(t *testing.T) {
 	s.ports["recovers"]["status"] = "DOWN"
 	look(map[string]int{}) // its time begins anew
 	left := strings.Join(slices.Sorted(maps.Keys(s.ports)), " ") + ", " + strings.Join(slices.Sorted(maps.Keys(s.ips)), " ")
-	if left != "active booting made recovers router, others somebody used" {
+	if left != "active booting made recovers router, foreign older others somebody used" {
 		t.Errorf("left are %s", left)
 	}
 
@@ -62,9 +64,9 @@ func TestLeaks(t *testing.T) {
 	p.cfg.CleanFloatingIPs = true
 	look(map[string]int{})
 	now = now.Add(time.Minute)
-	look(map[string]int{"port": 1, "floatingip": 2})
-	if len(s.ips) != 1 {
-		t.Errorf("%d floating IPs are left, want the one in use", len(s.ips))
+	look(map[string]int{"port": 1, "floatingip": 3})
+	if left := slices.Sorted(maps.Keys(s.ips)); !slices.Equal(left, []string{"foreign", "used"}) {
+		t.Errorf("left are the floating IPs %v, want the one in use and the other site's", left)
 	}
 }
 
@@ -77,16 +79,16 @@ func TestLeakThatStays(t *testing.T) {
 	for _, id := range []string{"one", "two"} {
 		s.ports[id] = map[string]any{"id": id, "status": "DOWN", "device_id": netPrivate}
 	}
-	if _, err := p.CleanLeaks(t.Context()); err != nil {
+	if _, err := p.CleanLeaks(t.Context(), "site"); err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(time.Hour)
 	s.fail("DELETE /network/v2.0/ports/one", 1, answer(409))
-	got, err := p.CleanLeaks(t.Context())
+	got, err := p.CleanLeaks(t.Context(), "site")
 	if got["port"] != 1 || err == nil || !strings.Contains(err.Error(), "port one") {
 		t.Errorf("CleanLeaks gave %v, %v", got, err)
 	}
-	if got, err := p.CleanLeaks(t.Context()); got["port"] != 1 || err != nil {
+	if got, err := p.CleanLeaks(t.Context(), "site"); got["port"] != 1 || err != nil {
 		t.Errorf("CleanLeaks gave %v, %v", got, err)
 	}
 }

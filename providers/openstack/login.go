@@ -3,13 +3,16 @@ package openstack
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/gophercloud/gophercloud/v2"
 	sdk "github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
 	"poolkeeper/providers"
 	"poolkeeper/providers/openstack/clouds"
@@ -78,10 +81,29 @@ func (p *Provider) session(ctx context.Context) (*session, error) {
 	}
 	s, err := p.connect(ctx)
 	if err != nil {
-		return nil, p.failure(ctx, "log in to cloud "+cmp.Or(p.cfg.Cloud, clouds.FromEnvironment), err)
+		return nil, p.notLoggedIn(ctx, err)
 	}
+	p.health.note(atLogin, nil)
 	p.login.keep(s)
 	return s, nil
+}
+
+// notLoggedIn is the error of a log-in. It says nothing of what was to be asked: a
+// wrong address is no image or server that is not there.
+func (p *Provider) notLoggedIn(ctx context.Context, err error) error {
+	op := "log in to cloud " + cmp.Or(p.cfg.Cloud, clouds.FromEnvironment)
+	err = p.failure(ctx, op, err)
+	if ctx.Err() != nil {
+		return err
+	}
+	err = unheard(err)
+	if e := (*cloudError)(nil); errors.As(err, &e) && e.status == http.StatusNotFound {
+		plain := *e
+		plain.message = "auth_url leads to no identity service: " + plain.message
+		err = &plain
+	}
+	p.health.note(atLogin, err)
+	return err
 }
 
 // connect logs in and finds the services.
@@ -95,12 +117,14 @@ func (p *Provider) connect(ctx context.Context) (*session, error) {
 		return nil, unreadable(err)
 	}
 	s := &session{cloud: cloud, door: newTransport(config, p.cfg.Rate, p.pace, p.log)}
-	if s.client, err = authenticate(ctx, cloud, s.door); err != nil {
+	s.door.told = p.health.answered
+	if s.client, err = p.authenticate(ctx, cloud, s.door); err != nil {
 		s.door.close()
 		return nil, err
 	}
+	p.secrets.Set("token of "+p.cfg.Name, s.client.Token())
 	s.client.ReauthFunc = func(ctx context.Context) error { return p.renew(ctx, s) }
-	if err := s.findServices(); err != nil {
+	if err := s.findServices(p.cfg.Region); err != nil {
 		s.door.close()
 		return nil, err
 	}
@@ -115,10 +139,12 @@ func (p *Provider) renew(ctx context.Context, s *session) error {
 	if err != nil {
 		return unreadable(err)
 	}
-	fresh, err := authenticate(ctx, cloud, s.door)
+	fresh, err := p.authenticate(ctx, cloud, s.door)
 	if err != nil {
-		return err
+		return p.notLoggedIn(ctx, err)
 	}
+	p.health.note(atLogin, nil)
+	p.secrets.Set("token of "+p.cfg.Name, s.client.Token(), fresh.Token())
 	s.client.CopyTokenFrom(fresh)
 	p.log.Debug("Renewed the token", "cloud", cloud.Name)
 	return nil
@@ -128,6 +154,16 @@ func (p *Provider) renew(ctx context.Context, s *session) error {
 // was opened: somebody is about to replace them, later may work.
 func unreadable(err error) error { return fmt.Errorf("%w: %w", providers.ErrTransient, err) }
 
+// authenticate gets a token and the catalog of services, when it is this
+// account's turn.
+func (p *Provider) authenticate(ctx context.Context, cloud clouds.Cloud, door *transport) (client *gophercloud.ProviderClient, err error) {
+	err = p.logins.do(ctx, accountOf(cloud), p.now, func() (err error) {
+		client, err = authenticate(ctx, cloud, door)
+		return err
+	})
+	return client, err
+}
+
 // authenticate gets a token and the catalog of services.
 func authenticate(ctx context.Context, cloud clouds.Cloud, door *transport) (*gophercloud.ProviderClient, error) {
 	options, err := cloud.AuthOptions()
@@ -136,7 +172,7 @@ func authenticate(ctx context.Context, cloud clouds.Cloud, door *transport) (*go
 	}
 	client, err := sdk.NewClient(options.IdentityEndpoint)
 	if err != nil {
-		return nil, fmt.Errorf("%w: auth_url: %w", providers.ErrInvalid, err)
+		return nil, fmt.Errorf("%w: auth_url: %w", providers.ErrUnusable, err)
 	}
 	client.HTTPClient = http.Client{Transport: door}
 	client.UserAgent.Prepend("poolkeeper")
@@ -147,8 +183,8 @@ func authenticate(ctx context.Context, cloud clouds.Cloud, door *transport) (*go
 }
 
 // findServices looks the services up in the catalog. Only Nova and Glance are
-// needed by all.
-func (s *session) findServices() error {
+// needed by all. The region is the provider's own, "" is that of clouds.yaml.
+func (s *session) findServices(region string) error {
 	c := s.cloud
 	s.compute = s.service(c.ComputeEndpoint, "compute")
 	s.image = s.service(c.ImageEndpoint, "image")
@@ -156,8 +192,12 @@ func (s *session) findServices() error {
 	s.volume = s.service(c.VolumeEndpoint, "volumev3", "block-storage")
 	for name, found := range map[string]bool{"compute": s.compute != nil, "image": s.image != nil} {
 		if !found {
-			return fmt.Errorf("%w: the catalog of cloud %s has no %s service in region %q",
-				providers.ErrInvalid, c.Name, name, c.Region)
+			key := "region-name of the provider"
+			if region == "" {
+				key = "region_name of clouds.yaml"
+			}
+			return fmt.Errorf("%w: %s: the catalog of cloud %s has no %s service in region %q, it has regions %s",
+				providers.ErrUnusable, key, c.Name, name, c.Region, listed(s.regions()))
 		}
 	}
 	// Catalogs give the root of a service or that of a version.
@@ -167,6 +207,28 @@ func (s *session) findServices() error {
 		s.network.ResourceBase = versioned(s.network.Endpoint, "v2.0/")
 	}
 	return nil
+}
+
+// regions are those that the catalog has services in, sorted.
+func (s *session) regions() []string {
+	var names []string
+	catalog, ok := s.client.GetAuthResult().(interface {
+		ExtractServiceCatalog() (*tokens.ServiceCatalog, error)
+	})
+	if !ok {
+		return nil
+	}
+	found, err := catalog.ExtractServiceCatalog()
+	if err != nil {
+		return nil
+	}
+	for _, entry := range found.Entries {
+		for _, endpoint := range entry.Endpoints {
+			names = append(names, cmp.Or(endpoint.RegionID, endpoint.Region))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // service is a client of the first of types that the catalog has, or nil.

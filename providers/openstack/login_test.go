@@ -107,8 +107,13 @@ func TestRegionWithoutServices(t *testing.T) {
 	cfg := section()
 	cfg.Region = "south"
 	_, err := s.open(t, cfg).ListNodes(t.Context())
-	if !errors.Is(err, providers.ErrInvalid) || !strings.Contains(err.Error(), `"south"`) {
+	if !errors.Is(err, providers.ErrUnusable) || errors.Is(err, providers.ErrInvalid) {
 		t.Errorf("ListNodes gave %v", err)
+	}
+	for _, word := range []string{`"south"`, "region-name", "regions north"} {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("ListNodes gave %v, which lacks %s", err, word)
+		}
 	}
 }
 

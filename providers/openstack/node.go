@@ -8,6 +8,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 
+	"poolkeeper/configs/kit"
 	"poolkeeper/providers"
 )
 
@@ -44,7 +45,7 @@ func (p *Provider) active(ctx context.Context, id string) (*server, error) {
 		case s.Status == statusError:
 			return nil, p.failed(ctx, s)
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := kit.Sleep(ctx, pause); err != nil {
 			return nil, err
 		}
 	}
@@ -175,13 +176,13 @@ func (p *Provider) awaitGone(ctx context.Context, id string, again bool) error {
 				return fmt.Errorf("%w: it cannot be deleted: %s", providers.ErrTransient, s.Fault.Message)
 			}
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := kit.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}
 }
 
-// askDelete asks Nova to delete a server. It tells whether to ask again: 409
+// askDelete asks Nova to delete a server. It reports whether to ask again: 409
 // says that Nova is in the middle of something, a deletion perhaps.
 func (p *Provider) askDelete(ctx context.Context, id string) (again bool, err error) {
 	in, err := p.session(ctx)

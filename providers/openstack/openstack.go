@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/redact"
 	"poolkeeper/providers"
 	"poolkeeper/providers/openstack/clouds"
 )
@@ -34,25 +35,35 @@ const (
 // Options are what a Provider needs besides its configuration.
 type Options struct {
 	Logger hclog.Logger // nil is silent
+	// Secrets is told the credentials and tokens that are read; nil is not.
+	Secrets *redact.Secrets
 	// Env is where the variables OS_*, HOME … are looked up; nil is the
 	// process's environment.
 	Env clouds.Env
+	// Logins are those of the process; nil shares none.
+	Logins *Logins
 	// CallTime is how long one try of a call may take, uploads of data
 	// excepted; 0 is a minute.
 	CallTime time.Duration
+	// RetryTime is for how long a call that failed is tried again; 0 is a minute.
+	RetryTime time.Duration
 }
 
 // Provider is one project in one region of one cloud.
 type Provider struct {
-	cfg  configs.Provider
-	log  hclog.Logger
-	env  clouds.Env
-	pace pace
-	now  func() time.Time
-	pick func(n int) int // a random number below n
-	ipv6 bool            // this host can reach IPv6 addresses
+	cfg configs.Provider
+	log hclog.Logger
+	env clouds.Env
 
+	secrets *redact.Secrets
+	pace    pace
+	now     func() time.Time
+	pick    func(n int) int // a random number below n
+	ipv6    bool            // this host can reach IPv6 addresses
+
+	logins   *Logins
 	login    login
+	health   *health
 	roster   roster
 	gate     *gate
 	creating keyed
@@ -67,6 +78,8 @@ type Provider struct {
 var (
 	_ providers.Provider = (*Provider)(nil)
 	_ providers.Cleaner  = (*Provider)(nil)
+	_ providers.Teller   = (*Provider)(nil)
+	_ providers.Checker  = (*Provider)(nil)
 )
 
 // New reads what clouds.yaml or the environment says about the provider's
@@ -76,19 +89,24 @@ var (
 // Errors: providers.ErrInvalid, naming the provider and the cloud.
 func New(cfg configs.Provider, opts Options) (*Provider, error) {
 	p := &Provider{
-		cfg: cfg, log: opts.Logger, env: opts.Env, pace: defaultPace(),
+		cfg: cfg, log: opts.Logger, env: opts.Env, secrets: opts.Secrets, pace: defaultPace(),
 		now: time.Now, pick: rand.IntN, ipv6: reachesIPv6(),
 		flavors: cached[[]flavor]{age: flavorAge}, networks: cached[[]network]{age: networkAge},
 		zones: cached[[]string]{age: zoneAge}, images: cached[map[string]string]{age: imageAge},
+	}
+	if p.logins = opts.Logins; p.logins == nil {
+		p.logins = &Logins{}
 	}
 	if p.log == nil {
 		p.log = hclog.NewNullLogger()
 	}
 	p.log = p.log.Named("openstack").With("provider", cfg.Name)
+	p.health = newHealth(p.log)
 	if p.env == nil {
 		p.env = os.LookupEnv
 	}
 	p.pace.call = cmp.Or(opts.CallTime, p.pace.call)
+	p.pace.total = cmp.Or(opts.RetryTime, p.pace.total)
 	p.gate = newGate(p.room)
 	p.roster.list = p.servers
 	if _, err := p.account(); err != nil {
@@ -113,6 +131,7 @@ func (p *Provider) account() (clouds.Cloud, error) {
 	if err != nil {
 		return clouds.Cloud{}, err
 	}
+	p.secrets.Add(cloud.Auth.Secrets()...)
 	if _, err := cloud.AuthOptions(); err != nil {
 		return clouds.Cloud{}, err
 	}
@@ -120,7 +139,7 @@ func (p *Provider) account() (clouds.Cloud, error) {
 	return cloud, err
 }
 
-// reachesIPv6 tells whether this host has an address of the IPv6 internet.
+// reachesIPv6 reports whether this host has an address of the IPv6 internet.
 func reachesIPv6() bool {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {

@@ -47,15 +47,16 @@ func limit(set providers.Resources, name string, most, used int) {
 // server: the cloud's own total would hold servers of ours that came or went
 // between two answers. The launcher keeps the result for a while, so it is not
 // kept here.
-func (p *Provider) Limits(ctx context.Context) (providers.Resources, error) {
+func (p *Provider) Limits(ctx context.Context, ours providers.Ours) (providers.Resources, error) {
 	a, err := p.absolute(ctx)
 	if err != nil {
 		return nil, err
 	}
-	others, err := p.usedByOthers(ctx)
+	others, err := p.usedByOthers(ctx, ours)
 	if err != nil {
 		return nil, err
 	}
+	p.health.works()
 	all := providers.Resources{}
 	limit(all, providers.Instances, a.MaxTotalInstances, others[providers.Instances])
 	limit(all, providers.Cores, a.MaxTotalCores, others[providers.Cores])
@@ -66,8 +67,12 @@ func (p *Provider) Limits(ctx context.Context) (providers.Resources, error) {
 	return all, nil
 }
 
-// usedByOthers is what servers take that are not this provider's.
-func (p *Provider) usedByOthers(ctx context.Context) (providers.Resources, error) {
+// usedByOthers is what servers take that are not ours. Another installation may
+// have a provider of the same name in this project.
+func (p *Provider) usedByOthers(ctx context.Context, ours providers.Ours) (providers.Resources, error) {
+	if ours == nil {
+		ours = func(m providers.NodeInfo) bool { return m.Metadata[providers.MetaProvider] == p.cfg.Name }
+	}
 	list, err := p.roster.since(ctx, time.Now())
 	if err != nil {
 		return nil, err
@@ -82,7 +87,7 @@ func (p *Provider) usedByOthers(ctx context.Context) (providers.Resources, error
 	}
 	used := providers.Resources{}
 	for _, s := range list.servers {
-		if s.Metadata[providers.MetaProvider] == p.cfg.Name {
+		if ours(providers.NodeInfo{ExternalID: s.ID, Name: s.Name, Metadata: s.Metadata}) {
 			continue
 		}
 		size := byID[s.Flavor.ID] // of a deleted flavor: unknown, counts as an instance only
@@ -93,7 +98,7 @@ func (p *Provider) usedByOthers(ctx context.Context) (providers.Resources, error
 	return used, nil
 }
 
-// usesVolumes tells whether any label boots from one.
+// usesVolumes reports whether any label boots from one.
 func (p *Provider) usesVolumes() bool {
 	for _, pool := range p.cfg.Pools {
 		for _, label := range pool.Labels {

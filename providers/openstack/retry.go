@@ -87,15 +87,3 @@ func (b *patience) over(ctx context.Context, now time.Time, err error) error {
 func (p *Provider) pollAfter(waited time.Duration) time.Duration {
 	return max(p.pace.poll, 2*p.cfg.Rate, p.roster.cost(), min(waited/20, 5*time.Second))
 }
-
-// sleep waits, unless ctx ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

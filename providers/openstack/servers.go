@@ -67,7 +67,7 @@ func (p *Provider) servers(ctx context.Context) ([]server, error) {
 	}
 	all, err := pages[server](ctx, servers.List(s.compute, servers.ListOpts{Limit: pageSize}), servers.ExtractServersInto)
 	if err != nil {
-		return nil, p.failure(ctx, "list servers", err)
+		return nil, unheard(p.failure(ctx, "list servers", err)) // a list is never gone, and so says nothing of a server
 	}
 	return slices.DeleteFunc(all, func(s server) bool { return s.gone() }), nil
 }
@@ -104,7 +104,7 @@ func pages[T any](ctx context.Context, pager pagination.Pager, extract func(pagi
 	return all, err
 }
 
-// isUUID tells whether an id can be one of OpenStack's. Others are in no cloud,
+// isUUID reports whether an id can be one of OpenStack's. Others are in no cloud,
 // and must not become part of an address.
 func isUUID(id string) bool {
 	if len(id) != 36 && len(id) != 32 {
@@ -120,7 +120,7 @@ func isUUID(id string) bool {
 	return true
 }
 
-// missing tells whether a cloud said that something does not exist.
+// missing reports whether a cloud said that something does not exist.
 func missing(err error) bool {
 	return gophercloud.ResponseCodeIs(err, 404) || is(err, 404) || is(err, 410)
 }

@@ -29,6 +29,7 @@ type stub struct {
 	password string
 	tokens   map[string]bool
 	logins   int
+	refusals int      // of log-ins
 	calls    []string // "METHOD /path" of each request that got past the faults
 	faults   []*mishap
 	images   map[string]*stubImage
@@ -37,6 +38,8 @@ type stub struct {
 	ports    map[string]map[string]any
 	networks []map[string]any
 	volumes  map[string]int // Cinder's limits; nil when there is no Cinder
+	disks    map[string]int // volumes that servers boot from, in GB, by server
+	unrouted bool           // no router leads from the networks of servers to the outside
 	quota    int            // servers
 	boot     time.Duration
 	page     int // entries of a page
@@ -54,7 +57,7 @@ func newStub(t *testing.T) *stub {
 	t.Helper()
 	s := &stub{
 		mux: http.NewServeMux(), ended: make(chan struct{}), password: "word", tokens: map[string]bool{}, images: map[string]*stubImage{},
-		servers: map[string]*stubServer{}, ips: map[string]*stubIP{}, ports: map[string]map[string]any{},
+		servers: map[string]*stubServer{}, ips: map[string]*stubIP{}, ports: map[string]map[string]any{}, disks: map[string]int{},
 		quota: 5, boot: 10 * time.Millisecond, page: 1000,
 		networks: []map[string]any{{"id": netPublic, "name": "public", "router:external": false}},
 	}
@@ -182,6 +185,7 @@ func (s *stub) login(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if body.Auth.Identity.Password.User.Password != s.password {
+		s.refusals++
 		reply(w, http.StatusUnauthorized, map[string]any{"error": map[string]any{"message": "The request you have made requires authentication."}})
 		return
 	}

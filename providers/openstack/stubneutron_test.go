@@ -73,6 +73,13 @@ func (s *stub) createIP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.unrouted {
+		reply(w, http.StatusNotFound, map[string]any{"NeutronError": map[string]any{
+			"type": "ExternalGatewayForFloatingIPNotFound", "detail": "", "message": "External network " + body.FloatingIP.Network +
+				" is not reachable from subnet s.  Therefore, cannot associate Port " + body.FloatingIP.Port + " with a Floating IP.",
+		}})
+		return
+	}
 	ip := body.FloatingIP
 	ip.ID, ip.IP = newUUID(), "203.0.113.9"
 	s.ips[ip.ID] = &ip

@@ -31,6 +31,7 @@ func (s *stub) nova() {
 	}))
 	s.mux.HandleFunc("DELETE /compute/v2.1/servers/{id}", s.server(func(w http.ResponseWriter, r *http.Request, _ *stubServer) {
 		delete(s.servers, r.PathValue("id"))
+		delete(s.disks, r.PathValue("id")) // delete_on_termination
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	s.mux.HandleFunc("POST /compute/v2.1/servers/{id}/action", s.server(func(w http.ResponseWriter, _ *http.Request, _ *stubServer) {
@@ -125,7 +126,24 @@ func (s *stub) addServer(order map[string]any) *stubServer {
 		},
 	}
 	s.servers[id] = v
+	s.addVolume(id, v)
 	return v
+}
+
+// addVolume makes the volume that a server boots from. Cinder is asked when Nova has
+// accepted the server: what it refuses is the server's fault.
+func (s *stub) addVolume(id string, v *stubServer) {
+	devices, _ := v.order["block_device_mapping_v2"].([]any)
+	for _, d := range devices {
+		device := d.(map[string]any)
+		if most, limited := s.volumes["maxTotalVolumes"]; limited && len(s.disks) >= most {
+			v.fields["status"] = "ERROR"
+			v.fields["fault"] = map[string]any{"code": 500, "message": fmt.Sprintf("Build of instance %s aborted: VolumeLimitExceeded: "+
+				"Maximum number of volumes allowed (%d) exceeded for quota 'volumes'.", id, most)}
+			return
+		}
+		s.disks[id] = int(device["volume_size"].(float64))
+	}
 }
 
 func (s *stub) listServers(w http.ResponseWriter, r *http.Request) {

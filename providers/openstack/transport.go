@@ -32,6 +32,8 @@ type transport struct {
 	limiter *rate.Limiter
 	pace    pace
 	log     hclog.Logger
+	// told hears how each try ended whose caller still waits; nil is nobody.
+	told func(*http.Request, *http.Response, error)
 }
 
 // newTransport makes a transport that waits every between two calls.
@@ -118,9 +120,13 @@ func (t *transport) try(req *http.Request) (*http.Response, error) {
 	}
 	ctx, release := t.outlasting(req.Context())
 	defer release()
+	q := questionOf(ctx)
+	if err := q.ask(ctx); err != nil {
+		return nil, backoff.Permanent(err)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, t.pace.call, fmt.Errorf("no answer within %s", t.pace.call))
 	defer cancel()
-	one := req.Clone(ctx)
+	one := req.Clone(q.watched(ctx))
 	if req.GetBody != nil {
 		body, err := req.GetBody()
 		if err != nil {
@@ -131,21 +137,25 @@ func (t *transport) try(req *http.Request) (*http.Response, error) {
 	start := time.Now()
 	resp, err := t.short.RoundTrip(one)
 	if err == nil {
-		err = t.swallow(resp)
+		err = t.readWhole(resp)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	t.trace(req, resp, err, start)
+	if t.told != nil && req.Context().Err() == nil {
+		t.told(req, resp, err)
+	}
 	if err != nil {
 		return nil, err
 	}
+	q.answered(resp)
 	resp.Request = req
 	return resp, nil
 }
 
-// swallow replaces an answer's body by its content.
-func (t *transport) swallow(resp *http.Response) error {
+// readWhole replaces an answer's body by its content.
+func (t *transport) readWhole(resp *http.Response) error {
 	content, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if closing := resp.Body.Close(); err == nil {
 		err = closing
@@ -204,7 +214,7 @@ func repeating(ctx context.Context) context.Context {
 	return context.WithValue(ctx, idempotent{}, true)
 }
 
-// repeatable tells whether a call may have been acted upon and yet be made
+// repeatable reports whether a call may have been acted upon and yet be made
 // again.
 func repeatable(req *http.Request) bool {
 	switch req.Method {
@@ -212,37 +222,6 @@ func repeatable(req *http.Request) bool {
 		return true
 	}
 	return req.Context().Value(idempotent{}) != nil || strings.HasSuffix(req.URL.Path, "/tokens")
-}
-
-// steadfast marks a context whose calls are heard to the end.
-type steadfast struct{}
-
-// hearing says that a call, once it was sent, is not called off with the
-// context: only its answer tells what was made.
-func hearing(ctx context.Context) context.Context {
-	return context.WithValue(ctx, steadfast{}, true)
-}
-
-// outlasting is the context of one try: the call's own or, where the answer is
-// to be heard, one that ends a while later.
-func (t *transport) outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
-	if ctx.Value(steadfast{}) == nil {
-		return ctx, func() {}
-	}
-	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		timer := time.NewTimer(t.pace.hearing)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			cancel(context.Cause(ctx))
-		case <-longer.Done():
-		}
-	})
-	return longer, func() {
-		stop()
-		cancel(nil)
-	}
 }
 
 // retryAfter is how many seconds an answer asks us to wait, 0 when it does not

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 
+	"poolkeeper/configs/kit"
 	"poolkeeper/providers"
 	"poolkeeper/providers/imagefile"
 )
@@ -112,13 +113,13 @@ func (p *Provider) waitActive(ctx context.Context, s *session, id string) (*imag
 				return image, err
 			}
 		}
-		if err := sleep(ctx, p.pollAfter(time.Since(start))); err != nil {
+		if err := kit.Sleep(ctx, p.pollAfter(time.Since(start))); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// settled tells whether an image is ready, or why it never will be.
+// settled reports whether an image is ready, or why it never will be.
 func settled(image *images.Image) (bool, error) {
 	switch image.Status {
 	case images.ImageStatusActive:

@@ -115,7 +115,7 @@ func quota(s *suite) {
 }
 
 func limits(s *suite) {
-	all, err := s.cloud.Limits(s.ctx)
+	all, err := s.cloud.Limits(s.ctx, nil)
 	if err != nil {
 		s.Fatalf("Limits: %v", err)
 	}

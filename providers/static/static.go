@@ -13,13 +13,6 @@ import (
 	"poolkeeper/providers"
 )
 
-// Slot is one place on a machine: max-parallel-jobs of them run side by side.
-type Slot struct {
-	Pool   string
-	Node   configs.StaticNode
-	Number int // from 0 on
-}
-
 // Provider is one provider section of the driver static.
 type Provider struct{ cfg configs.Provider }
 
@@ -35,12 +28,12 @@ func (p *Provider) Name() string { return p.cfg.Name }
 func (p *Provider) Close() error { return nil }
 
 // Slots lists all slots of all machines, in the order of the configuration.
-func (p *Provider) Slots() []Slot {
-	var slots []Slot
+func (p *Provider) Slots() []providers.Slot {
+	var slots []providers.Slot
 	for _, pool := range p.cfg.Pools {
 		for _, node := range pool.Nodes {
 			for number := range max(node.MaxParallelJobs, 1) {
-				slots = append(slots, Slot{Pool: pool.Name, Node: node, Number: number})
+				slots = append(slots, providers.Slot{Pool: pool.Name, Node: node, Number: number})
 			}
 		}
 	}
@@ -85,7 +78,7 @@ func (p *Provider) ConsoleLog(context.Context, string, int) ([]byte, error) {
 }
 
 // Limits implements providers.Nodes: there is as much as there is.
-func (p *Provider) Limits(context.Context) (providers.Resources, error) {
+func (p *Provider) Limits(context.Context, providers.Ours) (providers.Resources, error) {
 	return providers.Resources{}, nil
 }
 

@@ -32,12 +32,17 @@ func run(ctx context.Context, binary string, keep bool, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	// Processes with other working directories are told of it, and searched by it.
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
 	limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
 	defer cancel()
 
 	j := journey.New(binary, dir)
 	j.Launchers = launchers
 	p := newProgress(out)
+	p.state = j.State
 	err = travel(limited, j, p)
 	if err == nil && keep {
 		stayUp(ctx, j, out)
@@ -73,6 +78,8 @@ func travel(ctx context.Context, j *journey.Journey, p *progress) error {
 	}{
 		{"start ZooKeeper and a builder", j.Start},
 		{"start two launchers", j.StartLaunchers},
+		{"find out whether guests run with KVM", j.FindAccelerator},
+		{"", func(context.Context) error { return p.tell("Guests run with " + j.Accelerator) }},
 		{"build an image with diskimage-builder", j.AwaitBuild},
 		{"", show("dib-image-list")},
 		{"upload it to the local provider", j.AwaitUpload},
@@ -80,6 +87,7 @@ func travel(ctx context.Context, j *journey.Journey, p *progress) error {
 		{"request a node, as Zuul does", j.AskForNode},
 		{"kill -9 the launcher that boots it", j.KillLauncher},
 		{"the other goes on, and reads its SSH host keys", j.AwaitNode},
+		{"", j.FindAccelerator}, // it may have failed
 		{"take it: lock it, mark it as in use", j.TakeNode},
 		{"", show("list")},
 		{"log in and run uname -a", j.LogIn},

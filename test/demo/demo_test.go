@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,15 +84,70 @@ func TestSummaryHasEverything(t *testing.T) {
 		},
 		Upload:  &zkmodel.Upload{UploadKey: zkmodel.UploadKey{Provider: "local", ID: "0000000007"}, ExternalID: zkmodel.TextValue("EXTERNAL")},
 		Request: "200-0000000003", Node: &zkmodel.Node{ID: "0000000004", ExternalID: zkmodel.TextValue("GUEST")},
-		HostKey: "ssh-ed25519 AAAA", Answer: "Linux node", Address: "127.0.0.1:2222",
+		HostKey: "ssh-ed25519 AAAA", Answer: "Linux node", Accelerator: "tcg, because there is no vmx", Address: "127.0.0.1:2222",
 	}
 	summarize(&out, f, &progress{times: []timing{{"build it", 1500e6}, {"boot it", 2e9}}})
 	for _, want := range []string{
 		"tiny", "0000000001 on host.example.org", "17 MiB", "MD5SUM", "SHASUM", "0000000007 to local", "EXTERNAL",
-		"200-0000000003", "0000000004 at 127.0.0.1:2222", "GUEST", "ssh-ed25519 AAAA", "Linux node", "build it", "1.5 s", "3.5 s",
+		"200-0000000003", "0000000004 at 127.0.0.1:2222", "GUEST", "ssh-ed25519 AAAA", "Linux node", "tcg, because there is no vmx", "build it", "1.5 s", "3.5 s",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
+	}
+}
+
+// What Ctrl-C ends has not failed.
+func TestStepThatIsInterrupted(t *testing.T) {
+	var out strings.Builder
+	p := newProgress(&out)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := p.step(ctx, "wait", func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) })
+	if !errors.Is(err, context.Canceled) || strings.Contains(out.String(), "FAILED") || !strings.Contains(out.String(), "\nended  wait") {
+		t.Errorf("%v:\n%s", err, out.String())
+	}
+	late, over := context.WithTimeoutCause(t.Context(), 0, errors.New("not done in time"))
+	defer over()
+	_ = p.step(late, "wait on", func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) })
+	if !strings.Contains(out.String(), "\nFAILED wait on") {
+		t.Errorf("a step that took too long:\n%s", out.String())
+	}
+}
+
+// A step that runs says what it waits for; on a terminal, in its own line.
+func TestStepShowsItsState(t *testing.T) {
+	for _, terminal := range []bool{false, true} {
+		var out strings.Builder
+		p := newProgress(&out)
+		p.terminal, p.state = terminal, func() string { return "the disk is full" }
+		p.line("...", "build", 2e9, "")
+		p.line("ok", "build", 3e9, "\n")
+		told := strings.Split(out.String(), "ok ")
+		if !strings.Contains(told[0], "2.0 s  the disk is full") || strings.Contains(told[1], "full") || strings.Contains(told[0], "\r") != terminal {
+			t.Errorf("terminal %t: %q", terminal, out.String())
+		}
+	}
+}
+
+// The folder for temporary files may be named from the current one; processes that are
+// elsewhere are told of it, and found by it.
+func TestDemoWithARelativeTMPDIR(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "program")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho \"$@\" >"+dir+"/told\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "near"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	t.Setenv("TMPDIR", "near")
+	if err := run(t.Context(), program, false, io.Discard); err == nil {
+		t.Error("a program that fails makes no demo")
+	}
+	told, err := os.ReadFile(filepath.Join(dir, "told"))
+	if err != nil || !strings.HasPrefix(string(told), "dev --dir "+dir+"/near/poolkeeper-demo-") {
+		t.Errorf("the program is told %q, %v", told, err)
 	}
 }

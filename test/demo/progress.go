@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,14 +15,15 @@ import (
 // How often a running step shows its age: on a terminal, in the same line, and
 // elsewhere, in a line of its own.
 const (
-	beatTerminal = 200 * time.Millisecond
-	beatLog      = 10 * time.Second
+	beatTerminal = 500 * time.Millisecond
+	beatLog      = 5 * time.Second
 )
 
 // progress tells of steps while they run, and keeps their times.
 type progress struct {
 	out      io.Writer
 	terminal bool
+	state    func() string // what a step that runs waits for; may be nil
 	times    []timing
 }
 
@@ -62,7 +64,10 @@ func (p *progress) step(ctx context.Context, name string, run func(context.Conte
 			took := time.Since(started)
 			p.times = append(p.times, timing{name, took})
 			mark := "ok"
-			if err != nil {
+			switch {
+			case err != nil && errors.Is(ctx.Err(), context.Canceled): // by Ctrl-C
+				mark = "ended"
+			case err != nil:
 				mark = "FAILED"
 			}
 			p.line(mark, name, took, "\n")
@@ -77,13 +82,23 @@ func (p *progress) step(ctx context.Context, name string, run func(context.Conte
 	}
 }
 
-// line writes the state of a step; on a terminal, over its last one.
+// line writes the state of a step; on a terminal, over its last one, cut at the edge.
 func (p *progress) line(mark, name string, took time.Duration, end string) {
-	back := ""
+	begin, finish := "", ""
 	if p.terminal {
-		back = "\r"
+		begin, finish = "\r\x1b[K\x1b[?7l", "\x1b[?7h"
 	}
-	fmt.Fprintf(p.out, "%s%-6s %-45s %7.1f s%s", back, mark, name, took.Seconds(), end)
+	state := ""
+	if mark == "..." && took > 0 && p.state != nil {
+		state = strings.TrimRight("  "+p.state(), " ")
+	}
+	fmt.Fprintf(p.out, "%s%-6s %-45s %7.1f s%s%s%s", begin, mark, name, took.Seconds(), state, finish, end)
+}
+
+// tell prints what was seen in the last step.
+func (p *progress) tell(text string) error {
+	_, err := fmt.Fprintf(p.out, "       %s\n", text)
+	return err
 }
 
 // show runs a command of the program and prints it with what it printed.

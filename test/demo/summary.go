@@ -32,6 +32,7 @@ func summarize(out io.Writer, f journey.Facts, p *progress) {
 	row("request", "%s", f.Request)
 	row("node", "%s at %s, guest %s, process %d", f.Node.ID, f.Address, f.Node.ExternalID.Text(), f.Guest)
 	row("launcher", "process %d was killed while the node booted; the other went on", f.Killed)
+	row("accelerator", "%s", f.Accelerator)
 	row("host key", "%s", f.HostKey)
 	row("uname -a", "%s", f.Answer)
 	row("", "")

@@ -3,15 +3,24 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"poolkeeper/cmd/poolkeeper/devenv"
 	"poolkeeper/test/journey"
 )
+
+// The programs run as from a careful person's shell: what they make for others
+// must be for others all the same, in images above all.
+func TestMain(m *testing.M) {
+	syscall.Umask(0o077)
+	m.Run()
+}
 
 // requireEnv makes these tests fail where they would be skipped.
 const requireEnv = "POOLKEEPER_REQUIRE_E2E"
@@ -55,7 +64,9 @@ func TestEndToEnd(t *testing.T) {
 	t.Run("mission", func(t *testing.T) { mission(t, binary) })
 	t.Run("Ctrl-C", func(t *testing.T) { ctrlC(t, binary) })
 	t.Run("stop a builder", func(t *testing.T) { stopBuilder(t, binary) })
+	t.Run("bad KVM", func(t *testing.T) { badKVM(t, binary) })
 	t.Run("missing dib-cmd", func(t *testing.T) { missingCommand(t, binary) })
+	t.Run("killed demo", func(t *testing.T) { killedDemo(t, binary) })
 	t.Run("full disk", func(t *testing.T) { fullDisk(t, binary) })
 }
 
@@ -93,6 +104,7 @@ func do(t *testing.T, name string, step func(context.Context) error) {
 func mission(t *testing.T, binary string) {
 	t.Helper()
 	j := start(t, binary, t.TempDir())
+	checkUmask(t, j)
 	do(t, "build", j.AwaitBuild)
 	if file := j.Build.Files["qcow2"]; file.Size < 1<<20 || len(file.MD5) != 32 || len(file.SHA256) != 64 {
 		t.Errorf("files of the build: %+v", j.Build.Files)
@@ -117,6 +129,25 @@ func mission(t *testing.T, binary string) {
 	}
 	do(t, "return", j.ReturnNode)
 	person(t, j)
+}
+
+// checkUmask: what an environment that root has started holds can be used by others,
+// its secrets excepted.
+func checkUmask(t *testing.T, j *journey.Journey) {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", j.Pid()))
+	if err != nil || !strings.Contains(string(status), "\nUmask:\t0022\n") {
+		t.Errorf("the environment does not run with umask 022: %v\n%s", err, status)
+	}
+	for file, want := range map[string]os.FileMode{j.ConfigFile(): 0o644, j.Dir + "/id_ed25519": 0o600} {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s has mode %o, want %o", file, got, want)
+		}
+	}
 }
 
 // ctrlC ends an environment in the middle of a build, and again while a guest

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// kind is one line of the wire document's path map.
+// kind is one line of the path map (docs/wire.md §2).
 type kind struct {
 	path      string // a pattern
 	ephemeral bool
@@ -25,8 +25,8 @@ const (
 	truth  = "bool"
 )
 
-// build, upload, node and component are the records of the wire document (§3),
-// with the keys that Nodepool writes.
+// build, upload, node and component are the records of docs/wire.md §3, with the
+// keys that Nodepool writes.
 var (
 	build = map[string]string{
 		"state": text, "state_time": number, "builder": text, "builder_id": text, "formats": text,
@@ -62,7 +62,7 @@ const (
 	contender = `[0-9a-f]{32}__lock__\d{10}`
 )
 
-// kinds is the path map (§2), as far as a tree may hold it while images are
+// kinds is the path map (docs/wire.md §2), as far as a tree may hold it while images are
 // built and nodes are used.
 var kinds = []kind{
 	{path: `/nodepool`},
@@ -85,8 +85,8 @@ var kinds = []kind{
 	{path: `/nodepool/components/pool/[^/.]+` + sequence, ephemeral: true, keys: pool},
 }
 
-// checkWire checks that every znode has a place in the wire document, and every
-// record the document's keys with values of its types.
+// checkWire checks that every znode has a place in docs/wire.md §2, and every
+// record the keys of §3 there with values of their types.
 func checkWire(t *testing.T, tree []znode) {
 	t.Helper()
 	seen := map[string]int{}
@@ -98,7 +98,7 @@ func checkWire(t *testing.T, tree []znode) {
 			return regexp.MustCompile(`^` + k.path + `$`).MatchString(z.Path)
 		})
 		if i < 0 {
-			t.Errorf("%s is not in the wire document", z.Path)
+			t.Errorf("%s is not in docs/wire.md §2", z.Path)
 			continue
 		}
 		k := kinds[i]

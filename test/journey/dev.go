@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -82,28 +81,18 @@ func writableHome() bool {
 	return err == nil && os.Remove(probe) == nil
 }
 
-// launch starts the process and follows it, on a thread that lives as long as it
-// does: Pdeathsig is about the thread that started it.
+// launch starts the process and follows it.
 func (d *dev) launch(log *os.File, ready chan<- struct{}) error {
 	out, err := d.cmd.StdoutPipe()
 	if err != nil {
 		return err
 	}
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := d.cmd.Start()
-		started <- err
-		if err != nil {
-			return
-		}
+	return startBound(d.cmd, func() {
 		watchOutput(out, log, ready)
 		d.err = d.cmd.Wait()
 		_ = log.Close() // all is written; the process held it, too
 		close(d.exited)
-	}()
-	return <-started
+	})
 }
 
 // watchOutput copies what the process prints, and tells when it is ready.

@@ -9,6 +9,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -40,13 +42,15 @@ type Journey struct {
 	Options
 	Facts
 
-	dev     *dev
-	cfg     *configs.Config
-	client  *recipe.Client
-	mirror  *zkmodel.Mirror
-	zuul    *zuul.Client
-	outcome zuul.Outcome
-	node    *zuul.Node
+	dev    *dev
+	cfg    *configs.Config
+	client *recipe.Client
+	mirror *zkmodel.Mirror
+	// following is mirror once it shows the tree, for who asks beside the steps.
+	following atomic.Pointer[zkmodel.Mirror]
+	zuul      *zuul.Client
+	outcome   zuul.Outcome
+	node      *zuul.Node
 
 	launchers []*launcher
 
@@ -64,7 +68,9 @@ type Facts struct {
 	Address string // host:port of its sshd
 	HostKey string // the one that it showed, "type base64"
 	Answer  string // to uname -a
-	Killed  int    // process id of the launcher that was killed on the way; 0 is none
+	// Accelerator is how guests run on this host, and why.
+	Accelerator string
+	Killed      int // process id of the launcher that was killed on the way; 0 is none
 }
 
 // New prepares a journey of the image that a first configuration has.
@@ -87,14 +93,18 @@ func (j *Journey) Start(ctx context.Context) error {
 	if j.zuul, err = zuul.Dial(ctx, j.cfg.ZooKeeper.Servers, j.cfg.ZooKeeper.Chroot, "demo-zuul"); err != nil {
 		return err
 	}
-	j.mirror = zkmodel.NewMirror(j.client, zkmodel.PartImages|zkmodel.PartNodes, hclog.NewNullLogger())
+	j.mirror = zkmodel.NewMirror(j.client, zkmodel.PartImages|zkmodel.PartNodes|zkmodel.PartRequests, hclog.NewNullLogger())
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	j.stopMirror, j.mirrorDone = stop, make(chan struct{})
 	go func() {
 		defer close(j.mirrorDone)
 		_ = j.mirror.Run(following) // it ends by stop only
 	}()
-	return j.mirror.WaitSynced(ctx)
+	if err := j.mirror.WaitSynced(ctx); err != nil {
+		return err
+	}
+	j.following.Store(j.mirror)
+	return nil
 }
 
 // devFlags are what the environment is told beside its folder.
@@ -117,8 +127,14 @@ func (j *Journey) LogFile() string { return logFile(j.Dir) }
 // Pid is the process of `poolkeeper dev`.
 func (j *Journey) Pid() int { return j.dev.cmd.Process.Pid }
 
-// AwaitBuild returns when the image's newest build is ready.
+// AwaitBuild returns when the image's newest build is ready, and fails at once when the
+// builder will not begin one.
 func (j *Journey) AwaitBuild(ctx context.Context) error {
+	ctx, end := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer end(nil)
+	watching.Go(func() { j.watchObstacle(ctx, end) })
 	return j.await(ctx, j.mirror.SubscribeImages(), func() (bool, error) {
 		builds := j.mirror.Image(j.Image).Builds
 		if len(builds) == 0 {
@@ -173,6 +189,9 @@ func (j *Journey) poll(ctx context.Context, done func() (bool, error)) error {
 		}
 		select {
 		case <-tick.C:
+			if err := j.hopeless(); err != nil {
+				return err
+			}
 		case <-j.dev.exited:
 			return j.dev.failure()
 		case <-ctx.Done():

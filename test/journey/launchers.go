@@ -31,16 +31,17 @@ func (j *Journey) StartLaunchers(ctx context.Context) error {
 			cmd: exec.Command(j.Binary, "-c", j.ConfigFile(), "launcher", "--no-webapp"), //nolint:noctx // Stop ends it in order
 			log: log.Name(), ended: make(chan struct{}),
 		}
-		l.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for us
+		// Ctrl-C is for us; when we die without it, the launcher ends as well, as dev does.
+		l.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 		l.cmd.Stderr = log
-		if err := l.cmd.Start(); err != nil {
-			return errors.Join(err, log.Close())
-		}
-		go func() {
-			defer close(l.ended)
+		err = startBound(l.cmd, func() {
 			_ = l.cmd.Wait() // it is ended by signals
 			_ = log.Close()
-		}()
+			close(l.ended)
+		})
+		if err != nil {
+			return errors.Join(err, log.Close())
+		}
 		j.launchers = append(j.launchers, l)
 	}
 	for _, l := range j.launchers {
@@ -97,4 +98,30 @@ func (j *Journey) stopLaunchers() error {
 		timer.Stop()
 	}
 	return errors.Join(errs...)
+}
+
+// allEnded is closed when the environment or the last launcher beside it has ended:
+// nobody is left to serve a request.
+func (j *Journey) allEnded(ctx context.Context) <-chan struct{} {
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		if len(j.launchers) == 0 {
+			select {
+			case <-j.dev.exited:
+			case <-ctx.Done():
+			}
+			return
+		}
+		for _, l := range j.launchers {
+			select {
+			case <-l.ended:
+			case <-j.dev.exited:
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return gone
 }

@@ -24,7 +24,14 @@ func (j *Journey) AskForNode(context.Context) (err error) {
 // AwaitNode returns when the request is fulfilled: the node has booted, and the
 // launcher has read its host keys.
 func (j *Journey) AwaitNode(ctx context.Context) (err error) {
-	if j.outcome, err = j.zuul.Wait(ctx, j.Request); err != nil {
+	waiting, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	gone := j.allEnded(waiting)
+	go func() {
+		<-gone
+		end(fmt.Errorf("request %s %w: no launcher runs any more; see the logs in %s", j.Request, ErrFailed, j.Dir))
+	}()
+	if j.outcome, err = j.zuul.Wait(waiting, j.Request); err != nil {
 		return err
 	}
 	if j.outcome.State != "fulfilled" || len(j.outcome.Nodes) != 1 {

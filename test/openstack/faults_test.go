@@ -86,6 +86,20 @@ func callTime(trouble string) time.Duration {
 	return 0
 }
 
+// create asks for a node as a launcher does: again when there was no answer, and the
+// server cannot come any more. Here it cannot at once, as what the proxy swallows is
+// never sent.
+func create(t *testing.T, p providers.Provider, node providers.NodeSpec) (id string, err error) {
+	t.Helper()
+	for range 5 {
+		if id, err = p.CreateNode(t.Context(), node); !errors.Is(err, providers.ErrUnanswered) {
+			break
+		}
+		t.Log(err)
+	}
+	return id, err
+}
+
 // life is that of an image and a node.
 func life(t *testing.T, p providers.Provider, file string) {
 	t.Helper()
@@ -93,7 +107,7 @@ func life(t *testing.T, p providers.Provider, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := p.CreateNode(t.Context(), spec(p.Name(), image))
+	id, err := create(t, p, spec(p.Name(), image))
 	if err == nil {
 		_, err = p.WaitNode(t.Context(), id)
 	}
@@ -170,26 +184,26 @@ func TestRotation(t *testing.T) {
 
 // revoke makes all tokens that came by worthless. Services believe for minutes
 // what keystone once said of a token; so from now on the proxy refuses them, too.
-func revoke(t *testing.T, gate *proxy) {
-	t.Helper()
+func revoke(tb testing.TB, gate *proxy) {
+	tb.Helper()
 	gate.mu.Lock()
 	defer gate.mu.Unlock()
 	for token := range gate.tokens {
 		if gate.revoked[token] {
 			continue
 		}
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, gate.targets["identity"]+"/v3/auth/tokens", nil)
+		req, err := http.NewRequestWithContext(tb.Context(), http.MethodDelete, gate.targets["identity"]+"/v3/auth/tokens", nil)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		req.Header.Set("X-Auth-Token", token)
 		req.Header.Set("X-Subject-Token", token)
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusNoContent {
-			t.Fatalf("revoke: %s, %v", resp.Status, err)
+			tb.Fatalf("revoke: %s, %v", resp.Status, err)
 		}
 		gate.revoked[token] = true
 	}

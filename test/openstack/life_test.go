@@ -18,17 +18,17 @@ import (
 var nodes atomic.Int64 // of node ids given so far
 
 // describe makes the upload of a file.
-func describe(t *testing.T, provider, path string) providers.ImageUpload {
-	t.Helper()
+func describe(tb testing.TB, provider, path string) providers.ImageUpload {
+	tb.Helper()
 	f, err := os.Open(path)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer f.Close() //nolint:errcheck // only read
 	short, long := md5.New(), sha256.New()
 	size, err := io.Copy(io.MultiWriter(short, long), f)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return providers.ImageUpload{
 		Name: "image-" + provider, Path: path, Format: "qcow2", Size: size,
@@ -75,18 +75,18 @@ func launch(t *testing.T, p providers.Provider, node providers.NodeSpec) provide
 }
 
 // empty removes what an earlier run, killed perhaps, left of a provider.
-func empty(t *testing.T, cloud string) {
-	t.Helper()
-	p := open(t, section(cloud), cloudsFile())
-	nodes, nodeErr := p.ListNodes(t.Context())
-	images, imageErr := p.ListImages(t.Context())
+func empty(tb testing.TB, cloud string) {
+	tb.Helper()
+	p := open(tb, section(cloud), cloudsFile())
+	nodes, nodeErr := p.ListNodes(tb.Context())
+	images, imageErr := p.ListImages(tb.Context())
 	if err := errors.Join(nodeErr, imageErr); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for _, n := range nodes {
-		remove(t, func() error { return p.DeleteNode(t.Context(), n.ExternalID) })
+		remove(tb, func() error { return p.DeleteNode(tb.Context(), n.ExternalID) })
 	}
 	for _, i := range images {
-		remove(t, func() error { return p.DeleteImage(t.Context(), i.ExternalID) })
+		remove(tb, func() error { return p.DeleteImage(tb.Context(), i.ExternalID) })
 	}
 }

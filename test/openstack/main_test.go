@@ -89,20 +89,20 @@ func environment(file string) func(string) (string, bool) {
 }
 
 // open opens a provider that reads a clouds.yaml.
-func open(t *testing.T, cfg configs.Provider, file string) *openstack.Provider {
-	t.Helper()
-	return openWith(t, cfg, openstack.Options{Env: environment(file)})
+func open(tb testing.TB, cfg configs.Provider, file string) *openstack.Provider {
+	tb.Helper()
+	return openWith(tb, cfg, openstack.Options{Env: environment(file)})
 }
 
 // openWith opens a provider. POOLKEEPER_TRACE=1 shows every call.
-func openWith(t *testing.T, cfg configs.Provider, opts openstack.Options) *openstack.Provider {
-	t.Helper()
+func openWith(tb testing.TB, cfg configs.Provider, opts openstack.Options) *openstack.Provider {
+	tb.Helper()
 	if os.Getenv("POOLKEEPER_TRACE") != "" {
 		opts.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Trace})
 	}
 	p, err := openstack.New(cfg, opts)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return p
 }
@@ -117,27 +117,27 @@ func bootable(t *testing.T) string {
 }
 
 // aside is a context for what is done when a test is over.
-func aside(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
-	t.Cleanup(cancel)
+func aside(tb testing.TB) context.Context {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 2*time.Minute)
+	tb.Cleanup(cancel)
 	return ctx
 }
 
 // remove undoes what a test made.
-func remove(t *testing.T, undo func() error) {
-	t.Helper()
+func remove(tb testing.TB, undo func() error) {
+	tb.Helper()
 	if err := undo(); err != nil {
-		t.Errorf("cleaning: %v", err)
+		tb.Errorf("cleaning: %v", err)
 	}
 }
 
 // pause waits, for what only time brings.
-func pause(t *testing.T, d time.Duration) {
-	t.Helper()
+func pause(tb testing.TB, d time.Duration) {
+	tb.Helper()
 	select {
 	case <-time.After(d):
-	case <-t.Context().Done():
+	case <-tb.Context().Done():
 	}
 }
 
@@ -150,10 +150,10 @@ func serve(t *testing.T, dir string) string {
 }
 
 // run runs a program.
-func run(t *testing.T, name string, args ...string) {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
+func run(tb testing.TB, name string, args ...string) {
+	tb.Helper()
+	out, err := exec.CommandContext(tb.Context(), name, args...).CombinedOutput()
 	if err != nil {
-		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+		tb.Fatalf("%s %v: %v\n%s", name, args, err, out)
 	}
 }

@@ -56,7 +56,7 @@ func TestLeaks(t *testing.T) {
 	defer official(t, smallCloud, nil, "floating", "ip", "delete", ip.ID)
 	look := func() map[string]int {
 		t.Helper()
-		found, err := p.CleanLeaks(t.Context())
+		found, err := p.CleanLeaks(t.Context(), "site")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,13 +11,13 @@ import (
 
 // official runs OpenStack's own client and decodes its answer into out, unless
 // that is nil. It is slow (about 2 s), and judges us as nobody else can.
-func official(t *testing.T, cloud string, out any, args ...string) {
-	t.Helper()
+func official(tb testing.TB, cloud string, out any, args ...string) {
+	tb.Helper()
 	args = append([]string{"--os-cloud", cloud}, args...)
 	if out != nil {
 		args = append(args, "-f", "json")
 	}
-	cmd := exec.CommandContext(t.Context(), "openstack", args...)
+	cmd := exec.CommandContext(tb.Context(), "openstack", args...)
 	cmd.Env = append(os.Environ(), "OS_CLIENT_CONFIG_FILE="+cloudsFile(), "PYTHONWARNINGS=ignore", "no_proxy=127.0.0.1")
 	text, err := cmd.Output()
 	if err != nil {
@@ -25,13 +25,13 @@ func official(t *testing.T, cloud string, out any, args ...string) {
 		if exit, ok := err.(*exec.ExitError); ok { //nolint:errorlint // Output gives it as it is
 			failed = string(exit.Stderr)
 		}
-		t.Fatalf("openstack %s: %v\n%s", strings.Join(args, " "), err, failed)
+		tb.Fatalf("openstack %s: %v\n%s", strings.Join(args, " "), err, failed)
 	}
 	if out == nil {
 		return
 	}
 	if err := json.Unmarshal(text, out); err != nil {
-		t.Fatalf("openstack %s: %v in %s", strings.Join(args, " "), err, text)
+		tb.Fatalf("openstack %s: %v in %s", strings.Join(args, " "), err, text)
 	}
 }
 
@@ -43,9 +43,9 @@ type thing struct {
 
 // listings runs several of the client's lists in one run, which takes no longer
 // than one of them.
-func listings(t *testing.T, cloud string, commands ...string) [][]thing {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "openstack")
+func listings(tb testing.TB, cloud string, commands ...string) [][]thing {
+	tb.Helper()
+	cmd := exec.CommandContext(tb.Context(), "openstack")
 	cmd.Env = append(os.Environ(), "OS_CLOUD="+cloud, "OS_CLIENT_CONFIG_FILE="+cloudsFile(), "PYTHONWARNINGS=ignore", "no_proxy=127.0.0.1")
 	cmd.Stdin = strings.NewReader(strings.Join(commands, " -f json\n") + " -f json\n")
 	text, err := cmd.Output()
@@ -59,7 +59,7 @@ func listings(t *testing.T, cloud string, commands ...string) [][]thing {
 		all = append(all, list)
 	}
 	if err != nil {
-		t.Fatalf("openstack, %s: %v in %s", strings.Join(commands, ", "), err, text)
+		tb.Fatalf("openstack, %s: %v in %s", strings.Join(commands, ", "), err, text)
 	}
 	return all
 }

@@ -144,13 +144,13 @@ func TestGlanceDown(t *testing.T) {
 }
 
 // stack runs the script that runs the services.
-func stack(t *testing.T, action, service string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+func stack(tb testing.TB, action, service string) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "./stack", action, os.Getenv(stackVariable), service).CombinedOutput()
 	if err != nil {
-		t.Errorf("%s %s: %v: %s", action, service, err, out)
+		tb.Errorf("%s %s: %v: %s", action, service, err, out)
 	}
 }
 
@@ -160,7 +160,7 @@ func (s *site) novaFails() {
 	over := time.Now().Add(*outage)
 	s.gate.inject(func(c call) mishap {
 		if c.Service == "compute" && time.Now().Before(over) {
-			return answer(http.StatusInternalServerError)
+			return answer(http.StatusInternalServerError, "X-Openstack-Request-Id", "req-of-nova") // not of a gateway
 		}
 		return nil
 	})
@@ -221,7 +221,7 @@ func (s *site) imageDeleted() {
 	s.await("the image in the cloud again", func() bool {
 		return !slices.ContainsFunc(s.list("image-list"), func(row map[string]any) bool { return row["external_id"] == gone })
 	})
-	s.awaitImages(len(rows))
+	s.awaitImages(keptUploads)
 	s.giveBack(node)
 }
 
@@ -257,8 +257,12 @@ func (s *site) build() string {
 	return fmt.Sprintf("%010d", last+1)
 }
 
-// awaitBuild waits until a build is ready in the cloud, and no upload is under
-// way, and gives the uploads.
+// keptUploads is how many uploads of an image stay at a provider when a newer
+// one is ready: what a configuration without keep-builds has.
+const keptUploads = 2
+
+// awaitBuild waits until a build is ready in the cloud, no upload is under way,
+// and what it replaces is gone, and gives the uploads.
 func (s *site) awaitBuild(build string) []map[string]any {
 	s.t.Helper()
 	var rows []map[string]any
@@ -271,7 +275,7 @@ func (s *site) awaitBuild(build string) []map[string]any {
 			}
 			there = there || row["id"] == build
 		}
-		return there
+		return there && len(rows) <= keptUploads
 	})
 	return rows
 }

@@ -41,11 +41,11 @@ type call struct {
 
 // services are where the stack listens, by the names of their overrides in
 // clouds.yaml.
-func services(t *testing.T) map[string]string {
-	t.Helper()
+func services(tb testing.TB) map[string]string {
+	tb.Helper()
 	text, err := os.ReadFile(filepath.Join(os.Getenv(stackVariable), "services"))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	found := map[string]string{}
 	for line := range strings.Lines(string(text)) {
@@ -57,14 +57,14 @@ func services(t *testing.T) map[string]string {
 
 // interpose starts a proxy in front of a cloud, and writes a clouds.yaml that
 // leads to it.
-func interpose(t *testing.T, cloud string) (*proxy, string) {
-	t.Helper()
+func interpose(tb testing.TB, cloud string) (*proxy, string) {
+	tb.Helper()
 	p := &proxy{cloud: cloud, urls: map[string]string{}, tokens: map[string]bool{}, revoked: map[string]bool{}}
-	p.targets = services(t)
+	p.targets = services(tb)
 	for service, target := range p.targets {
 		u, err := url.Parse(target)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		through := &httputil.ReverseProxy{
 			// Links in answers must lead back to us: the Host stays.
@@ -75,39 +75,39 @@ func interpose(t *testing.T, cloud string) (*proxy, string) {
 			ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		}
 		server := httptest.NewServer(p.handle(service, through))
-		t.Cleanup(server.Close)
+		tb.Cleanup(server.Close)
 		p.urls[service] = server.URL
 	}
-	path := filepath.Join(t.TempDir(), "clouds.yaml")
-	p.writeClouds(t, path, cloud, false)
+	path := filepath.Join(tb.TempDir(), "clouds.yaml")
+	p.writeClouds(tb, path, cloud, false)
 	return p, path
 }
 
 // writeClouds writes the cloud's entry, with the credentials of source and the
 // proxy's addresses, and one with a wrong password. With spoilt, the right one
 // has it, too.
-func (p *proxy) writeClouds(t *testing.T, path, source string, spoilt bool) {
-	t.Helper()
-	clouds := map[string]any{p.cloud: p.entry(t, source, spoilt), "spoilt": p.entry(t, p.cloud, true)}
+func (p *proxy) writeClouds(tb testing.TB, path, source string, spoilt bool) {
+	tb.Helper()
+	clouds := map[string]any{p.cloud: p.entry(tb, source, spoilt), "spoilt": p.entry(tb, p.cloud, true)}
 	text, err := yaml.Marshal(map[string]any{"clouds": clouds})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
 // entry is one of the stack's clouds, reached through the proxy.
-func (p *proxy) entry(t *testing.T, source string, spoilt bool) map[string]any {
-	t.Helper()
+func (p *proxy) entry(tb testing.TB, source string, spoilt bool) map[string]any {
+	tb.Helper()
 	content, err := os.ReadFile(cloudsFile())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var file struct{ Clouds map[string]map[string]any }
 	if err := yaml.Unmarshal(content, &file); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	entry := file.Clouds[source]
 	auth := entry["auth"].(map[string]any)
@@ -196,3 +196,15 @@ func (l *listener) WriteHeader(status int) {
 
 // Unwrap lets the proxy flush.
 func (l *listener) Unwrap() http.ResponseWriter { return l.ResponseWriter }
+
+// count is how many calls of a method came by whose path contains part.
+func (p *proxy) count(method, part string) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.calls {
+		if c.Method == method && strings.Contains(c.Path, part) {
+			n++
+		}
+	}
+	return n
+}

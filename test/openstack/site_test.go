@@ -77,7 +77,7 @@ const goodProvider = `
 // site is a whole installation: ZooKeeper, a builder and a launcher as processes
 // of their own, and the stack as their cloud, behind a proxy.
 type site struct {
-	t       *testing.T
+	t       testing.TB
 	dir     string
 	gate    *proxy
 	zk      *zktest.Server
@@ -93,23 +93,23 @@ func newSite(t *testing.T) *site {
 
 // newSiteOf starts one with images, labels and providers; DIR in them is its
 // folder.
-func newSiteOf(t *testing.T, config string) *site {
-	t.Helper()
-	empty(t, siteCloud)
-	s := &site{t: t, dir: t.TempDir(), zk: zktest.Start(t), daemons: map[string]*process{}}
-	s.gate, _ = interpose(t, siteCloud)
-	s.gate.writeClouds(t, s.path("clouds.yaml"), siteCloud, false)
+func newSiteOf(tb testing.TB, config string) *site {
+	tb.Helper()
+	empty(tb, siteCloud)
+	s := &site{t: tb, dir: tb.TempDir(), zk: zktest.Start(tb), daemons: map[string]*process{}}
+	s.gate, _ = interpose(tb, siteCloud)
+	s.gate.writeClouds(tb, s.path("clouds.yaml"), siteCloud, false)
 	s.write("image-create", imageCreate, 0o700)
 	host, port, err := net.SplitHostPort(s.zk.Addr())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	head := fmt.Sprintf(siteConfig, host, port, s.dir, freePort(t))
+	head := fmt.Sprintf(siteConfig, host, port, s.dir, freePort(tb))
 	s.write("nodepool.yaml", head+strings.ReplaceAll(config, "DIR", s.dir), 0o600)
-	if s.zuul, err = zuul.Dial(t.Context(), []string{s.zk.Addr()}, "", "zuul"); err != nil {
-		t.Fatal(err)
+	if s.zuul, err = zuul.Dial(tb.Context(), []string{s.zk.Addr()}, "", "zuul"); err != nil {
+		tb.Fatal(err)
 	}
-	t.Cleanup(s.end)
+	tb.Cleanup(s.end)
 	return s
 }
 
@@ -123,11 +123,11 @@ func (s *site) write(name, text string, mode os.FileMode) {
 }
 
 // freePort is one that nobody listens on at the moment.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+func freePort(tb testing.TB) int {
+	tb.Helper()
+	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer l.Close() //nolint:errcheck // nothing was sent
 	return l.Addr().(*net.TCPAddr).Port

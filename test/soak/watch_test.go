@@ -59,7 +59,7 @@ func newWatch(t *testing.T, w *world) *watch {
 		since: map[string]time.Time{}, oddest: map[string]time.Duration{},
 	}
 	for _, name := range []string{"east", "west"} {
-		cloud, err := fake.New(configs.Provider{Name: name, Fake: &configs.FakeDriver{Dir: w.clouds}}, hclog.NewNullLogger())
+		cloud, err := fake.New(configs.Provider{Name: name, Settings: &configs.FakeDriver{Dir: w.clouds}}, hclog.NewNullLogger())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 
@@ -16,7 +17,23 @@ func text[S ~string](s S) cell {
 	if s == "" {
 		return cell{}
 	}
-	return cell{text: printable(string(s)), value: string(s)}
+	return cell{text: shown(string(s)), value: string(s)}
+}
+
+// maxText is how many characters of a cell people are shown: a row is as wide as
+// the widest of all rows, so one record could make a listing of any size.
+const maxText = 256
+
+// shown is foreign text as people are shown it.
+func shown(text string) string {
+	n := 0
+	for i := range text {
+		if n == maxText-1 && len(text)-i > utf8.UTFMax {
+			return printable(text[:i]) + "…"
+		}
+		n++
+	}
+	return printable(text)
 }
 
 // number is a cell of a number.
@@ -24,7 +41,19 @@ func number(n int) cell { return cell{text: strconv.Itoa(n), value: n} }
 
 // list is a cell of several strings.
 func list[S ~[]string](items S) cell {
-	return cell{text: printable(strings.Join(items, ",")), value: append([]string{}, items...)}
+	return cell{text: shown(joined(items)), value: append([]string{}, items...)}
+}
+
+// joined joins items with commas, as far as they are shown.
+func joined[S ~[]string](items S) string {
+	length := 0
+	for i, item := range items {
+		if length += len(item) + 1; length > maxText*utf8.UTFMax {
+			items = items[:i+1]
+			break
+		}
+	}
+	return strings.Join(items, ",")
 }
 
 // flag is a cell of a truth value, in Python's spelling.
@@ -40,7 +69,7 @@ func foreign(v zkmodel.Value) cell {
 	if v.IsNull() {
 		return cell{}
 	}
-	return cell{text: printable(python(v)), value: v}
+	return cell{text: shown(python(v)), value: v}
 }
 
 // size is a cell of a number of bytes; 0 is null.

@@ -13,7 +13,7 @@ import (
 const broken = "broken"
 
 // Builds lists every build: dib-image-list. The ready builds of a paused image
-// show as paused, to people; JSON tells both.
+// show as paused.
 func Builds(images []*zkmodel.Image, now time.Time) *Table {
 	t := &Table{columns: []column{
 		{title: "ID", key: "id"},
@@ -34,10 +34,12 @@ func Builds(images []*zkmodel.Image, now time.Time) *Table {
 		{key: "log"},
 	}}
 	for _, image := range images {
+		t.gaps(image, func(g zkmodel.Gap) bool { return g.Build == "" }, "image")
 		for _, b := range image.Builds {
+			t.note(b.Broken)
 			state := state(b.State, b.Broken)
 			if image.Paused && b.State == zkmodel.BuildReady {
-				state.text = "paused"
+				state = text("paused")
 			}
 			t.rows = append(t.rows, []cell{
 				text(b.Name()), text(b.Image), text(b.Builder), list(b.Formats), state,
@@ -70,8 +72,10 @@ func Uploads(images []*zkmodel.Image, now time.Time) *Table {
 		{title: "Reason", key: "reason", detail: true},
 	}}
 	for _, image := range images {
+		t.gaps(image, func(zkmodel.Gap) bool { return true }, "image", "id", "provider")
 		for _, b := range image.Builds {
 			for _, u := range b.Uploads {
+				t.note(u.Broken)
 				t.rows = append(t.rows, []cell{
 					text(u.Build), text(u.ID), text(u.Provider), text(u.Image),
 					text(u.ExternalName), foreign(u.ExternalID), state(u.State, u.Broken),
@@ -85,15 +89,22 @@ func Uploads(images []*zkmodel.Image, now time.Time) *Table {
 	return t
 }
 
-// Images lists the flags of every image: image-status.
-func Images(images []*zkmodel.Image, now time.Time) *Table {
+// Images lists the flags of images: image-status. An image's znode stays for ever, so
+// those of which nothing is left are not listed: they are not configured, have no
+// builds, and nobody asked for anything. configured may be nil: then it is not known.
+func Images(images []*zkmodel.Image, now time.Time, configured func(image string) bool) *Table {
 	t := &Table{columns: []column{
 		{title: "Image", key: "image"},
 		{title: "Paused", key: "paused"},
 		{title: "Build Request", key: "build_request"},
 		{title: "Build Request Age", key: "build_request_age"},
+		{title: "Reason", key: "reason", detail: true},
 	}}
 	for _, image := range images {
+		known := configured == nil || configured(image.Name)
+		if !known && bare(image) {
+			continue
+		}
 		var request, asked cell
 		if image.BuildRequested != nil {
 			request, asked = text("pending"), since(image.BuildRequested.Ctime, now)
@@ -101,12 +112,52 @@ func Images(images []*zkmodel.Image, now time.Time) *Table {
 				request = text("building")
 			}
 		}
-		t.rows = append(t.rows, []cell{text(image.Name), flag(image.Paused), request, asked})
+		t.rows = append(t.rows, []cell{text(image.Name), flag(image.Paused), request, asked, reason(unserved(image, known), image.Unread)})
 	}
 	return t
 }
 
-// building tells whether somebody builds the image at this moment.
+// bare reports whether nothing is left of an image but its znode.
+func bare(image *zkmodel.Image) bool {
+	return len(image.Builds) == 0 && !image.Paused && image.BuildRequested == nil && !image.BuildsLocked && image.Unread == nil
+}
+
+// unserved says why nothing comes of an image, as far as its configuration tells.
+func unserved(image *zkmodel.Image, configured bool) string {
+	switch {
+	case configured:
+		return ""
+	case image.BuildRequested != nil:
+		return "it is not in the configuration here: a builder that has it serves the request, or image-build-cancel withdraws it"
+	}
+	return "it is not in the configuration here"
+}
+
+// gaps adds a row for each list of an image's records that could not be read, if the
+// listing is to show what would be in it. The keys are those of the columns that tell
+// what it is the list of: image, build and provider.
+func (t *Table) gaps(image *zkmodel.Image, shows func(zkmodel.Gap) bool, keys ...string) {
+	for _, gap := range image.Gaps {
+		if !shows(gap) {
+			continue
+		}
+		t.note(gap.Err)
+		row := make([]cell, len(t.columns))
+		for i, c := range t.columns {
+			switch at := slices.Index(keys, c.key); {
+			case at >= 0:
+				row[i] = text([]string{image.Name, gap.Build, gap.Provider}[at])
+			case c.key == "state":
+				row[i] = text(broken)
+			case c.key == "reason":
+				row[i] = reason("", gap.Err)
+			}
+		}
+		t.rows = append(t.rows, row)
+	}
+}
+
+// building reports whether the image is being built at this moment.
 func building(image *zkmodel.Image) bool {
 	return image.BuildsLocked && slices.ContainsFunc(image.Builds, func(b *zkmodel.BuildTree) bool {
 		return b.State == zkmodel.BuildBuilding

@@ -77,7 +77,7 @@ func TestGolden(t *testing.T) {
 	for name, table := range map[string]*Table{
 		"builds":   Builds(images(), now),
 		"uploads":  Uploads(images(), now),
-		"images":   Images(images(), now),
+		"images":   Images(images(), now, nil),
 		"nodes":    Nodes(nodes(), now),
 		"requests": Requests(requests()),
 		"empty":    Requests(nil),

@@ -37,6 +37,7 @@ func Nodes(nodes []*zkmodel.Node, now time.Time) *Table {
 		{key: "reason"},
 	}}
 	for _, n := range nodes {
+		t.note(n.Broken)
 		locked := "unlocked"
 		if n.Locked {
 			locked = "locked"
@@ -44,7 +45,7 @@ func Nodes(nodes []*zkmodel.Node, now time.Time) *Table {
 		t.rows = append(t.rows, []cell{
 			text(n.ID), text(n.Provider), list(n.Type), foreign(n.ExternalID),
 			text(n.PublicIPv4), text(n.PublicIPv6), state(n.State, n.Broken),
-			text(age(now.Sub(changed(n.StateTime, n.Stat.Mtime)))), text(locked),
+			nodeAge(changed(n.StateTime, n.Stat.Mtime), now), text(locked),
 			text(n.Pool), text(n.Hostname), text(n.PrivateIPv4), text(n.AZ), text(n.Username),
 			port(n.ConnectionPort), text(n.Launcher), text(n.AllocatedTo), text(n.HoldJob),
 			text(n.Comment), foreign(n.UserData), foreign(n.DriverData),
@@ -68,6 +69,7 @@ func Requests(requests []*zkmodel.Request) *Table {
 		{key: "reason"},
 	}}
 	for _, r := range requests {
+		t.note(r.Broken)
 		t.rows = append(t.rows, []cell{
 			text(r.ID), number(r.RelativePriority), state(r.State, r.Broken), text(r.Requestor),
 			list(r.NodeTypes), list(r.Nodes), list(r.DeclinedBy), text(r.EventID),
@@ -75,6 +77,14 @@ func Requests(requests []*zkmodel.Request) *Table {
 		})
 	}
 	return t
+}
+
+// nodeAge is how long ago a time was, in JSON too; unknown prints as nothing.
+func nodeAge(t, now time.Time) cell {
+	if t.IsZero() {
+		return cell{}
+	}
+	return text(age(now.Sub(t)))
 }
 
 // port is a connection's port. Nodes in pods have credentials there, which are

@@ -33,3 +33,15 @@ func (t *Table) Select(keys ...string) (*Table, error) {
 	}
 	return &Table{columns: columns, rows: t.rows}, nil
 }
+
+// Clear empties the cells of a column, named by its JSON key: they become null.
+func (t *Table) Clear(key string) {
+	for i, c := range t.columns {
+		if c.key != key {
+			continue
+		}
+		for _, row := range t.rows {
+			row[i] = cell{}
+		}
+	}
+}

@@ -16,6 +16,7 @@ import (
 type Table struct {
 	columns []column
 	rows    [][]cell
+	broken  []error // what is wrong with records that are shown as such
 }
 
 // column is one column of a Table: a title for people, a key for JSON.
@@ -29,6 +30,17 @@ type column struct {
 type cell struct {
 	text  string
 	value any
+}
+
+// Broken says of each record, and of each list of records, that could not be read or
+// decoded, why. What it holds is not in the Table.
+func (t *Table) Broken() []error { return t.broken }
+
+// note keeps what is wrong with a record, if anything is.
+func (t *Table) note(err error) {
+	if err != nil {
+		t.broken = append(t.broken, err)
+	}
 }
 
 // Len is the number of rows.
@@ -103,8 +115,16 @@ func separator(i int, between string) string {
 
 // printable keeps foreign text from breaking the table or the terminal.
 func printable(text string) string {
+	return strings.ReplaceAll(Visible(text), "\n", " ")
+}
+
+// Visible replaces what moves a terminal's cursor, or changes the direction of
+// writing: text of records and logs is what others have written. Lines stay lines.
+func Visible(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
+		case r == '\n':
+			return r
 		case unicode.IsSpace(r):
 			return ' '
 		case !unicode.IsPrint(r):

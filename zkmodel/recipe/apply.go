@@ -6,11 +6,9 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-)
 
-// treeRetry is when a node is read again that could not be read, for what is no
-// fault of the connection.
-const treeRetry = 5 * time.Second
+	"poolkeeper/configs/kit"
+)
 
 // path returns the path of n.
 func (t *Tree) path(n *treeNode) string {
@@ -74,11 +72,13 @@ func (f *follower) apply(j *job, path string, got fetched, err error) {
 	case errors.Is(err, ErrSessionLost):
 		return // the next session reads all again
 	default:
-		t.log.Warn("cannot follow a node", "path", path, "error", err)
-		f.session.background(func() { f.retry(path) })
+		pause := f.tree.miss(n, path, err)
+		n.round = f.round // it is read again when the pause is over, and not for each change around it
+		f.session.background(func() { f.retry(path, j.want, pause) })
 		return
 	}
 	n.round = f.round
+	t.found(n, path)
 	if got.data != nil {
 		t.applyData(n, path, got.data.data, got.data.stat)
 	}
@@ -98,14 +98,11 @@ func (f *follower) apply(j *job, path string, got fetched, err error) {
 	}
 }
 
-// retry has the node at path read again after a while.
-func (f *follower) retry(path string) {
-	timer := time.NewTimer(treeRetry)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		f.post(message{change: change{path, retryEvent}})
-	case <-f.ctx.Done():
+// retry has of the node at path read again after a while what could not be read: of
+// one whose data alone is followed that may be the list that shows a known child.
+func (f *follower) retry(path string, want Interest, pause time.Duration) {
+	if kit.Sleep(f.ctx, pause) == nil {
+		f.post(message{change: change{path, retryEvent}, want: want})
 	}
 }
 

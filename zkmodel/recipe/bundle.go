@@ -6,68 +6,72 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"poolkeeper/configs/kit"
 )
 
-// Bid is a contender for a lock that nobody has locked before, to be made by
+// PendingLock is a contender for a lock that nobody has locked before, to be made by
 // one transaction together with other changes; see TakeAll.
-type Bid struct {
+type PendingLock struct {
 	lock   *Lock
 	prefix string
 }
 
-// Bid prepares to take the lock as part of a transaction.
-func (l *Lock) Bid() *Bid { return &Bid{lock: l, prefix: randomHex() + lockMark} }
+// Pending prepares to take the lock as part of a transaction.
+func (l *Lock) Pending() *PendingLock {
+	return &PendingLock{lock: l, prefix: kit.RandomHex(16) + lockMark}
+}
 
 // ops create the lock's directory and the contender in it. As the directory is
 // new, so is the line: whoever makes both holds the lock.
-func (b *Bid) ops() []Op {
+func (p *PendingLock) ops() []Op {
 	return []Op{
-		OpCreate(b.lock.dir, nil, Persistent),
-		OpCreate(b.lock.path(b.prefix), []byte(b.lock.identifier), Ephemeral|Sequential),
+		OpCreate(p.lock.dir, nil, Persistent),
+		OpCreate(p.lock.path(p.prefix), []byte(p.lock.identifier), Ephemeral|Sequential),
 	}
 }
 
-// TakeAll applies ops as one transaction that also takes the locks of bids,
+// TakeAll applies ops as one transaction that also takes the locks of pending,
 // all or nothing; the results are those of ops. An op on something below a lock
 // must come before it. The loss of a lock that is held for less than a moment
 // shows by its fence alone; the Context of one that is kept ends as always.
 //
 // ErrNodeExists says that a lock's directory is there already: Try it instead.
 // After ErrConnectionLost the ops may have been applied, but no lock is held.
-func TakeAll(ctx context.Context, s *Session, bids []*Bid, ops ...Op) ([]*Held, []OpResult, error) {
+func TakeAll(ctx context.Context, s *Session, pending []*PendingLock, ops ...Op) ([]*Held, []OpResult, error) {
 	all := slices.Clone(ops)
-	for _, b := range bids {
-		all = append(all, b.ops()...)
+	for _, p := range pending {
+		all = append(all, p.ops()...)
 	}
 	if len(all) == 0 {
 		return nil, nil, nil
 	}
 	// An abandoned transaction would leave contenders that nobody knows of.
-	results, err := seeThrough(ctx, s, "take locks with", all[0].path,
+	results, err := runDetached(ctx, s, "take locks with", all[0].path,
 		func() ([]OpResult, error) {
 			results, _, err := s.multi(s.ctx, all)
 			if errors.Is(err, ErrConnectionLost) {
-				discardAll(s, bids)
+				discardAll(s, pending)
 			}
 			return results, err
 		},
 		func(results []OpResult) {
-			for _, r := range contenders(results, len(bids)) {
+			for _, r := range contenders(results, len(pending)) {
 				s.discard(r)
 			}
 		})
 	if err != nil {
 		return nil, nil, err
 	}
-	held := make([]*Held, len(bids))
-	for i, path := range contenders(results, len(bids)) {
+	held := make([]*Held, len(pending))
+	for i, path := range contenders(results, len(pending)) {
 		_, name := splitPath(path)
-		held[i] = bids[i].lock.won(name)
+		held[i] = pending[i].lock.adopt(name)
 	}
 	return held, results[:len(ops)], nil
 }
 
-// contenders returns the paths of those that the last steps of a transaction made for n bids.
+// contenders returns the paths of those that the last steps of a transaction made for n pending.
 func contenders(results []OpResult, n int) []string {
 	paths := make([]string, n)
 	for i := range paths {
@@ -77,14 +81,14 @@ func contenders(results []OpResult, n int) []string {
 }
 
 // discardAll removes the contenders of a transaction whose answer was lost.
-func discardAll(s *Session, bids []*Bid) {
-	for _, b := range bids {
-		name, err := b.lock.find(s.ctx, b.prefix)
+func discardAll(s *Session, pending []*PendingLock) {
+	for _, p := range pending {
+		name, err := p.lock.find(s.ctx, p.prefix)
 		if err != nil {
 			return // only the end of the session stops it, and takes them along
 		}
 		if name != "" {
-			s.discard(b.lock.path(name))
+			s.discard(p.lock.path(name))
 		}
 	}
 }
@@ -147,7 +151,7 @@ func holdEndings(held []*Held) (release func()) {
 	}
 }
 
-// gone tells whether none of the contenders exists any more.
+// gone reports whether none of the contenders exists any more.
 func gone(ctx context.Context, held []*Held) (bool, error) {
 	s := held[0].session
 	if err := s.Sync(ctx); err != nil {

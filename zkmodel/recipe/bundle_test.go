@@ -9,11 +9,11 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
-// bids prepares to take the locks of records.
-func bids(s *recipe.Session, records ...string) []*recipe.Bid {
-	var all []*recipe.Bid
+// pending prepares to take the locks of records.
+func pending(s *recipe.Session, records ...string) []*recipe.PendingLock {
+	var all []*recipe.PendingLock
 	for _, record := range records {
-		all = append(all, recipe.NewLock(s, record+"/lock", "bundle").Bid())
+		all = append(all, recipe.NewLock(s, record+"/lock", "bundle").Pending())
 	}
 	return all
 }
@@ -23,7 +23,7 @@ func TestTakeAndReleaseAll(t *testing.T) {
 	s, ctx := session(t, dial(t, zktest.Root(t))), t.Context()
 	must(t, s.EnsurePath(ctx, "/a"))
 	must(t, s.EnsurePath(ctx, "/b"))
-	held, results, err := recipe.TakeAll(ctx, s, bids(s, "/a", "/b"),
+	held, results, err := recipe.TakeAll(ctx, s, pending(s, "/a", "/b"),
 		recipe.OpSet("/a", []byte("taken"), 0), recipe.OpCreate("/c", nil, recipe.Sequential))
 	must(t, err)
 	if results[0].Stat.Version != 1 || results[1].Path != "/c0000000002" {
@@ -33,7 +33,7 @@ func TestTakeAndReleaseAll(t *testing.T) {
 		_, err := recipe.NewLock(s, record+"/lock", "").Try(ctx)
 		want(t, err, recipe.ErrLocked)
 	}
-	_, _, err = recipe.TakeAll(ctx, s, bids(s, "/b", "/c0000000002"))
+	_, _, err = recipe.TakeAll(ctx, s, pending(s, "/b", "/c0000000002"))
 	want(t, err, recipe.ErrNodeExists)
 	if locked, err := recipe.Locked(ctx, s, "/c0000000002/lock"); err != nil || locked {
 		t.Errorf("half of a bundle was taken: %v, %v", locked, err)
@@ -64,7 +64,7 @@ func TestReleaseAllFence(t *testing.T) {
 	s, other, ctx := session(t, dial(t, root)), session(t, dial(t, root)), t.Context()
 	must(t, s.EnsurePath(ctx, "/a"))
 	must(t, s.EnsurePath(ctx, "/b"))
-	held, _, err := recipe.TakeAll(ctx, s, bids(s, "/a", "/b"))
+	held, _, err := recipe.TakeAll(ctx, s, pending(s, "/a", "/b"))
 	must(t, err)
 	must(t, other.Delete(ctx, held[1].Path(), recipe.AnyVersion))
 	want(t, recipe.ReleaseAll(ctx, held, []recipe.Op{recipe.OpSet("/a", []byte("x"), 0)}, nil), recipe.ErrFenceLost)
@@ -84,7 +84,7 @@ func TestBundleLostAnswers(t *testing.T) {
 			client, p := proxied(t, root, timeout(20*time.Second))
 			s, other := session(t, client), session(t, dial(t, root))
 			must(t, other.EnsurePath(ctx, "/a"))
-			held, _, err := recipe.TakeAll(ctx, s, bids(s, "/a"))
+			held, _, err := recipe.TakeAll(ctx, s, pending(s, "/a"))
 			must(t, err)
 			free := func() bool {
 				locked, err := recipe.Locked(ctx, other, "/a/lock")
@@ -100,7 +100,7 @@ func TestBundleLostAnswers(t *testing.T) {
 				made = func() bool { _, exists, err := other.Exists(ctx, "/b/lock"); return err == nil && exists }
 			}
 			breaking(t, p, cut, made, func() error {
-				_, _, err := recipe.TakeAll(ctx, s, bids(s, "/b"))
+				_, _, err := recipe.TakeAll(ctx, s, pending(s, "/b"))
 				want(t, err, recipe.ErrConnectionLost)
 				return nil
 			})

@@ -40,6 +40,7 @@ func call[T any](ctx context.Context, s *Session, verb, path string, f func() (T
 
 // translate returns our error for err, and ends the session if that is what the server says.
 func (s *Session) translate(verb, path string, err error) error {
+	s.noteRefusal(err)
 	if err = translate(verb, path, err); errors.Is(err, ErrSessionLost) {
 		s.end(fmt.Errorf("session %#x expired: %w", s.ID(), ErrSessionLost))
 	}
@@ -56,10 +57,10 @@ func read[T any](ctx context.Context, s *Session, verb, path string, f func() (T
 	}
 }
 
-// seeThrough runs work in the background to its end, which the end of the session
+// runDetached runs work in the background to its end, which the end of the session
 // must bring, and returns what it does. If ctx ends first, late is called with
 // what it brings after all.
-func seeThrough[T any](ctx context.Context, s *Session, verb, path string, work func() (T, error), late func(T)) (T, error) {
+func runDetached[T any](ctx context.Context, s *Session, verb, path string, work func() (T, error), late func(T)) (T, error) {
 	type result struct {
 		value T
 		err   error

@@ -123,7 +123,7 @@ func (c *Client) Serve(ctx context.Context, body func(ctx context.Context, s *Se
 		case s.ctx.Err() == nil:
 			return err
 		case err != nil && !errors.Is(err, ErrSessionLost) && !errors.Is(err, context.Canceled):
-			c.log.Warn("work ended with its session", "error", err)
+			c.log.Warn("Work ended with its session; it begins again in the next one", "error", err)
 		}
 	}
 }
@@ -131,10 +131,10 @@ func (c *Client) Serve(ctx context.Context, body func(ctx context.Context, s *Se
 // run begins one session after the other until ctx ends.
 func (c *Client) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		// A session outlives ctx for as long as its farewell takes.
+		// A session outlives ctx for as long as giving it back takes.
 		s, events, err := newSession(context.WithoutCancel(ctx), c.cfg, c.hosts, func(addr string, err error) { c.failed("connect "+addr, err) })
 		if err != nil {
-			c.log.Error("cannot start a session", "error", err)
+			c.log.Error("ZooKeeper session cannot be started; giving up", "error", err)
 			c.refuse(err)
 			return
 		}
@@ -168,11 +168,11 @@ func (c *Client) keep(ctx context.Context, s *Session) error {
 		}
 		return err
 	}
-	c.log.Info("session begins", "session", fmt.Sprintf("%#x", s.ID()), "timeout", s.Timeout())
+	c.log.Info("ZooKeeper session begins", "session", fmt.Sprintf("%#x", s.ID()), "timeout", s.Timeout())
 	c.publish(s)
 	<-bound.Done()
 	if ctx.Err() == nil {
-		c.log.Warn("session ended", "cause", s.cause())
+		c.log.Warn("ZooKeeper session ended; the next one is waited for", "cause", s.cause())
 	}
 	c.publish(nil)
 	return nil
@@ -207,7 +207,7 @@ func (c *Client) failed(what string, err error) {
 		return
 	}
 	c.failure, c.loggedAt = err, time.Now()
-	c.log.Warn("connection failed", "error", err)
+	c.log.Warn("Connection failed; it is tried again", "error", err)
 }
 
 // furnish makes a new session ready for use: authenticated, as fresh as all that
@@ -228,7 +228,7 @@ func (s *Session) furnish(ctx context.Context) error {
 	case s.cfg.Chroot == "":
 		return nil
 	case s.cfg.ChrootExists:
-		_, there, err := s.exists(ctx, s.cfg.Chroot)
+		_, there, err := s.known(ctx, s.cfg.Chroot)
 		if err == nil && !there {
 			err = fmt.Errorf("chroot %s does not exist: %w", s.cfg.Chroot, ErrBadConfig)
 		}

@@ -64,7 +64,7 @@ func (f *follower) putOff(n *treeNode, path string, want Interest) bool {
 	return true
 }
 
-// mayWait tells whether a change can be put off.
+// mayWait reports whether a change can be put off.
 func mayWait(kind zk.EventType) bool {
 	return kind == zk.EventNodeDataChanged || kind == zk.EventNodeChildrenChanged
 }

@@ -41,9 +41,7 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 		_ = raw.Close()
 		return nil, s.cause()
 	}
-	s.lease.restart()
-	seen := s.zxid.Load()
-	s.link = newLink(conn, raw, addr, wait, seen, s.rewatch.restart(seen), s)
+	s.link = s.guard.Wrap(conn, raw, addr, wait)
 	return s.link, nil
 }
 
@@ -64,50 +62,44 @@ func (t *TLS) handshake(ctx context.Context, raw net.Conn, addr string) (net.Con
 	return conn, nil
 }
 
-// sending implements tap: nothing goes out for a session that has ended, except
-// the farewell with which shutdown gives it back to the server.
-func (s *Session) sending(packet []byte) error {
-	if s.ctx.Err() != nil && !s.bye.Load() {
+// guarded is the session as its guard sees it.
+type guarded struct{ *Session }
+
+// Sending implements client.Session: nothing goes out for a session that has ended,
+// except the request with which shutdown gives it back to the server.
+func (s guarded) Sending() error {
+	if s.ctx.Err() != nil && !s.closes.Load() {
 		return s.cause()
 	}
-	s.lease.send(time.Now())
-	s.rewatch.sent(packet)
 	return nil
 }
 
-// connected implements tap. A session id that changes is the end of the old
+// Granted implements client.Session. A session id that changes is the end of the old
 // session, also when the server does not say so; the new one is refused, so that
 // nothing queued for the old one can run in it.
-func (s *Session) connected(id int64, timeout time.Duration) error {
+func (s guarded) Granted(id int64) error {
 	if id == 0 || (!s.id.CompareAndSwap(0, id) && s.id.Load() != id) {
 		err := fmt.Errorf("session %#x expired: %w", s.id.Load(), ErrSessionLost)
 		s.cancel(err)
 		return err
 	}
-	s.lease.answer()
-	s.lease.grant(timeout)
+	return nil
+}
+
+// Connected implements client.Session.
+func (s guarded) Connected(id int64) {
 	s.hosts.accepted()
 	select {
 	case <-s.opened:
-		s.log.Info("reconnected", "session", fmt.Sprintf("%#x", id))
+		s.log.Info("Connected again, the session lives on", "session", fmt.Sprintf("%#x", id))
 	default:
 		s.background(s.watchLease)
 		close(s.opened)
 	}
-	return nil
 }
 
-// answered implements tap.
-func (s *Session) answered(xid uint32, zxid int64) {
-	s.lease.answer()
-	if zxid > s.zxid.Load() {
-		s.zxid.Store(zxid) // one goroutine reads a link, and one link is open at a time
-	}
-	s.rewatch.answered(xid)
-}
-
-// broken implements tap.
-func (s *Session) broken(addr string, err error) {
+// Broken implements client.Session.
+func (s guarded) Broken(addr string, err error) {
 	if s.ctx.Err() != nil {
 		return
 	}
@@ -128,12 +120,30 @@ func (s *Session) watchLease() {
 		case <-s.ctx.Done():
 			return
 		}
-		left := s.lease.left(time.Now())
+		left := s.Left()
 		if left <= 0 {
 			s.end(fmt.Errorf("session %#x: not heard by a server for %s: %w", s.ID(), s.Timeout(), ErrSessionLost))
 			return
 		}
 		timer.Reset(left)
+	}
+}
+
+// catchUp waits until all events have come of what was committed when it was called.
+func (s *Session) catchUp(ctx context.Context) error {
+	for {
+		if err := s.Sync(ctx); err != nil {
+			return err
+		}
+		whole, changed := s.guard.Restored()
+		if whole {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ended("wait for the watches of", "session", context.Cause(ctx))
+		}
 	}
 }
 

@@ -88,7 +88,7 @@ func (p Periodic) Run(ctx context.Context, e *Election) error {
 				return context.Cause(ctx)
 			}
 			if err := p.Task(ctx, h); err != nil && ctx.Err() == nil && p.Logger != nil {
-				p.Logger.Warn("periodic task failed", "error", err, "again_in", p.Every)
+				p.Logger.Warn("Periodic task failed; it is tried again", "error", err, "retry", p.Every)
 			}
 			timer.Reset(p.Every)
 		}

@@ -39,6 +39,7 @@ type follower struct {
 // message is a change that ZooKeeper told of, or a barrier behind it.
 type message struct {
 	change
+	want    Interest // of a node that is read again, beside what is always followed
 	barrier chan struct{}
 	partial bool // the barrier does not wait for what was put off
 }
@@ -68,6 +69,7 @@ func (f *follower) run() error {
 	t.mu.Unlock()
 	t.follow(f)
 	defer t.follow(nil)
+	f.session.background(f.recheck)
 	for {
 		select {
 		case <-f.wake:
@@ -129,18 +131,18 @@ func (f *follower) pump() {
 		case m.kind == lateEvent:
 			f.catchUpLate()
 		default:
-			f.changed(m.change)
+			f.changed(m.change, m.want)
 		}
 	}
 }
 
-// changed has read again what c tells of.
-func (f *follower) changed(c change) {
+// changed has read again what c tells of, and also what else is wanted.
+func (f *follower) changed(c change, also Interest) {
 	n := f.tree.top.find(f.tree.root, c.path)
 	if n == nil {
 		return
 	}
-	want := f.stale(n, c)
+	want := f.stale(n, c) | also
 	if !mayWait(c.kind) || !f.putOff(n, c.path, want) {
 		f.enqueue(n, want, f.epoch, true)
 	}
@@ -155,7 +157,7 @@ func (f *follower) stale(n *treeNode, c change) Interest {
 	case zk.EventNodeChildrenChanged:
 		missing := func(name string) bool {
 			kid := n.kid(name)
-			return kid == nil || !kid.loaded
+			return kid == nil || !kid.visible()
 		}
 		if interest&Children != 0 || slices.ContainsFunc(f.tree.known(c.path, interest), missing) {
 			return Children

@@ -31,6 +31,9 @@ type Held struct {
 // removed the contender, that of the session if it ended, or ErrReleased.
 func (h *Held) Context() context.Context { return h.ctx }
 
+// Lost says why the lock is held no more; nil while it is.
+func (h *Held) Lost() error { return h.cause() }
+
 // cause returns why the lock is lost, or nil.
 func (h *Held) cause() error { return context.Cause(h.ctx) }
 
@@ -49,15 +52,18 @@ func (h *Held) Path() string { return h.path }
 // Fence returns the check that makes a Multi fail if the lock is lost.
 func (h *Held) Fence() Op { return OpCheck(h.path, AnyVersion) }
 
-// Release gives the lock up. If ctx ends before that is known to have worked, it
-// goes on in the background; with the end of the session it has happened anyway.
+// Release gives the lock up. If ctx ends before that is known to have worked, or it is
+// refused, it goes on in the background; with the end of the session it has happened anyway.
 func (h *Held) Release(ctx context.Context) error {
 	h.cancel(ErrReleased)
 	done := make(chan error, 1)
 	h.session.background(func() {
 		err := h.session.deleteSurely(h.session.ctx, h.path)
-		if h.session.ctx.Err() != nil {
+		switch {
+		case h.session.ctx.Err() != nil:
 			err = nil
+		case err != nil:
+			h.session.discard(h.path)
 		}
 		done <- err
 	})
@@ -187,9 +193,20 @@ func (h *Held) Delete(ctx context.Context, path string, version int32) error {
 }
 
 // DeleteTree removes the node at path and all below it, as Session.DeleteTree
-// does, behind the fence. The lock itself may be below path.
+// does, behind the fence. The lock itself may be below path: then it is released
+// with the tree, and ctx may be one that Bind has made.
 func (h *Held) DeleteTree(ctx context.Context, path string) error {
-	return deleteTree(ctx, h.session, path, h.path, h.Multi)
+	if !within(path, h.path) {
+		return deleteTree(ctx, h.session, path, h.path, h.Multi)
+	}
+	// The watch may fire before the answer arrives: not a loss, but our own doing.
+	h.ending.Lock()
+	defer h.ending.Unlock()
+	if err := deleteTree(ctx, h.session, path, h.path, h.Multi); err != nil {
+		return err
+	}
+	h.cancel(ErrReleased)
+	return nil
 }
 
 // reread reads path as fresh as the write whose answer was lost.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"poolkeeper/configs/kit"
 )
 
 // The pause before another round through the servers, after one in which none let us in.
@@ -78,14 +80,7 @@ func (h *hosts) pause(ctx context.Context) error {
 	}
 	wait := min(firstPause<<min(round-1, 10), lastPause)
 	wait = wait/2 + rand.N(wait/2)
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return kit.Sleep(ctx, wait)
 }
 
 // accepted notes that a server gave us a session, or let us go on with ours.

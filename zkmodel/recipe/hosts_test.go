@@ -87,36 +87,3 @@ func TestHostProviderQuits(t *testing.T) {
 		t.Error("not told to quit")
 	}
 }
-
-// TestLeaseRunsOut: without answers the lease ends a time-out after the last
-// request that was surely heard, and events do not prolong it.
-func TestLeaseRunsOut(t *testing.T) {
-	t.Parallel()
-	var l lease
-	start := time.Now()
-	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
-	if l.left(start) < time.Hour {
-		t.Error("a lease that was not granted runs out")
-	}
-	l.send(at(0))
-	l.answer()
-	l.grant(time.Second)
-	l.send(at(100))
-	l.send(at(200))
-	if left := l.left(at(300)); left != 700*time.Millisecond {
-		t.Errorf("%s left with two requests under way", left)
-	}
-	l.answer()
-	if left := l.left(at(300)); left != 800*time.Millisecond {
-		t.Errorf("%s left after the first answer", left)
-	}
-	l.restart() // the second answer is lost with the connection
-	l.send(at(400))
-	if left := l.left(at(400)); left != 700*time.Millisecond {
-		t.Errorf("%s left on a new connection", left)
-	}
-	l.answer()
-	if left := l.left(at(400)); left != time.Second {
-		t.Errorf("%s left after its first answer", left)
-	}
-}

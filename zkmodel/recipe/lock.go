@@ -2,14 +2,14 @@ package recipe
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"poolkeeper/configs/kit"
 )
 
 // watchDelay is how long a lock that was won by a transaction is held before it
@@ -140,7 +140,7 @@ func (l *Lock) predecessor(ctx context.Context, name string) (string, error) {
 // enter creates a contender, with mark in its name, and returns its name. If ctx ends while that is
 // under way, the contender is removed as soon as it is known to exist.
 func (l *Lock) enter(ctx context.Context, mark string) (string, error) {
-	return seeThrough(ctx, l.session, "lock", l.dir,
+	return runDetached(ctx, l.session, "lock", l.dir,
 		func() (string, error) { return l.create(mark) },
 		func(name string) { l.session.discard(l.path(name)) })
 }
@@ -149,7 +149,7 @@ func (l *Lock) enter(ctx context.Context, mark string) (string, error) {
 // before it tries again, so that no orphan is left at the head of the line.
 func (l *Lock) create(mark string) (string, error) {
 	ctx := l.session.ctx
-	prefix := randomHex() + mark
+	prefix := kit.RandomHex(16) + mark
 	for {
 		path, err := l.session.Create(ctx, l.path(prefix), []byte(l.identifier), Ephemeral|Sequential)
 		switch {
@@ -218,11 +218,11 @@ func (l *Lock) hold(ctx context.Context, name string) (*Held, error) {
 	return h, nil
 }
 
-// won is hold for a contender that a transaction has just made, so that nothing
+// adopt is hold for a contender that a transaction has just made, so that nothing
 // need be read. Most locks of this kind are given up again within a moment; the
 // watch, which costs a read and an event, is for those that are kept. Until then
 // a loss is found by the fences.
-func (l *Lock) won(name string) *Held {
+func (l *Lock) adopt(name string) *Held {
 	h := &Held{session: l.session, path: l.path(name)}
 	h.ctx, h.cancel = context.WithCancelCause(l.session.ctx)
 	fired := make(chan zk.Event)
@@ -255,11 +255,4 @@ func (h *Held) guard(watch <-chan zk.Event) {
 		}
 		watch = n.watch
 	}
-}
-
-// randomHex returns 128 random bits as 32 hex digits.
-func randomHex() string {
-	var bits [16]byte
-	_, _ = rand.Read(bits[:]) // never fails
-	return hex.EncodeToString(bits[:])
 }

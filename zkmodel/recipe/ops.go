@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -88,6 +89,24 @@ func (s *Session) exists(ctx context.Context, abs string) (Stat, bool, error) {
 	return n.stat, n.exists, err
 }
 
+// Known is Exists for nodes that we may not read, too. Since ZooKeeper 3.9 only those
+// who may read a node can look for it; others are refused, but only where there is
+// one: it exists, and its Stat is empty.
+func (s *Session) Known(ctx context.Context, path string) (Stat, bool, error) {
+	if err := checkPath(path); err != nil {
+		return Stat{}, false, err
+	}
+	return s.known(ctx, s.abs(path))
+}
+
+func (s *Session) known(ctx context.Context, abs string) (Stat, bool, error) {
+	stat, exists, err := s.exists(ctx, abs)
+	if errors.Is(err, ErrAuth) {
+		return Stat{}, true, nil
+	}
+	return stat, exists, err
+}
+
 // Children returns the names of the children of the node at path, in no order.
 func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
 	if err := checkPath(path); err != nil {
@@ -156,7 +175,7 @@ func (s *Session) EnsurePath(ctx context.Context, path string) error {
 
 func (s *Session) ensure(ctx context.Context, abs string) error {
 	for {
-		if _, exists, err := s.exists(ctx, abs); err != nil || exists {
+		if _, there, err := s.known(ctx, abs); err != nil || there {
 			return err
 		}
 		if parent, _ := splitPath(abs); parent != "/" {
@@ -201,10 +220,22 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 	return err
 }
 
-// discard deletes a node of ours in the background, for as long as the session
-// lives; when it ends, the server does it.
+// discardPause is how long after the first refusal a node is deleted again; lastDiscard
+// is the longest pause.
+const (
+	discardPause = 50 * time.Millisecond
+	lastDiscard  = 2 * time.Second
+)
+
+// discard deletes a node of ours in the background, for as long as the session lives.
+// It may be refused for a while, when somebody changes who may do what; a lock that
+// stayed behind would keep everybody, us too, from what it guards.
 func (s *Session) discard(path string) {
-	s.background(func() { _ = s.deleteSurely(s.ctx, path) })
+	s.background(func() {
+		for pause := discardPause; s.deleteSurely(s.ctx, path) != nil && s.ctx.Err() == nil; pause = min(2*pause, lastDiscard) {
+			waitFor(s.ctx, pause)
+		}
+	})
 }
 
 // deleteSurely deletes the node at path, and repeats that after lost connections.

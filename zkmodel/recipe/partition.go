@@ -3,13 +3,14 @@ package recipe
 import (
 	"context"
 	"errors"
-	"hash/fnv"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/configs/kit"
+	"poolkeeper/zkmodel/rendezvous"
 )
 
 // DefaultSettle is how long the members of a Partition must have been the same
@@ -18,8 +19,9 @@ const DefaultSettle = 3 * time.Second
 
 // Partition divides work among the processes that are there. Each registers as a
 // member; once the membership has been still for a while, each takes the shares
-// that rendezvous hashing gives it. A share is worked under its own lock, so
-// that it is handed over, and never worked by two, even while members disagree.
+// that rendezvous hashing of their paths gives it. So members of many partitions
+// with equal shares do not get all or none of them. A share is worked under its own
+// lock, so that it is handed over, and never worked by two, even while members disagree.
 type Partition struct {
 	client *Client
 	dir    string
@@ -71,7 +73,9 @@ func (p *Partition) SetShares(shares []string) {
 // share is still ours, it is called again a second later.
 func (p *Partition) Run(ctx context.Context, work func(ctx context.Context, share string, h *Held) error) error {
 	return p.client.Serve(ctx, func(ctx context.Context, s *Session) error {
-		return (&shareholder{Partition: p, session: s, work: work, held: map[string]*holding{}}).run(ctx)
+		return (&shareholder{
+			Partition: p, session: s, work: work, held: map[string]*holding{}, known: map[string]bool{},
+		}).run(ctx)
 	})
 }
 
@@ -81,6 +85,7 @@ type shareholder struct {
 	session *Session
 	work    func(context.Context, string, *Held) error
 	held    map[string]*holding
+	known   map[string]bool // members whose node was read; true if they hash paths
 }
 
 // holding is a share that is ours, or was until a moment ago.
@@ -108,16 +113,50 @@ func (p *shareholder) run(ctx context.Context) error {
 			}
 			continue
 		}
-		if err := p.divide(ctx, n); err != nil {
+		prefix, err := p.hashed(ctx, n.children)
+		if err != nil {
+			return err
+		}
+		if err := p.divide(ctx, n, prefix); err != nil {
 			return err
 		}
 	}
 }
 
+// hashesPaths is what a member's node holds that hashes the paths of shares. Members
+// of the first release have an empty node, and hash the names alone.
+const hashesPaths = "paths"
+
+// hashed is what members put before the names of shares to hash them: the folder
+// that they lie in, or nothing while one of them knows no better. All must do alike,
+// or a share may be worked by nobody.
+func (p *shareholder) hashed(ctx context.Context, members []string) (prefix string, err error) {
+	prefix = p.dir + "/"
+	known := map[string]bool{}
+	for _, member := range members {
+		paths, seen := p.known[member]
+		if !seen {
+			data, _, err := p.session.Get(ctx, joinPath(p.dir+"/members", member))
+			if errors.Is(err, ErrNoNode) {
+				continue // it has left since, of which the watch tells
+			}
+			if err != nil {
+				return "", err
+			}
+			paths = len(data) > 0
+		}
+		if known[member] = paths; !paths {
+			prefix = ""
+		}
+	}
+	p.known = known // of those that have left nothing is kept
+	return prefix, nil
+}
+
 // join registers us; a node of a session of ours that has ended is replaced.
 func (p *shareholder) join(ctx context.Context, own string) error {
 	for {
-		_, err := p.session.Create(ctx, own, nil, Ephemeral)
+		_, err := p.session.Create(ctx, own, []byte(hashesPaths), Ephemeral)
 		switch {
 		case err == nil:
 			return nil
@@ -140,9 +179,9 @@ func (p *shareholder) join(ctx context.Context, own string) error {
 	}
 }
 
-// divide hands out shares once the members in n have been the same for the
-// settling time, and returns when they change.
-func (p *shareholder) divide(ctx context.Context, n node) error {
+// divide hands out shares, hashed with prefix, once the members in n have been the
+// same for the settling time, and returns when they change.
+func (p *shareholder) divide(ctx context.Context, n node, prefix string) error {
 	settled := time.NewTimer(p.opts.Settle)
 	defer settled.Stop()
 	still := false
@@ -157,19 +196,20 @@ func (p *shareholder) divide(ctx context.Context, n node) error {
 			return context.Cause(ctx)
 		}
 		if still {
-			p.keep(p.ours(n.children))
-			p.take(ctx, p.ours(n.children))
+			ours := p.ours(n.children, prefix)
+			p.keep(ours)
+			p.take(ctx, ours)
 		}
 	}
 }
 
-// ours returns the shares that fall to us among members.
-func (p *Partition) ours(members []string) []string {
+// ours returns the shares that fall to us among members, hashed with prefix.
+func (p *Partition) ours(members []string, prefix string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var ours []string
 	for _, share := range p.shares {
-		if Owner(members, share) == p.member {
+		if Owner(members, prefix+share) == p.member {
 			ours = append(ours, share)
 		}
 	}
@@ -215,53 +255,26 @@ func (p *shareholder) hold(ctx context.Context, share string) {
 		held, err := lock.Acquire(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				p.log.Warn("cannot take a share", "share", share, "error", err)
+				p.log.Warn("Share cannot be taken; it is tried again", "share", share, "error", err)
 				waitFor(ctx, time.Second)
 			}
 			continue
 		}
-		p.log.Debug("share taken", "share", share)
+		p.log.Debug("Share taken", "share", share)
 		bound, cancel := held.Bind(ctx)
 		err = p.work(bound, share, held)
 		cancel()
 		_ = held.Release(context.WithoutCancel(ctx)) // until the session ends
 		if ctx.Err() == nil {
-			p.log.Warn("work on a share ended", "share", share, "error", err)
+			p.log.Warn("Work on a share ended; it begins again", "share", share, "error", err)
 			waitFor(ctx, time.Second)
 		}
 	}
-	p.log.Debug("share given up", "share", share)
+	p.log.Debug("Share given up", "share", share)
 }
 
-// waitFor returns after d, or when ctx ends.
-func waitFor(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
+// waitFor returns after d, or when ctx ends, which the caller sees for itself.
+func waitFor(ctx context.Context, d time.Duration) { _ = kit.Sleep(ctx, d) }
 
-// Owner returns the member that share falls to, or "" if there is none. When a
-// member comes or goes only its own shares move, whatever the order of members.
-func Owner(members []string, share string) string {
-	best, most := "", uint64(0)
-	for _, member := range members {
-		if score := rendezvous(member, share); best == "" || score > most || score == most && strings.Compare(member, best) < 0 {
-			best, most = member, score
-		}
-	}
-	return best
-}
-
-// rendezvous scores the pair. FNV alone changes little in its high bits between
-// similar names, so they are mixed (the finisher of MurmurHash3).
-func rendezvous(member, share string) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(member + "\x00" + share)) // never fails
-	x := h.Sum64()
-	x = (x ^ x>>33) * 0xff51afd7ed558ccd
-	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
-	return x ^ x>>33
-}
+// Owner is rendezvous.Owner: the member that share falls to.
+func Owner(members []string, share string) string { return rendezvous.Owner(members, share) }

@@ -276,7 +276,7 @@ func TestPartition(t *testing.T) {
 		zktest.Eventually(t, func() bool {
 			mu.Lock()
 			defer mu.Unlock()
-			return !slices.ContainsFunc(shares, func(share string) bool { return workers[share] != recipe.Owner(members, share) })
+			return !slices.ContainsFunc(shares, func(share string) bool { return workers[share] != recipe.Owner(members, "/p/"+share) })
 		}, "divided among %v", members)
 	}
 	stopA := join("a")

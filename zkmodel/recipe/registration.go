@@ -146,9 +146,12 @@ type Member struct {
 	Data []byte
 	// Stat tells of what session it is, and since when.
 	Stat Stat
+	// Err says why what it says cannot be read; Data is nil then.
+	Err error
 }
 
-// Members returns the nodes in dir by name. A directory that does not exist has none.
+// Members returns the nodes in dir by name. A directory that does not exist has none;
+// a node that cannot be read hides no other.
 func Members(ctx context.Context, s *Session, dir string) ([]Member, error) {
 	names, err := s.Children(ctx, dir)
 	if errors.Is(err, ErrNoNode) {
@@ -160,14 +163,30 @@ func Members(ctx context.Context, s *Session, dir string) ([]Member, error) {
 	slices.Sort(names)
 	members := make([]Member, 0, len(names))
 	for _, name := range names {
-		data, stat, err := s.Get(ctx, joinPath(dir, name))
+		m, err := readMember(ctx, s, dir, name)
 		if errors.Is(err, ErrNoNode) {
 			continue // it has left since
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list members of %s: %w", dir, err)
 		}
-		members = append(members, Member{Name: name, Data: data, Stat: stat})
+		members = append(members, m)
 	}
 	return members, nil
+}
+
+// readMember reads one node of a directory. What it says may be for others' eyes only;
+// that it is there is not.
+func readMember(ctx context.Context, s *Session, dir, name string) (Member, error) {
+	m := Member{Name: name}
+	var err error
+	if m.Data, m.Stat, err = s.Get(ctx, joinPath(dir, name)); !Unreadable(err) {
+		return m, err
+	}
+	m.Err = err
+	var there bool
+	if m.Stat, there, err = s.Known(ctx, joinPath(dir, name)); err == nil && !there {
+		err = ErrNoNode
+	}
+	return m, err
 }

@@ -78,5 +78,5 @@ func TestPartitionLosesDirectory(t *testing.T) {
 		}
 		must(t, s.DeleteTree(t.Context(), "/all"))
 	}
-	registered(t, s, "/all/p/members", "")
+	registered(t, s, "/all/p/members", "paths")
 }

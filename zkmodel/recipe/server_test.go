@@ -161,7 +161,7 @@ func TestQuorumLost(t *testing.T) {
 	_, err = c.Session(brief)
 	want(t, err, context.DeadlineExceeded)
 	e.Restart(t, down...)
-	_, stat, err := session(t, c).Get(ctx, "/r")
+	_, stat, err := session(t, c).Get(patiently(t), "/r")
 	must(t, err)
 	if stat.Version != 0 {
 		t.Errorf("/r was written %d times", stat.Version)

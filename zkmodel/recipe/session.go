@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/zkmodel/recipe/client"
 )
 
 // sendBuffer is the library's buffer for one request: the largest that a server
@@ -25,20 +27,20 @@ type Session struct {
 	log    hclog.Logger
 	report func(addr string, err error) // of connections that fail
 
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	conn    *zk.Conn
-	acl     []zk.ACL
-	lease   lease
-	rewatch *rewatch
-	id      atomic.Int64
-	zxid    atomic.Int64  // last transaction that our servers told of
-	opened  chan struct{} // closed when the first server granted the session
-	bye     atomic.Bool   // the farewell may still be sent
-	work    sync.WaitGroup
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	conn   *zk.Conn
+	acl    []zk.ACL
+	guard  *client.Guard
+	id     atomic.Int64
+	opened chan struct{} // closed when the first server granted the session
+	closes atomic.Bool   // the request that closes the session may still be sent
+	work   sync.WaitGroup
+	// refusals counts what rights have kept us from.
+	refusals atomic.Int64
 
 	mu        sync.Mutex
-	link      *link
+	link      *client.Link
 	routes    map[int]route
 	lastRoute int
 	closing   bool
@@ -48,11 +50,11 @@ type Session struct {
 func newSession(parent context.Context, cfg Config, h *hosts, report func(string, error)) (*Session, <-chan zk.Event, error) {
 	s := &Session{
 		cfg: cfg, hosts: h, log: cfg.Logger, report: report,
-		acl:     zk.WorldACL(zk.PermAll),
-		opened:  make(chan struct{}),
-		routes:  map[int]route{},
-		rewatch: newRewatch(),
+		acl:    zk.WorldACL(zk.PermAll),
+		opened: make(chan struct{}),
+		routes: map[int]route{},
 	}
+	s.guard = client.NewGuard(guarded{s})
 	if cfg.Digest != nil && cfg.Digest.Private {
 		s.acl = zk.AuthACL(zk.PermAll)
 	}
@@ -84,16 +86,12 @@ func (s *Session) cause() error { return context.Cause(s.ctx) }
 func (s *Session) ID() int64 { return s.id.Load() }
 
 // Timeout returns the time-out that the server granted.
-func (s *Session) Timeout() time.Duration {
-	s.lease.mu.Lock()
-	defer s.lease.mu.Unlock()
-	return s.lease.timeout
-}
+func (s *Session) Timeout() time.Duration { return s.guard.Timeout() }
 
 // Left returns for how long from now the session can be trusted without another
 // word from a server; it is negative when that time is over. Whoever lets others
 // work in its name grants them no more.
-func (s *Session) Left() time.Duration { return s.lease.left(time.Now()) }
+func (s *Session) Left() time.Duration { return s.guard.Left(time.Now()) }
 
 // Bind returns a context that ends with ctx or with the session, whichever is
 // first, and has the cause of that end.
@@ -129,7 +127,7 @@ func (s *Session) dropLink() {
 // moveAway drops the connection to a server that is no longer in the list.
 func (s *Session) moveAway() {
 	s.mu.Lock()
-	gone := s.link != nil && !s.hosts.has(s.link.addr)
+	gone := s.link != nil && !s.hosts.has(s.link.Server())
 	s.mu.Unlock()
 	if gone {
 		s.dropLink()
@@ -152,7 +150,7 @@ func (s *Session) background(f func()) {
 // ended yet, and waits for everything that ran for it.
 func (s *Session) shutdown(events <-chan zk.Event) {
 	if s.ctx.Err() == nil {
-		s.bye.Store(true)
+		s.closes.Store(true)
 	}
 	s.cancel(ErrClosed)
 	s.conn.Close()

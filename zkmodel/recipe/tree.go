@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sync/errgroup"
@@ -33,6 +34,9 @@ type TreeOptions struct {
 	// ones that matter. They are looked for directly, and the list is watched only
 	// while one of them is missing. May be nil.
 	Known func(path string) []string
+	// Recheck is how soon after a refusal everything is compared with what is there;
+	// 0 is five seconds. Without one it is done a hundred times less often.
+	Recheck time.Duration
 	// Logger receives what went wrong; nil discards it.
 	Logger hclog.Logger
 }
@@ -50,6 +54,9 @@ type Tree struct {
 	mu       sync.RWMutex
 	top      *treeNode
 	version  uint64
+	unread   map[*treeNode]unread // what is there and could not be read last
+	tell     Throttle
+	told     bool // of one, and not yet that all can be read again
 	subs     map[*Subscription]struct{}
 	follower *follower     // of the living session, or nil
 	changed  chan struct{} // closed when follower changes
@@ -61,7 +68,7 @@ type Tree struct {
 func NewTree(c *Client, root string, opts TreeOptions) *Tree {
 	t := &Tree{
 		client: c, root: root, opts: opts, log: opts.Logger,
-		subs: map[*Subscription]struct{}{}, changed: make(chan struct{}),
+		subs: map[*Subscription]struct{}{}, changed: make(chan struct{}), unread: map[*treeNode]unread{},
 	}
 	if t.log == nil {
 		t.log = hclog.NewNullLogger()
@@ -143,8 +150,8 @@ func barrier(ctx context.Context, trees []*Tree, drained func(*follower, context
 // Stat names. It costs nothing if our server has told of that transaction already.
 func (t *Tree) WaitFor(ctx context.Context, zxid int64) error {
 	return t.await(ctx, func(ctx context.Context, f *follower) error {
-		seen := f.session.zxid.Load() >= zxid
-		if whole, _ := f.session.rewatch.state(); whole && seen {
+		seen := f.session.guard.Seen() >= zxid
+		if whole, _ := f.session.guard.Restored(); whole && seen {
 			return nil
 		}
 		return f.session.catchUp(ctx)

@@ -16,6 +16,7 @@ type treeNode struct {
 	record *treeRecord // nil unless the data is followed, and read
 	round  uint32      // of the follower that read it last
 	loaded bool        // and so visible
+	failed bool        // could not be read last, and so is visible too: see Entry.Err
 	gone   bool        // from the Tree
 }
 
@@ -28,6 +29,9 @@ type treeRecord struct {
 }
 
 func (n *treeNode) name() string { return n.label.Value() }
+
+// visible reports whether readers see the node: it is there, as far as we know.
+func (n *treeNode) visible() bool { return n.loaded || n.failed }
 
 // kid returns the child name, or nil.
 func (n *treeNode) kid(name string) *treeNode {
@@ -132,7 +136,9 @@ func (t *Tree) forget(n *treeNode, path string) {
 	for _, kid := range n.kids {
 		t.forget(kid, joinPath(path, kid.name()))
 	}
-	if n.gone = true; n.loaded {
+	delete(t.unread, n)
+	t.whole()
+	if n.gone = true; n.visible() {
 		t.touch(path)
 	}
 }

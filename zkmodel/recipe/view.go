@@ -12,6 +12,9 @@ type Entry struct {
 	// Stat is that of the data; of a node whose data is not followed it is empty. It
 	// has no Pzxid, and NumChildren counts the children that the Tree follows.
 	Stat Stat
+	// Err says why the node, which is there, cannot be read at present. Data and Stat
+	// are then those of the last time that it could, or empty.
+	Err error
 }
 
 // Version counts the changes that the Tree has seen.
@@ -50,7 +53,7 @@ func (v View) Version() uint64 { return v.tree.version }
 // node returns the visible node at path, or nil.
 func (v View) node(path string) *treeNode {
 	n := v.tree.top.find(v.tree.root, path)
-	if n == nil || !n.loaded {
+	if n == nil || !n.visible() {
 		return nil
 	}
 	return n
@@ -62,7 +65,9 @@ func (v View) Get(path string) (Entry, bool) {
 	if n == nil {
 		return Entry{}, false
 	}
-	return n.entry(), true
+	e := n.entry()
+	e.Err = v.tree.unread[n].err
+	return e, true
 }
 
 // Children returns the names of the children of the node at path, sorted.
@@ -73,7 +78,7 @@ func (v View) Children(path string) []string {
 	}
 	names := make([]string, 0, len(n.kids))
 	for _, kid := range n.kids {
-		if kid.loaded {
+		if kid.visible() {
 			names = append(names, kid.name())
 		}
 	}
@@ -88,20 +93,31 @@ func (v View) Each(path string, f func(Child)) {
 		return
 	}
 	for _, kid := range n.kids {
-		if kid.loaded {
-			f(Child{kid})
+		if kid.visible() {
+			f(Child{kid, v.tree})
 		}
 	}
 }
 
 // Child is a node in a View, found by Each.
-type Child struct{ node *treeNode }
+type Child struct {
+	node *treeNode
+	tree *Tree
+}
 
 // Name is that of the node, without its parent's.
 func (c Child) Name() string { return c.node.name() }
 
 // Entry is the node as Get returns it.
-func (c Child) Entry() Entry { return c.node.entry() }
+func (c Child) Entry() Entry {
+	e := c.node.entry()
+	e.Err = c.tree.unread[c.node].err
+	return e
+}
+
+// Unread reports whether the node cannot be read at present; what is below it is then
+// not known either.
+func (c Child) Unread() bool { return c.node.failed }
 
 // Mzxid is that of the node's Stat.
 func (c Child) Mzxid() int64 {
@@ -111,27 +127,30 @@ func (c Child) Mzxid() int64 {
 	return c.node.record.mzxid
 }
 
-// Has tells whether the node has a child called name that has a child for which
-// is is true.
+// Has reports whether the node has a child called name that has a child for which
+// is is true. Where that child cannot be read, it may.
 func (c Child) Has(name string, is func(string) bool) bool {
 	kid := c.node.kid(name)
-	return kid != nil && slices.ContainsFunc(kid.kids, func(k *treeNode) bool { return k.loaded && is(k.name()) })
+	return kid != nil &&
+		(kid.failed || slices.ContainsFunc(kid.kids, func(k *treeNode) bool { return k.visible() && is(k.name()) }))
 }
 
 // Walk calls f for the node at path and all below it, parents first and names in
 // order, until f returns false.
 func (v View) Walk(path string, f func(path string, e Entry) bool) {
 	if n := v.node(path); n != nil {
-		walk(n, path, f)
+		v.tree.walk(n, path, f)
 	}
 }
 
-func walk(n *treeNode, path string, f func(string, Entry) bool) bool {
-	if !f(path, n.entry()) {
+func (t *Tree) walk(n *treeNode, path string, f func(string, Entry) bool) bool {
+	e := n.entry()
+	e.Err = t.unread[n].err
+	if !f(path, e) {
 		return false
 	}
 	for _, kid := range n.kids {
-		if kid.loaded && !walk(kid, joinPath(path, kid.name()), f) {
+		if kid.visible() && !t.walk(kid, joinPath(path, kid.name()), f) {
 			return false
 		}
 	}

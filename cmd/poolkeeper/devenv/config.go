@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"text/template"
 
@@ -64,7 +65,7 @@ func (e *Env) writeConfig(ctx context.Context, port int) error {
 	}{e, port, web}); err != nil {
 		return err
 	}
-	return renameio.WriteFile(e.ConfigFile(), text.Bytes(), 0o644)
+	return renameio.WriteFile(e.ConfigFile(), text.Bytes(), 0o644, renameio.WithTempDir(filepath.Dir(e.ConfigFile())))
 }
 
 // loopbackPort is the port of the one server that we start ourselves.

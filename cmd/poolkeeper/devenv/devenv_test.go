@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/crypto/ssh"
@@ -32,7 +33,7 @@ func TestFirstConfigurationIsStrictlyValid(t *testing.T) {
 	if err != nil || len(cfg.Warnings) > 0 {
 		t.Fatalf("load: %v, warnings %q", err, cfg.Warnings)
 	}
-	local := cfg.Providers[0].Local
+	local := configs.SettingsOf[configs.LocalDriver](&cfg.Providers[0])
 	public, err := os.ReadFile(e.KeyFile() + ".pub")
 	if err != nil || len(local.AuthorizedKeys) != 1 || local.AuthorizedKeys[0]+"\n" != string(public) {
 		t.Errorf("authorized keys %q, public key %q, %v", local.AuthorizedKeys, public, err)
@@ -142,7 +143,7 @@ func TestRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, err := Open(t.Context(), c.dir, c.port)
-			if name == "a wrong key" { // as the daemons see it: a warning
+			if strings.HasPrefix(name, "a wrong ") { // as the daemons see it: a warning, and what it is of is left out
 				if err != nil || !strings.Contains(strings.Join(e.Config().Warnings, ""), c.want) {
 					t.Fatalf("open: %v", err)
 				}
@@ -194,5 +195,47 @@ func TestPortIsFree(t *testing.T) {
 	e := open(t, t.TempDir(), port)
 	if _, err := e.StartZooKeeper(t.Context()); err == nil || !strings.Contains(err.Error(), "taken") {
 		t.Errorf("start on a port that is taken: %v", err)
+	}
+}
+
+// After `sudo … dev` the key and the configuration are the caller's: ssh does not
+// take a key that its user cannot read.
+func TestKeyIsTheCallersAfterSudo(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not root")
+	}
+	t.Setenv("SUDO_UID", "4242")
+	t.Setenv("SUDO_GID", "4343")
+	e := open(t, filepath.Join(t.TempDir(), "env"), 0)
+	for _, file := range []string{e.Dir, e.KeyFile(), e.KeyFile() + ".pub", e.ConfigFile()} {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if owner := info.Sys().(*syscall.Stat_t); owner.Uid != 4242 || owner.Gid != 4343 {
+			t.Errorf("%s is of %d:%d, want 4242:4343", file, owner.Uid, owner.Gid)
+		}
+	}
+	if info, err := os.Stat(e.ElementsDir()); err != nil || info.Sys().(*syscall.Stat_t).Uid != 0 {
+		t.Errorf("the elements, which root runs, are not root's: %v", err)
+	}
+}
+
+func TestInvoker(t *testing.T) {
+	for name, c := range map[string]struct {
+		euid     int
+		uid, gid string
+		want     bool
+	}{
+		"sudo":        {0, "1000", "1000", true},
+		"no sudo":     {0, "", "", false},
+		"not root":    {1000, "1001", "1001", false},
+		"root's sudo": {0, "0", "0", false},
+		"nonsense":    {0, "x", "1000", false},
+	} {
+		vars := map[string]string{"SUDO_UID": c.uid, "SUDO_GID": c.gid}
+		if _, got := invokerOf(c.euid, func(name string) string { return vars[name] }); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
 	}
 }

@@ -97,7 +97,13 @@ func (e *Env) prepare(ctx context.Context, port int) error {
 	if err := ensureKey(e.KeyFile()); err != nil {
 		return err
 	}
-	return e.ensureConfig(ctx, port)
+	if err := e.ensureConfig(ctx, port); err != nil {
+		return err
+	}
+	if to, ok := invokerOf(os.Geteuid(), os.Getenv); ok {
+		return e.handOver(to)
+	}
+	return nil
 }
 
 // takeLock makes the environment ours for as long as the process lives.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/google/renameio/v2"
 	"golang.org/x/crypto/ssh"
@@ -31,7 +32,7 @@ func ensureKey(file string) error {
 	}
 	line := ssh.MarshalAuthorizedKey(signer.PublicKey())
 	line = append(line[:len(line)-1], " "+keyComment+"\n"...)
-	if err := renameio.WriteFile(file+".pub", line, 0o644); err != nil {
+	if err := renameio.WriteFile(file+".pub", line, 0o644, renameio.WithTempDir(filepath.Dir(file))); err != nil {
 		return fmt.Errorf("write operator's key: %w", err)
 	}
 	return nil
@@ -48,5 +49,5 @@ func newKey(file string) ([]byte, error) {
 		return nil, err
 	}
 	text := pem.EncodeToMemory(block)
-	return text, renameio.WriteFile(file, text, 0o600)
+	return text, renameio.WriteFile(file, text, 0o600, renameio.WithTempDir(filepath.Dir(file)))
 }

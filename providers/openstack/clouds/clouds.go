@@ -95,6 +95,9 @@ type Auth struct {
 	DefaultDomain     string `yaml:"default_domain"`
 }
 
+// Secrets are the values that nobody may see.
+func (a Auth) Secrets() []string { return []string{a.Token, a.Password, a.Passcode, a.AppCredSecret} }
+
 // regions is a list of names, or of mappings that overlay the entry.
 type regions []region
 

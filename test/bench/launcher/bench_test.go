@@ -246,7 +246,7 @@ func crowd(s *scene) {
 			Provider: "cloud", Pool: pool, Type: zkmodel.Strings{label}, InterfaceIP: "fake", HostKeys: zkmodel.Strings{"ssh-rsa FAKEKEY"},
 			Resources: map[string]int{"instances": 1, "cores": 4, "ram": 8192}, ExternalID: zkmodel.TextValue("external"),
 		}
-		n.SetState(state, now)
+		n.State, n.StateTime, n.CreatedTime = state, now, now
 		data, err := n.Encode()
 		if err != nil {
 			s.b.Fatal(err)
@@ -259,7 +259,7 @@ func crowd(s *scene) {
 	}
 	for range requests {
 		r := &zkmodel.Request{NodeTypes: zkmodel.Strings{"huge"}, Requestor: "bench", Reuse: true, CreatedTime: now}
-		r.SetState(zkmodel.RequestRequested, now)
+		r.State, r.StateTime = zkmodel.RequestRequested, now
 		data, err := r.Encode()
 		if err != nil {
 			s.b.Fatal(err)

@@ -81,7 +81,7 @@ func (c child) config() *configs.Config {
 		Labels: []configs.Label{{Name: "small"}, {Name: "huge"}},
 		Providers: []configs.Provider{{
 			Name: "cloud", Driver: configs.DriverFake, MaxConcurrency: -1, LaunchRetries: 3, LaunchTimeout: time.Minute,
-			Fake:        &configs.FakeDriver{MaxInstances: c.Instances, BootDelay: c.Boot},
+			Settings:    &configs.FakeDriver{MaxInstances: c.Instances, BootDelay: c.Boot},
 			CloudImages: []configs.CloudImage{{Name: "image", Username: "root", ConnectionType: "ssh", ConnectionPort: 22}},
 			Pools:       []configs.Pool{pool("main", -1, "small"), pool("full", 1, "huge")},
 		}},

@@ -1,3 +1,3 @@
 // Package launcher measures the launcher as a process of its own: a real
-// ZooKeeper, a pretended cloud, and a requestor written from the wire document.
+// ZooKeeper, a pretended cloud, and a requestor written from docs/wire.md.
 package launcher

@@ -1,0 +1,203 @@
+package actions
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"poolkeeper/builder/buildlog"
+	"poolkeeper/builder/command"
+	"poolkeeper/builder/disk"
+	"poolkeeper/builder/plan"
+	"poolkeeper/builder/step"
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// build builds an image under its build lock, from the record to the record.
+func (w *Worker) build(ctx context.Context, a plan.Action) error {
+	ctx, giveBack, err := w.claim(ctx, zkmodel.BuildLimitPath, w.Config().MaxConcurrentBuilds)
+	if err != nil {
+		return err
+	}
+	defer giveBack()
+	lock, err := w.Store.LockBuilds(ctx, a.Image)
+	if err != nil {
+		return err
+	}
+	defer Release(ctx, lock)
+	ctx, unbind := lock.Bind(ctx)
+	defer unbind()
+	w.Step(step.BuildLocked)
+	w.Refresh(ctx)
+	w.Host.CanBuild() // else the plan says that the build is not ours
+	a, in, err := w.confirm(ctx, a, func(d *plan.InFlight) { d.Locked = true })
+	if err != nil {
+		return err
+	}
+	image, ok := in.Config.DiskImage(a.Image)
+	if !ok {
+		return ErrStale
+	}
+	record := &zkmodel.Build{
+		Image: a.Image, Builder: w.FQDN, BuilderID: w.BuilderID,
+		Formats: in.Config.ImageFormats(a.Image),
+	}
+	if err := w.Store.CreateBuild(ctx, lock, record); err != nil {
+		return err
+	}
+	w.InFlight.Build(a.Image, record.ID)
+	w.Step(step.BuildRecorded)
+	return w.finishBuild(ctx, lock, a, in, image, record)
+}
+
+// finishBuild makes the build of a record, and tells the tree how that ended.
+func (w *Worker) finishBuild(ctx context.Context, lock *recipe.Held, a plan.Action, in plan.Input, image *configs.DiskImage, record *zkmodel.Build) error {
+	log := w.Log.With("image", record.Image, "build", record.ID)
+	log.Info("Build begins", "why", a.Why, "formats", record.Formats)
+	w.Metrics.BuildBegins()
+	defer w.Metrics.BuildEnds()
+
+	making, unbind := w.Cancels.Bind(ctx, record)
+	made, err := w.makeLogged(making, lock, in.Config, image, record)
+	unbind()
+	switch {
+	case err == nil:
+		if err := w.saveReady(ctx, lock, record, image, made); err != nil {
+			// The tree may have it all the same, so the files stay: if it has
+			// not, the record is a leftover, and they go with it.
+			return err
+		}
+		log.Info("Build is ready", "sizes", sizes(record.Files))
+		w.serveRequest(ctx, lock, in, record)
+		return nil
+	case stopped(ctx, lock):
+		log.Info("Build is given up: this builder stops")
+		return w.giveUp(ctx, lock, record)
+	case ctx.Err() == nil && !made.Begun && !w.Host.CanBuild():
+		log.Warn("Build is given up: it is left to other builders", "reason", Reason(err))
+		return cmp.Or(w.giveUp(ctx, lock, record), ErrStale)
+	case ctx.Err() == nil:
+		log.Error("Build failed", "reason", Reason(err), "exit_code", made.Exit)
+		cancelled := errors.Is(err, ErrCancelled)
+		err = w.saveFailed(ctx, lock, record, made, err, a.Failures+1)
+		if cancelled {
+			w.serveRequest(ctx, lock, in, record) // nobody waits for it any more
+			err = errors.Join(err, w.Store.ClearCancel(ctx, record.Image))
+		}
+	}
+	// Failed: the files are of no use. Where the lock was lost, the next decision tells.
+	proof, unproven := zkmodel.UnderLock(lock, record)
+	if err != nil || unproven != nil {
+		return err
+	}
+	return w.removeProven(ctx, plan.Action{Image: record.Image, Build: record.ID, Why: "the build failed"}, proof)
+}
+
+// makeLogged makes a build with a log that others can follow, of which the
+// record tells them.
+func (w *Worker) makeLogged(ctx context.Context, lock *recipe.Held, cfg *configs.Config, image *configs.DiskImage, record *zkmodel.Build) (command.Made, error) {
+	log, err := w.openLog(cfg, record)
+	if err != nil {
+		return command.Made{}, err
+	}
+	grew, done := w.Logs.Writing(record.Image, record.ID)
+	defer done()
+	if record.Log = w.LogURL(record.Image, record.ID); record.Log != "" {
+		if err := w.Store.SaveBuild(ctx, lock, record); err != nil {
+			return command.Made{}, err
+		}
+	}
+	return w.Commands.Make(ctx, command.Build{Config: cfg, Image: image, Record: record, Log: log, Grew: grew})
+}
+
+// openLog makes room for the log of a build, begins it and returns its path.
+func (w *Worker) openLog(cfg *configs.Config, record *zkmodel.Build) (string, error) {
+	dir, err := buildlog.MakeDir(cfg.BuildLogDir)
+	if err != nil {
+		return "", err
+	}
+	if err := buildlog.Prune(dir, record.Image, cfg.BuildLogRetention); err != nil {
+		w.Log.Warn("Cannot remove old build logs", "error", err)
+	}
+	path, err := filepath.Abs(buildlog.Path(dir, record.Image, record.ID))
+	if err != nil {
+		return "", fmt.Errorf("open build log: %w", err)
+	}
+	if err := os.WriteFile(path, nil, 0o640); err != nil {
+		return "", fmt.Errorf("open build log: %w", err)
+	}
+	return path, nil
+}
+
+// saveReady tells everybody that the build is there.
+func (w *Worker) saveReady(ctx context.Context, lock *recipe.Held, record *zkmodel.Build, image *configs.DiskImage, m command.Made) error {
+	record.Username, record.PythonPath, record.ShellType = image.Username, image.PythonPath, image.ShellType
+	record.Formats, record.Filename = m.Formats, record.Name()
+	record.Files = map[string]zkmodel.ImageFile{}
+	for format, file := range m.Files {
+		record.Files[format] = zkmodel.ImageFile{Size: file.Size, MD5: file.MD5, SHA256: file.SHA256}
+	}
+	record.Phases = m.Phases
+	if err := zkmodel.Move(record, zkmodel.BuildReady, zkmodel.ByUs, zkmodel.EpochOf(w.Now())); err != nil {
+		return err
+	}
+	if err := w.Store.SaveBuild(ctx, lock, record); err != nil {
+		return err
+	}
+	w.Metrics.Built(record)
+	w.Step(step.BuildReady)
+	return nil
+}
+
+// saveFailed tells everybody why there is no build.
+func (w *Worker) saveFailed(ctx context.Context, lock *recipe.Held, record *zkmodel.Build, m command.Made, cause error, failures int) error {
+	record.Formats = nil
+	record.Reason, record.Tail, record.ExitCode = Reason(cause), m.Tail, m.Exit
+	record.Phases, record.Failures = m.Phases, failures
+	if err := zkmodel.Move(record, zkmodel.BuildFailed, zkmodel.ByUs, zkmodel.EpochOf(w.Now())); err != nil {
+		return err
+	}
+	record.RetryAt = zkmodel.EpochOf(w.Policy.BuildAgain(record, w.Now()))
+	if err := w.Store.SaveBuild(ctx, lock, record); err != nil {
+		return err
+	}
+	w.Metrics.FailedBuild(record)
+	w.Step(step.BuildFailed)
+	return nil
+}
+
+// serveRequest removes the request that this build has served. If that fails
+// the next decision finds it again.
+func (w *Worker) serveRequest(ctx context.Context, lock *recipe.Held, in plan.Input, record *zkmodel.Build) {
+	flag := in.Image.BuildRequested
+	if flag == nil {
+		return
+	}
+	if err := w.Store.ClearBuildRequest(ctx, lock, record.Image, flag.Czxid); err != nil {
+		w.Log.Warn("Cannot clear the request for a build", "image", record.Image, "error", err)
+		return
+	}
+	w.Step(step.BuildServed)
+}
+
+// giveUp removes what there is of a build that is nobody's failure.
+func (w *Worker) giveUp(ctx context.Context, lock *recipe.Held, record *zkmodel.Build) error {
+	proof, err := zkmodel.UnderLock(lock, record)
+	return errors.Join(err, w.Images.Remove(ctx, disk.Name{Image: record.Image, ID: record.ID}, proof), w.dropBuild(ctx, lock, record))
+}
+
+// dropBuild removes the record of a build that is nobody's failure, so that
+// another builder can begin at once.
+func (w *Worker) dropBuild(ctx context.Context, lock *recipe.Held, record *zkmodel.Build) error {
+	ctx, cancel := cleanupContext(ctx)
+	defer cancel()
+	if err := lock.DeleteTree(ctx, record.Path()); err != nil {
+		return fmt.Errorf("give up build %s: %w", record.Name(), err)
+	}
+	return nil
+}

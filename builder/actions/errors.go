@@ -1,0 +1,15 @@
+package actions
+
+import "errors"
+
+var (
+	// ErrStale says that an action was no longer wanted when its lock was taken.
+	ErrStale = errors.New("no longer wanted")
+	// ErrCancelled is the cause of a build that an operator has cancelled.
+	ErrCancelled = errors.New("cancelled by an operator")
+	// errUploadTimeout is the cause of an upload that took longer than
+	// image-upload-timeout.
+	errUploadTimeout = errors.New("image-upload-timeout exceeded")
+	// errRemoved says that an image left the configuration meanwhile.
+	errRemoved = errors.New("not in the configuration")
+)

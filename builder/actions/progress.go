@@ -1,0 +1,64 @@
+package actions
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"poolkeeper/zkmodel"
+)
+
+// progressEvery is how often the record of an upload tells how far it is.
+const progressEvery = 5 * time.Second
+
+// progress writes into the record how far an upload is.
+type progress struct {
+	count  atomic.Int64
+	total  int64
+	over   chan struct{}
+	writer sync.WaitGroup
+}
+
+// newProgress starts to tell; stop must be called before anybody else writes
+// the record. A write that has begun is seen through: one that was cut off
+// would leave nobody knowing the record's version.
+func newProgress(ctx context.Context, s *sending, total int64) *progress {
+	p := &progress{total: total, over: make(chan struct{})}
+	p.writer.Go(func() { p.write(ctx, s) })
+	return p
+}
+
+// sent is the Progress of an upload.
+func (p *progress) sent(n int64) { p.count.Store(n) }
+
+func (p *progress) stop() {
+	close(p.over)
+	p.writer.Wait()
+}
+
+func (p *progress) write(ctx context.Context, s *sending) {
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	began, before := time.Now(), int64(-1)
+	for {
+		select {
+		case <-p.over:
+			return
+		case <-tick.C:
+		}
+		sent := p.count.Load()
+		if sent == before {
+			continue
+		}
+		before = sent
+		report := &zkmodel.Progress{Sent: sent, Total: p.total, Rate: float64(sent) / time.Since(began).Seconds()}
+		if report.Rate > 0 {
+			report.ETA = float64(p.total-sent) / report.Rate
+		}
+		s.record.Progress = report
+		if err := s.Store.SaveUpload(ctx, s.lock, s.record); err != nil && ctx.Err() == nil {
+			s.Log.Warn("Cannot tell the progress of an upload", "upload", s.record.Path(), "error", err)
+		}
+	}
+}

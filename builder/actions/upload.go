@@ -1,0 +1,160 @@
+package actions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"poolkeeper/builder/plan"
+	"poolkeeper/builder/step"
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// upload sends a build to a provider under the lock of the build's uploads
+// there, from the record to the record.
+func (w *Worker) upload(ctx context.Context, a plan.Action) error {
+	cfg := w.Config()
+	cloud, done, err := w.use(cfg, a.Provider) // before anybody is told that we try
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx, giveBack, err := w.claim(ctx, zkmodel.UploadLimitPath, cfg.MaxConcurrentUploads)
+	if err != nil {
+		return err
+	}
+	defer giveBack()
+	lock, err := w.Store.LockUploads(ctx, a.Image, a.Build, a.Provider)
+	if err != nil {
+		return err
+	}
+	defer Release(ctx, lock)
+	ctx, unbind := lock.Bind(ctx)
+	defer unbind()
+	w.Step(step.UploadLocked)
+	a, in, err := w.confirm(ctx, a, func(d *plan.InFlight) { d.Sending = a.Key() })
+	if err != nil {
+		return err
+	}
+	build, err := w.Store.Build(ctx, a.Image, a.Build)
+	if err != nil {
+		return err
+	}
+	if build.State != zkmodel.BuildReady {
+		return ErrStale
+	}
+	record := &zkmodel.Upload{
+		UploadKey: zkmodel.UploadKey{Image: a.Image, Build: a.Build, Provider: a.Provider},
+		Username:  build.Username, PythonPath: build.PythonPath, ShellType: build.ShellType,
+		Builder: w.FQDN,
+	}
+	w.InFlight.Upload(a.Key())
+	if err := w.Store.CreateUpload(ctx, lock, record); err != nil {
+		return err
+	}
+	w.Step(step.UploadRecorded)
+	w.Metrics.UploadBegins()
+	defer w.Metrics.UploadEnds()
+	s := sending{Worker: w, lock: lock, cloud: cloud, record: record, build: build, cfg: in.Config, format: a.Format}
+	return s.run(ctx, a.Failures)
+}
+
+// sending is one upload under way.
+type sending struct {
+	*Worker
+	lock   *recipe.Held
+	cloud  lent
+	record *zkmodel.Upload
+	build  *zkmodel.Build
+	cfg    *configs.Config
+	format string
+}
+
+// run sends the file and tells the tree how that ended.
+func (s *sending) run(ctx context.Context, failures int) error {
+	log := s.Log.With("image", s.record.Image, "build", s.record.Build, "provider", s.record.Provider, "upload", s.record.ID)
+	log.Info("Upload begins", "format", s.format)
+	began := s.Now()
+	id, err := s.send(ctx)
+	switch {
+	case err == nil:
+		s.Step(step.UploadSent)
+		if err := s.saveReady(ctx, id); err != nil {
+			// Nobody will ever know of the image: take it back.
+			return errors.Join(err, s.takeBack(ctx, id))
+		}
+		log.Info("Upload is ready", "external_id", id)
+		s.Metrics.Uploaded(s.record, s.Now().Sub(began))
+		return nil
+	case stopped(ctx, s.lock):
+		log.Info("Upload is given up, its record goes", "why", context.Cause(ctx))
+		return s.drop(ctx)
+	case ctx.Err() != nil:
+		return err // the lock is lost, and others know it
+	}
+	log.Error("Upload failed", "reason", Reason(err))
+	s.record.Reason, s.record.Failures, s.record.Progress = Reason(err), failures+1, nil
+	if err := zkmodel.Move(s.record, zkmodel.UploadFailed, zkmodel.ByUs, zkmodel.EpochOf(s.Now())); err != nil {
+		return err
+	}
+	s.record.RetryAt = zkmodel.EpochOf(s.Policy.UploadAgain(s.record, s.Now()))
+	if err := s.Store.SaveUpload(ctx, s.lock, s.record); err != nil {
+		return err
+	}
+	s.Metrics.FailedUpload(s.record)
+	s.Step(step.UploadFailed)
+	return nil
+}
+
+// saveReady tells everybody that the image can be used.
+func (s *sending) saveReady(ctx context.Context, id string) error {
+	s.record.ExternalID = zkmodel.TextValue(id)
+	s.record.Format, s.record.Progress = s.format, nil
+	if err := zkmodel.Move(s.record, zkmodel.UploadReady, zkmodel.ByUs, zkmodel.EpochOf(s.Now())); err != nil {
+		return err
+	}
+	if err := s.Store.SaveUpload(ctx, s.lock, s.record); err != nil {
+		return err
+	}
+	s.Step(step.UploadReady)
+	return nil
+}
+
+// takeBack removes an image from the cloud that was just sent. If that fails, or the
+// lock was lost, so that the record may say ready, whoever reclaims the upload finds
+// the image by its metadata, or the search for leaks.
+func (s *sending) takeBack(ctx context.Context, id string) error {
+	limit := takeBackTime
+	if ctx.Err() != nil {
+		limit = takeBackHaste
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	now, err := s.Store.Upload(ctx, s.record.UploadKey)
+	if err != nil {
+		return err
+	}
+	if now.State == zkmodel.UploadReady {
+		return nil // it is there, and known
+	}
+	proof, err := zkmodel.UnderLock(s.lock, now)
+	if err != nil {
+		return err
+	}
+	if err := s.cloud.remove(ctx, proof, s.record.UploadKey, id); err != nil {
+		return fmt.Errorf("take back image %s of %s: %w", id, s.record.Provider, err)
+	}
+	return nil
+}
+
+// drop removes the record of an upload that is nobody's failure.
+func (s *sending) drop(ctx context.Context) error {
+	ctx, cancel := cleanupContext(ctx)
+	defer cancel()
+	if err := s.lock.DeleteTree(ctx, s.record.Path()); err != nil {
+		return fmt.Errorf("give up upload %s: %w", s.record.Path(), err)
+	}
+	return nil
+}

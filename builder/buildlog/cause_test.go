@@ -1,0 +1,75 @@
+package buildlog
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The logs are of builds that testdata/failures/make has made to fail.
+func TestFindCause(t *testing.T) {
+	want := map[string]Cause{
+		"missing-element": {"diskimage_builder.element_dependencies.MissingElementException: Element 'no-such-element' not found", ""},
+		"no-init-system":  {"DIB_INIT_SYSTEM is not set! Can not continue", ""},
+		"journal":         {"Total journal size too big for filesystem.", ""},
+		"mkfs":            {"mkfs.ext4: invalid option -- 'Z'", ""},
+		"fs-type":         {"mkfs: failed to execute mkfs.nosuchfs: No such file or directory", ""},
+		"mirror": {"E: Failed to fetch http://127.0.0.1:9/debian/dists/bookworm/InRelease  Could not connect to 127.0.0.1:9 (127.0.0.1)." +
+			" - connect (111: Connection refused)", "root.d/50-bootstrap"},
+		"package":     {"E: Unable to locate package no-such-package", "root.d/50-bootstrap"},
+		"hook":        {"configure: error: no acceptable C compiler found in $PATH", "extra-data.d/50-configure"},
+		"hook-silent": {"", "extra-data.d/50-silent"},
+		"killed":      {"Killed                  bash -c 'kill -KILL $$'", "extra-data.d/50-killed"},
+		"clone": {"fatal: unable to access 'http://127.0.0.1:9/repository.git/': Failed to connect to 127.0.0.1 port 9 after 0 ms:" +
+			" Couldn't connect to server", "extra-data.d/50-clone"},
+		"no-space": {"No space left on device", ""},
+		"time-out": {"", "extra-data.d/50-slow"},
+		// Nothing that the tools said afterwards tells of sudo's remark.
+		"unresolved": {"sudo: unable to resolve host builder1: Name or service not known (diskimage-builder takes that for the name of" +
+			` its loop device: add the line "127.0.1.1 builder1" to /etc/hosts)`, ""},
+	}
+	logs, err := filepath.Glob("testdata/failures/*.log")
+	if err != nil || len(logs) != len(want) {
+		t.Errorf("%d logs, %d wanted: %v", len(logs), len(want), err)
+	}
+	for _, log := range logs {
+		name := strings.TrimSuffix(filepath.Base(log), ".log")
+		t.Run(name, func(t *testing.T) {
+			got, err := FindCause(log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name == "killed" || name == "no-space" { // a process id; a folder
+				_, got.Line, _ = strings.Cut(got.Line, want[name].Line)
+				got.Line = want[name].Line + got.Line
+			}
+			if diff := cmp.Diff(want[name], got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCauseOf(t *testing.T) {
+	for text, want := range map[string]Cause{
+		"":           {},
+		"all well\n": {},
+		"E: first\nE: second\nE: apt-get x failed\nExit code: 1\n":                     {Line: "E: second"},
+		"cp: cannot stat 'x'\nrm: cannot remove 'y'\n":                                 {Line: "rm: cannot remove 'y'"},
+		"E: old\ndib-run-parts 10-a completed\ncp: cannot stat 'x'\n":                  {Line: "cp: cannot stat 'x'"},
+		"why: denied\n+ trap_cleanup\nE: umount failed\n":                              {Line: "why: denied"},
+		"error: " + strings.Repeat("ä", 200) + "\n":                                    {Line: "error: " + strings.Repeat("ä", 116) + " …"},
+		"INFO x [-] New block device [/dev/loop0]\nmkfs: failed\n":                     {Line: "mkfs: failed"},
+		"INFO x [-] New block device [sudo: policy\n/dev/loop0]\nmkfs: failed\n":       {Line: "sudo: policy (diskimage-builder takes that for the name of its loop device: sudo must not print it)"},
+		"2026-11-20 09:47:15.388 | tar: x: No space left on device\nsync: not found\n": {Line: "tar: x: No space left on device"},
+	} {
+		if diff := cmp.Diff(want, causeOf(text)); diff != "" {
+			t.Errorf("%.60q (-want +got):\n%s", text, diff)
+		}
+	}
+	if _, err := FindCause(filepath.Join(t.TempDir(), "none")); err == nil {
+		t.Error("no error for a missing log")
+	}
+}

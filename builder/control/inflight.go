@@ -1,0 +1,56 @@
+package control
+
+import (
+	"maps"
+	"sync"
+
+	"poolkeeper/builder/plan"
+)
+
+// InFlight is what runs in this process, so that nobody takes it for a leftover.
+type InFlight struct {
+	mu      sync.Mutex
+	builds  map[string]string // id of the build by image
+	uploads map[string]bool
+}
+
+// Build notes the build of an image.
+func (d *InFlight) Build(image, id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.builds == nil {
+		d.builds = map[string]string{}
+	}
+	d.builds[image] = id
+}
+
+// Upload notes an upload by its key.
+func (d *InFlight) Upload(key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.uploads == nil {
+		d.uploads = map[string]bool{}
+	}
+	d.uploads[key] = true
+}
+
+// end forgets what an action was about. It is called when the mirror shows how
+// that ended, so that nobody takes the last thing that it showed for a leftover.
+func (d *InFlight) end(a plan.Action) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch a.Kind {
+	case plan.Build:
+		delete(d.builds, a.Image)
+	case plan.Upload:
+		delete(d.uploads, a.Key())
+	default:
+	}
+}
+
+// of is what concerns an image.
+func (d *InFlight) of(image string) plan.InFlight {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return plan.InFlight{Builds: d.builds[image], Uploads: maps.Clone(d.uploads)}
+}

@@ -1,0 +1,183 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"poolkeeper/builder/actions"
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// loop is the work of one session: whenever something about an image changes,
+// it decides anew about that image, and starts what can be started. All its
+// state belongs to one goroutine.
+type loop struct {
+	*Control
+	store   *zkmodel.Store
+	actions Actions
+	queue   *queue
+	retries retries
+	dirty   map[string]bool      // images to decide about
+	alarms  map[string]time.Time // when to decide about an image that nobody touches
+	short   map[string]bool      // images that wait for room on the disk
+	members []string             // the builders that were registered, and how they worked
+	done    chan ended
+	left    chan struct{} // closed when nobody listens to done any more
+	work    sync.WaitGroup
+	tells   recipe.Throttle // of what we may not change
+}
+
+// drainPatience is how long work that was told to end may take: a build's grace,
+// the sweep, and the last words to the tree.
+const drainPatience = 9 * time.Second
+
+// ended is an action that came to its end.
+type ended struct {
+	*task
+	err error
+}
+
+func newLoop(c *Control, s Session) *loop {
+	return &loop{
+		Control: c, store: s.Store, actions: c.Worker(s),
+		queue:   newQueue(c.BuildWorkers, c.UploadWorkers),
+		retries: retries{},
+		dirty:   map[string]bool{},
+		alarms:  map[string]time.Time{},
+		short:   map[string]bool{},
+		done:    make(chan ended),
+		left:    make(chan struct{}),
+	}
+}
+
+// run works until ctx ends and everything that runs has come to its end.
+func (l *loop) run(ctx context.Context) error {
+	changes := l.Mirror.SubscribeImages()
+	defer changes.Close()
+	builders := l.Mirror.SubscribeComponents()
+	defer builders.Close()
+	resync := time.NewTicker(l.Resync)
+	defer resync.Stop()
+	alarm := time.NewTimer(0)
+	defer alarm.Stop()
+	l.working.Store(true)
+	defer l.drain()
+	defer l.working.Store(false)
+
+	l.work.Go(func() { l.actions.Patrol(ctx) })
+	l.work.Go(func() { l.watchHost(ctx) })
+	l.mark(l.all()...)
+	for {
+		l.decide()
+		l.start(ctx)
+		l.publish()
+		alarm.Reset(l.untilAlarm())
+		select {
+		case <-changes.C():
+			l.mark(changes.Take()...)
+		case <-builders.C():
+			// Who is gone has left work behind, and locks that others waited for.
+			builders.Take()
+			if l.membersChanged() {
+				clear(l.retries)
+				l.mark(l.all()...)
+			}
+		case e := <-l.done:
+			l.finish(e)
+		case <-alarm.C:
+			l.ring()
+		case <-l.pulse:
+		case <-l.woken:
+			l.ForgetSeries()
+			clear(l.retries)
+			l.mark(l.all()...)
+		case <-resync.C:
+			l.ForgetSeries()
+			l.work.Go(func() { l.readClock(ctx, l.store.Session()) })
+			l.mark(l.all()...)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// start starts what waits, as far as there are workers.
+func (l *loop) start(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	l.queue.receivers = receivers(l.Config())
+	for t := l.queue.next(); t != nil; t = l.queue.next() {
+		work, cancel := context.WithCancelCause(ctx)
+		t.cancel = cancel
+		l.work.Go(func() {
+			l.Log.Debug("Action begins", "action", t.key, "why", t.Why)
+			err := l.actions.Do(work, t.Action)
+			if err != nil && errors.Is(context.Cause(work), errBuildDeleted) {
+				err = actions.ErrStale
+			}
+			cancel(nil)
+			if err == nil {
+				// The next decision must see what this one has led to.
+				err = l.Mirror.Barrier(ctx)
+			}
+			l.inFlight.end(t.Action)
+			select {
+			case l.done <- ended{t, err}:
+			case <-l.left:
+			}
+		})
+	}
+}
+
+// receivers counts the providers that images are uploaded to.
+func receivers(cfg *configs.Config) int {
+	n := 0
+	for i := range cfg.Providers {
+		if len(cfg.Providers[i].DiskImages) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// finish takes an action out of the queue and looks at its image again.
+func (l *loop) finish(e ended) {
+	l.queue.done(e.task)
+	if l.retries.note(e.key, l.clock.now(), e.err) {
+		l.tells.Failed(l.Log, e.err, "Action failed, retrying", "action", e.key, "why", e.Why)
+		l.Metrics.Failed(e.Kind)
+	}
+	l.mark(e.Image)
+}
+
+// drain waits for all that runs, which ends soon as its context has ended. What
+// does not, in a cloud's library perhaps, is left to itself: its locks are lost,
+// so that it can do no harm.
+func (l *loop) drain() {
+	over := make(chan struct{})
+	go func() {
+		l.work.Wait()
+		close(over)
+	}()
+	patience := time.NewTimer(drainPatience)
+	defer patience.Stop()
+	defer close(l.left)
+	for {
+		select {
+		case e := <-l.done:
+			l.queue.done(e.task)
+		case <-over:
+			return
+		case <-patience.C:
+			l.Log.Error("Actions missed the shutdown deadline; abandoning", "actions", slices.Sorted(maps.Keys(l.queue.running)))
+			return
+		}
+	}
+}

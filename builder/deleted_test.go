@@ -1,0 +1,117 @@
+package builder
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"poolkeeper/providers/fake"
+	"poolkeeper/zkmodel"
+)
+
+// hangUploads lets uploads to a provider begin and never end by themselves.
+func (s *site) hangUploads(provider string) {
+	s.cloud(provider).SetHook(func(ctx context.Context, c fake.Call) error {
+		if c.Op != fake.OpUpload || c.Done {
+			return nil
+		}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+}
+
+// A build that is deleted while it is uploaded has its uploads ended at once.
+// Catches: the file goes, and uploads of it go on for hours.
+func TestDeletedBuildEndsItsUploads(t *testing.T) {
+	s := newSite(t)
+	for _, name := range []string{"south", "west"} {
+		s.addProvider(name, "qcow2", "img")
+		s.hangUploads(name)
+	}
+	s.start()
+	s.ready("img", 1, "north")
+	hanging := func() int {
+		return len(s.uploads("img", "south", zkmodel.UploadUploading)) + len(s.uploads("img", "west", zkmodel.UploadUploading))
+	}
+	s.eventually("two uploads are under way", func() bool { return hanging() == 2 })
+	build := s.builds("img", zkmodel.BuildReady)[0]
+	if err := s.store.PauseImage(t.Context(), "img"); err != nil { // so that no other takes its place
+		t.Fatal(err)
+	}
+	if err := s.store.MarkBuildDeleting(t.Context(), zkmodel.ByOperator, "img", build.ID, false); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("the build is gone, and all of it", func() bool {
+		return len(s.tree("img").Builds) == 0 && len(s.files()) == 0 && len(s.inCloud("north")) == 0
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if log := s.log.String(); strings.Contains(log, "Action failed, retrying: action=upload") || !strings.Contains(log, "the build is being deleted") {
+		t.Error("the log does not say that the uploads ended because the build is deleted")
+	}
+}
+
+// A record that an operator has marked by hand, in the words of the first
+// specification, is deleted like any other.
+func TestDeleteByHand(t *testing.T) {
+	s := newSite(t)
+	s.addImage("other").Formats = []string{"qcow2"}
+	s.config.Providers[0].DiskImages = append(s.config.Providers[0].DiskImages, s.config.Providers[0].DiskImages[0])
+	s.config.Providers[0].DiskImages[1].Name = "other"
+	s.start()
+	s.ready("img", 1, "north")
+	s.ready("other", 1, "north")
+	rewrite := func(path string) {
+		t.Helper()
+		session := s.store.Session()
+		data, stat, err := session.Get(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Replace(strings.ReplaceAll(string(data), `"state": "`, `"state":"`), `"state":"ready"`, `"state":"delete"`, 1)
+		if text == string(data) {
+			t.Fatalf("no state in %s", data)
+		}
+		if _, err := session.Set(t.Context(), path, []byte(text), stat.Version); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, upload := s.builds("img", zkmodel.BuildReady)[0], s.uploads("other", "north", zkmodel.UploadReady)[0]
+	rewrite(first.Path())
+	rewrite(upload.Path())
+	s.eventually("the build is gone, and another there", func() bool {
+		now := s.builds("img", zkmodel.BuildReady)
+		return len(now) == 1 && now[0].ID > first.ID && len(s.uploads("img", "north", zkmodel.UploadReady)) == 1
+	})
+	s.eventually("the upload is gone, and another there", func() bool {
+		now := s.uploads("other", "north", zkmodel.UploadReady)
+		return len(now) == 1 && now[0].ExternalID.Text() != upload.ExternalID.Text()
+	})
+}
+
+// The record names the files, as the first specification has it; images and logs
+// are for their owner and group.
+func TestNameAndModesOfFiles(t *testing.T) {
+	s := newSite(t)
+	s.addProvider("south", "raw", "img")
+	s.start()
+	s.ready("img", 1, "north", "south")
+	build := s.builds("img", zkmodel.BuildReady)[0]
+	if build.Filename != "img-"+build.ID {
+		t.Errorf("filename %q, want img-%s", build.Filename, build.ID)
+	}
+	for _, file := range []string{
+		filepath.Join(s.config.ImagesDir, build.Filename+".qcow2"), filepath.Join(s.config.ImagesDir, build.Filename+".raw"),
+		filepath.Join(s.config.BuildLogDir, build.Filename+".log"),
+	} {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if others := info.Mode().Perm() & 0o007; others != 0 {
+			t.Errorf("%s has mode %o: everybody may read it", file, info.Mode().Perm())
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package builder
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Images and providers that are gone leave no line in the metrics; those that are left
+// keep theirs.
+func TestSeriesOfWhatIsGone(t *testing.T) {
+	s := newSite(t)
+	s.addImage("other")
+	s.addProvider("south", "raw", "img", "other")
+	registry := prometheus.NewRegistry()
+	b := s.run(func(d *Deps) { d.Registerer, d.Resync = registry, 100*time.Millisecond })
+	s.ready("img", 1, "north", "south")
+	s.ready("other", 1, "south")
+	before := linesOf(t, registry)
+	for _, name := range []string{"img", "other", "north", "south"} {
+		if !strings.Contains(before, `"`+name+`"`) {
+			t.Fatalf("no line of %s in\n%s", name, before)
+		}
+	}
+	emptied := copyOf(s.config)
+	emptied.DiskImages, emptied.Providers[1].DiskImages = emptied.DiskImages[:1], nil
+	if err := b.Reload(emptied); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("the image has no line any more", func() bool { return !strings.Contains(linesOf(t, registry), `"other"`) })
+	next := copyOf(emptied)
+	next.Providers = next.Providers[:1]
+	s.eventually("south is empty", func() bool { return len(s.inCloud("south")) == 0 })
+	if err := b.Reload(next); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("the provider has no line any more", func() bool { return !strings.Contains(linesOf(t, registry), `"south"`) })
+	after := linesOf(t, registry)
+	for _, name := range []string{"img", "north"} {
+		if !strings.Contains(after, `"`+name+`"`) {
+			t.Errorf("no line of %s in\n%s", name, after)
+		}
+	}
+}
+
+// linesOf is what a registry tells, with names and values of labels.
+func linesOf(t *testing.T, registry *prometheus.Registry) string {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			all.WriteString(family.GetName())
+			for _, label := range metric.GetLabel() {
+				fmt.Fprintf(&all, " %s=%q", label.GetName(), label.GetValue())
+			}
+			all.WriteString("\n")
+		}
+	}
+	return all.String()
+}

@@ -1,0 +1,97 @@
+package configs
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// heritage is what an image hands on to its children.
+type heritage struct {
+	image    DiskImage
+	hasAge   bool // rebuild-age is given
+	complete bool // all its parents are there
+	pending  bool // its parents are being looked for
+}
+
+// resolveImages makes the images, parents applied root first.
+func (l *loader) resolveImages() {
+	for _, raw := range l.images.order {
+		from := l.inherit(raw)
+		if raw.abstract {
+			continue
+		}
+		image := from.image.clone()
+		l.addSecrets(&image, l.secure.envVars[raw.name])
+		l.addSecrets(&image, secretsByName(image.EnvVars))
+		if image.RebuildSchedule != "" && !from.hasAge {
+			image.RebuildAge = 0 // the schedule alone decides
+		}
+		if len(image.KeepFormats) > 0 && !image.DeleteAfterUpload {
+			raw.report(notice, "keep-formats has no effect without delete-after-upload")
+		}
+		l.cfg.DiskImages = append(l.cfg.DiskImages, image)
+	}
+}
+
+// inherit decodes an image over what its parent hands on. Each image is decoded
+// once, however many children it has. Secrets are handed on by abstract images
+// only.
+func (l *loader) inherit(raw *rawImage) *heritage {
+	if raw.heritage != nil {
+		return raw.heritage
+	}
+	raw.heritage = &heritage{pending: true}
+	h := heritage{image: defaultDiskImage(""), complete: true}
+	if raw.parent != "" {
+		h = *l.parentOf(raw)
+		h.image = h.image.clone()
+	}
+	h.image.Name = raw.name
+	have := raw.decode("disk image", imageKeys(&h.image))
+	h.hasAge = h.hasAge || have["rebuild-age"]
+	if raw.abstract {
+		l.addSecrets(&h.image, l.secure.envVars[raw.name])
+	}
+	raw.heritage = &h
+	return raw.heritage
+}
+
+// parentOf is what an image inherits. It is not complete when a parent is
+// missing or the parents form a circle, which is told once.
+func (l *loader) parentOf(raw *rawImage) *heritage {
+	nothing := &heritage{image: defaultDiskImage("")}
+	parent, ok := l.images.byName[raw.parent]
+	if !ok {
+		l.section("diskimages").lacks(raw.value, raw.parent, "the parent %q is not among diskimages%s",
+			raw.parent, l.similarImage(raw.parent, raw.name))
+		return nothing
+	}
+	if parent.heritage != nil && parent.heritage.pending {
+		names := []string{parent.name}
+		for at := parent; len(names) == 1 || at != parent; {
+			at = l.images.byName[at.parent]
+			names = append(names, at.name)
+		}
+		parent.fail("the parents form a circle: %s", someSteps(names))
+		return nothing
+	}
+	return l.inherit(parent)
+}
+
+// someSteps shows a way that may be very long.
+func someSteps(names []string) string {
+	if len(names) > 12 {
+		names = slices.Concat(names[:5], []string{"…"}, names[len(names)-5:])
+	}
+	return strings.Join(names, " -> ")
+}
+
+// clone is a copy that shares nothing that decoding changes.
+func (i *DiskImage) clone() DiskImage {
+	c := *i
+	c.Elements = slices.Clip(c.Elements) // which only ever grow
+	c.EnvVars = maps.Clone(c.EnvVars)
+	c.Metadata = maps.Clone(c.Metadata)
+	return c
+}

@@ -1,0 +1,3 @@
+// Package kit holds the few helpers that packages of every floor need: a sleep that
+// ends with its context, how long to leave alone what failed, and random ids.
+package kit

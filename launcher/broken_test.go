@@ -1,0 +1,63 @@
+package launcher_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"poolkeeper/launcher"
+	"poolkeeper/test/zktest"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// What cannot be decoded stays, and so does what names a provider that is not served;
+// what node-delete has left of a record without a provider goes when no cloud has its
+// machine, and not before.
+func TestBrokenRecordsOfNodes(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, closedClouds)
+	deleting := `{"state": "deleting", "provider": null}`
+	for id, data := range map[string]string{
+		"0000000101": "not JSON", "0000000102": "[]", "0000000103": deleting, "0000000104": deleting,
+		"0000000105": `{"state": "used", "provider": "not ours"}`, "0000000106": "x",
+	} {
+		s.write(zkmodel.NodePath(id), data)
+	}
+	if _, err := s.store.Session().Set(t.Context(), zkmodel.NodePath("0000000106"), nil, recipe.AnyVersion); err != nil {
+		t.Fatal(err) // it was emptied: nobody knows what it held
+	}
+	machine := s.machine("0000000104")
+	s.launch(func(d *launcher.Deps) {
+		d.Resync = 100 * time.Millisecond
+		d.Now = func() time.Time { return time.Now().Add(2 * time.Minute) } // empty records are old enough
+	})
+	there := func() (ids []string) {
+		for _, n := range s.nodes() {
+			ids = append(ids, n.ID[8:])
+		}
+		return ids
+	}
+	zktest.Eventually(t, func() bool { return !slices.Contains(there(), "03") }, "the node without provider and machine to go")
+	if got, want := there(), []string{"01", "02", "04", "05", "06"}; !slices.Equal(got, want) {
+		t.Errorf("left: %v, want %v", got, want)
+	}
+	if err := s.clouds["cloud"].DeleteNode(t.Context(), machine); err != nil {
+		t.Fatal(err)
+	}
+	zktest.Eventually(t, func() bool { return !slices.Contains(there(), "04") }, "the node to go after its machine")
+}
+
+// An empty record, which a late lock has left, goes; with a machine of its id it stays.
+func TestEmptyRecordsOfNodes(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, closedClouds)
+	s.write(zkmodel.NodePath("0000000101"), "")
+	s.write(zkmodel.NodePath("0000000102"), "")
+	s.machine("0000000102")
+	s.launch(func(d *launcher.Deps) { d.Now = func() time.Time { return time.Now().Add(2 * time.Minute) } })
+	zktest.Eventually(t, func() bool { return len(s.nodes()) == 1 }, "the empty record to go")
+	if n := s.nodes(); n[0].ID != "0000000102" || s.machines("cloud") != 1 {
+		t.Errorf("left: %+v and %d machines", n[0], s.machines("cloud"))
+	}
+}

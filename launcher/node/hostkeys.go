@@ -1,0 +1,191 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"poolkeeper/configs/kit"
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+)
+
+const (
+	scansAtOnce = 100
+	scanFirst   = 2 * time.Second        // how long the first connection may take
+	scanLongest = 10 * time.Second       // how long one may take at most
+	scanPause   = 100 * time.Millisecond // between two that failed
+)
+
+// HostKeys are the SSH host keys of a node, "type base64", as its provider knows
+// them or as the machine shows them; none where they are not to be checked. limit is
+// for how long the machine may boot; 0 is for any time.
+func (sc *Scanner) HostKeys(ctx context.Context, n *zkmodel.Node, i providers.Instance, check bool, limit time.Duration) ([]string, error) {
+	if !check || i.SkipHostScan || len(i.HostKeys) > 0 {
+		return i.HostKeys, nil
+	}
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("boot-timeout of %s is over", limit))
+		defer cancel()
+	}
+	port, _ := n.ConnectionPort.Int()
+	addr := net.JoinHostPort(i.InterfaceIP, strconv.Itoa(port))
+	switch n.ConnectionType {
+	case "ssh", "network_cli":
+		return sc.Keys(ctx, addr)
+	}
+	return nil, sc.Reach(ctx, addr)
+}
+
+// Scanner reads host keys of machines that have just booted.
+type Scanner struct {
+	slots chan struct{}
+}
+
+// NewScanner makes one; all scans of a process share it.
+func NewScanner() *Scanner { return &Scanner{slots: make(chan struct{}, scansAtOnce)} }
+
+// enter waits until there is room for one more scan.
+func (sc *Scanner) enter(ctx context.Context, addr string) error {
+	select {
+	case sc.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("scan %s: %w: %w", addr, ErrKeyScan, context.Cause(ctx))
+	}
+}
+
+func (sc *Scanner) leave() { <-sc.slots }
+
+// Keys waits until the machine speaks SSH, and then asks for the key of every
+// type. A server that has just opened its port may not have all keys yet, which
+// is why a whole handshake comes first.
+func (sc *Scanner) Keys(ctx context.Context, addr string) ([]string, error) {
+	if err := sc.enter(ctx, addr); err != nil {
+		return nil, err
+	}
+	defer sc.leave()
+	var keys []string
+	err := persist(ctx, addr, func(patience time.Duration) error {
+		if _, err := handshake(ctx, patience, addr, slices.Concat(keyTypes()...)); err != nil {
+			return err
+		}
+		var err error
+		keys, err = everyKey(ctx, patience, addr)
+		return err
+	})
+	return keys, err
+}
+
+// everyKey asks for the key of every type. A type that the server offers and
+// then fails at, twice, is one that it does not have: dropbear without an RSA key
+// offers RSA all the same, and hangs up on whoever wants it.
+func everyKey(ctx context.Context, patience time.Duration, addr string) ([]string, error) {
+	var keys []string
+	var failed error
+	for _, algorithms := range keyTypes() {
+		key, err := handshake(ctx, patience, addr, algorithms)
+		if _, none := errors.AsType[*ssh.AlgorithmNegotiationError](err); none {
+			continue // the server has no key of this type
+		}
+		if err != nil {
+			key, err = handshake(ctx, patience, addr, algorithms)
+		}
+		if err != nil {
+			failed = err
+			continue
+		}
+		keys = append(keys, key)
+	}
+	if failed != nil && (len(keys) == 0 || ctx.Err() != nil) {
+		return nil, failed
+	}
+	return keys, nil
+}
+
+// Reach waits until the machine accepts a connection.
+func (sc *Scanner) Reach(ctx context.Context, addr string) error {
+	if err := sc.enter(ctx, addr); err != nil {
+		return err
+	}
+	defer sc.leave()
+	return persist(ctx, addr, func(patience time.Duration) error {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
+}
+
+// persist repeats try until it succeeds or ctx ends. It tells try how long one
+// connection may take, which is more each time: a forwarded port may swallow a
+// connection that came too early, so the first ones are short.
+func persist(ctx context.Context, addr string, try func(patience time.Duration) error) error {
+	patience := scanFirst
+	for {
+		err := try(patience)
+		if err == nil {
+			return nil
+		}
+		pause := scanPause
+		if errors.Is(err, errFlood) {
+			pause = patience // each try costs more than one that nobody answers
+		}
+		if ctx.Err() != nil || kit.Sleep(ctx, pause) != nil {
+			return fmt.Errorf("scan %s: %w: %w (%w)", addr, ErrKeyScan, context.Cause(ctx), err)
+		}
+		patience = min(patience*3/2, scanLongest)
+	}
+}
+
+// keyTypes are the host key algorithms to ask for, one group for each type of
+// key, the most wanted first.
+func keyTypes() [][]string {
+	return [][]string{
+		{ssh.KeyAlgoED25519},
+		{ssh.KeyAlgoECDSA256},
+		{ssh.KeyAlgoECDSA384},
+		{ssh.KeyAlgoECDSA521},
+		{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSA},
+	}
+}
+
+// errGotKey ends a handshake that has shown its key.
+var errGotKey = errors.New("key seen")
+
+// handshake connects and returns the host key that the server proves to have.
+// No user name or credential is ever sent: the connection ends before.
+func handshake(ctx context.Context, patience time.Duration, addr string, algorithms []string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	defer func() { _ = conn.Close() }() // nothing was written that could be lost
+	var key string
+	_, _, _, err = ssh.NewClientConn(&frugal{Conn: conn, left: scanBytes}, addr, &ssh.ClientConfig{
+		HostKeyAlgorithms: algorithms,
+		HostKeyCallback: func(_ string, _ net.Addr, k ssh.PublicKey) error {
+			key = strings.TrimSpace(string(ssh.MarshalAuthorizedKey(k)))
+			return errGotKey
+		},
+	})
+	if key != "" {
+		return key, nil
+	}
+	return "", err
+}

@@ -1,0 +1,194 @@
+package node
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+)
+
+// signer makes a host key of a type.
+func signer(t *testing.T, kind string) ssh.Signer {
+	t.Helper()
+	var key any
+	var err error
+	switch kind {
+	case "ed25519":
+		_, key, err = ed25519.GenerateKey(rand.Reader)
+	case "ecdsa":
+		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	case "rsa":
+		key, err = rsa.GenerateKey(rand.Reader, 2048)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := ssh.NewSignerFromKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// listen opens a port.
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// serveSSH answers on a listener with some host keys, until the test ends.
+func serveSSH(t *testing.T, l net.Listener, keys ...ssh.Signer) {
+	t.Helper()
+	config := &ssh.ServerConfig{NoClientAuth: true}
+	for _, k := range keys {
+		config.AddHostKey(k)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _, _, _ = ssh.NewServerConn(conn, config) // our client never stays
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close(); <-done })
+}
+
+func authorized(s ssh.Signer) string {
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(s.PublicKey())))
+}
+
+func TestScanFindsEveryKey(t *testing.T) {
+	keys := []ssh.Signer{signer(t, "ed25519"), signer(t, "ecdsa"), signer(t, "rsa")}
+	l := listen(t)
+	serveSSH(t, l, keys...)
+	got, err := NewScanner().Keys(t.Context(), l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, k := range keys {
+		want = append(want, authorized(k))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("scanned %q, want %q", got, want)
+	}
+	if !strings.HasPrefix(want[2], "ssh-rsa AAAA") {
+		t.Errorf("the type of an RSA key is ssh-rsa, not %.20s", want[2])
+	}
+}
+
+// brokenSigner is a key that a server offers and does not have.
+type brokenSigner struct{ ssh.Signer }
+
+func (brokenSigner) Sign(io.Reader, []byte) (*ssh.Signature, error) {
+	return nil, errors.New("no such key")
+}
+
+// Dropbear offers RSA without an RSA key, and hangs up on whoever asks for it.
+func TestScanPassesOverAKeyThatFails(t *testing.T) {
+	key := signer(t, "ed25519")
+	l := listen(t)
+	serveSSH(t, l, key, brokenSigner{signer(t, "rsa")})
+	got, err := NewScanner().Keys(t.Context(), l.Addr().String())
+	if err != nil || !slices.Equal(got, []string{authorized(key)}) {
+		t.Errorf("scanned %q (%v), want the key that works", got, err)
+	}
+}
+
+// A machine that is still booting accepts connections without a word, and then
+// speaks.
+func TestScanWaitsForTheMachine(t *testing.T) {
+	l := listen(t)
+	key := signer(t, "ed25519")
+	booted := make(chan struct{})
+	go func() {
+		defer close(booted)
+		for range 3 {
+			if conn, err := l.Accept(); err == nil {
+				_ = conn.Close()
+			}
+		}
+	}()
+	type result struct {
+		keys []string
+		err  error
+	}
+	scanned := make(chan result, 1)
+	go func() {
+		keys, err := NewScanner().Keys(t.Context(), l.Addr().String())
+		scanned <- result{keys, err}
+	}()
+	<-booted
+	serveSSH(t, l, key)
+	if got := <-scanned; got.err != nil || !slices.Equal(got.keys, []string{authorized(key)}) {
+		t.Errorf("scanned %q (%v)", got.keys, got.err)
+	}
+}
+
+func TestScanOfAMuteMachineEnds(t *testing.T) {
+	l := listen(t) // accepts, and never says anything
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	_, err := NewScanner().Keys(ctx, l.Addr().String())
+	if !errors.Is(err, ErrKeyScan) || !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 2*time.Second {
+		t.Errorf("ended with %v after %s", err, time.Since(start))
+	}
+}
+
+// What is scanned depends on configuration, connection and provider.
+func TestHostKeys(t *testing.T) {
+	key := signer(t, "ed25519")
+	l := listen(t)
+	serveSSH(t, l, key)
+	port := l.Addr().(*net.TCPAddr).Port
+	for name, tc := range map[string]struct {
+		check      bool
+		connection string
+		instance   providers.Instance
+		want       []string
+	}{
+		"scanned":     {check: true, connection: "ssh", want: []string{authorized(key)}},
+		"by ansible":  {check: true, connection: "network_cli", want: []string{authorized(key)}},
+		"not checked": {connection: "ssh"},
+		"not SSH":     {check: true, connection: "winrm"},
+		"the provider knows": {
+			check: true, connection: "ssh", instance: providers.Instance{HostKeys: []string{"ssh-rsa X"}},
+			want: []string{"ssh-rsa X"},
+		},
+		"nothing to scan": {check: true, connection: "ssh", instance: providers.Instance{SkipHostScan: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := &zkmodel.Node{ConnectionType: tc.connection, ConnectionPort: zkmodel.IntValue(port)}
+			tc.instance.InterfaceIP = "127.0.0.1"
+			got, err := NewScanner().HostKeys(t.Context(), n, tc.instance, tc.check, time.Minute)
+			if err != nil || !slices.Equal(got, tc.want) {
+				t.Errorf("keys %q (%v), want %q", got, err, tc.want)
+			}
+		})
+	}
+}

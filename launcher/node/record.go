@@ -1,0 +1,34 @@
+package node
+
+import (
+	"cmp"
+
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+)
+
+// Where connection types listen.
+const (
+	SSHPort   = 22
+	winrmPort = 5986
+)
+
+// DefaultPort is where a connection type listens.
+func DefaultPort(connection string) int {
+	if connection == "winrm" {
+		return winrmPort
+	}
+	return SSHPort
+}
+
+// Describe copies what the cloud says of a running machine into its record.
+func Describe(n *zkmodel.Node, i providers.Instance) {
+	n.Cloud, n.Region, n.AZ, n.HostID = i.Cloud, i.Region, i.AZ, i.HostID
+	n.InterfaceIP, n.PublicIPv4, n.PublicIPv6, n.PrivateIPv4 = i.InterfaceIP, i.PublicIPv4, i.PublicIPv6, i.PrivateIPv4
+	if i.Port != 0 {
+		n.ConnectionPort = zkmodel.IntValue(i.Port)
+	}
+	n.Username = cmp.Or(i.Username, n.Username)
+	n.PythonPath = cmp.Or(i.PythonPath, n.PythonPath)
+	n.ShellType = cmp.Or(i.ShellType, n.ShellType)
+}

@@ -1,0 +1,71 @@
+package request
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"poolkeeper/zkmodel"
+)
+
+// is checks who is an orphan.
+func is(t *testing.T, o *Orphans, want ...string) {
+	t.Helper()
+	all := o.All()
+	for _, id := range want {
+		if !all[id] {
+			t.Errorf("%s is none of %v", id, all)
+		}
+	}
+	if len(all) != len(want) {
+		t.Errorf("orphans are %v, want %v", all, want)
+	}
+}
+
+// A search for orphans keeps the mark of one that is in our hands still, which it does
+// not ask about: nobody would take that up until the next search, a minute later.
+func TestMarkOutlivesASearch(t *testing.T) {
+	t.Parallel()
+	var o Orphans
+	o.Mark("in-hand")
+	o.Mark("gone")
+	o.Find(nil, map[string]bool{"in-hand": true}, nil, nil)
+	is(t, &o, "in-hand")
+	o.Find(nil, nil, nil, nil)
+	is(t, &o)
+}
+
+// Only what is pending, readable and unlocked is an orphan, and no business of ours or
+// of others: anything more would be taken from a launcher that lives.
+func TestOrphansAreFound(t *testing.T) {
+	t.Parallel()
+	var o Orphans
+	requests := []*zkmodel.Request{
+		{ID: "orphan", State: zkmodel.RequestPending},
+		{ID: "locked", State: zkmodel.RequestPending},
+		{ID: "unknown", State: zkmodel.RequestPending},
+		{ID: "marked-unknown", State: zkmodel.RequestPending},
+		{ID: "ours", State: zkmodel.RequestPending},
+		{ID: "theirs", State: zkmodel.RequestPending},
+		{ID: "broken", State: zkmodel.RequestPending, Broken: errors.New("no JSON")},
+		{ID: "waits", State: zkmodel.RequestRequested},
+		{ID: "marked-waits", State: zkmodel.RequestRequested},
+		{ID: "done", State: zkmodel.RequestFulfilled},
+	}
+	for _, id := range []string{"marked-unknown", "marked-waits", "locked", "done"} {
+		o.Mark(id)
+	}
+	o.Find(requests, map[string]bool{"ours": true}, map[string]bool{"theirs": true}, func(r *zkmodel.Request) (bool, error) {
+		if slices.Contains([]string{"ours", "theirs", "broken", "waits", "done"}, r.ID) {
+			return false, fmt.Errorf("%s is asked about", r.ID)
+		}
+		if r.ID == "unknown" || r.ID == "marked-unknown" {
+			return false, errors.New("no connection")
+		}
+		return r.ID == "locked", nil
+	})
+	is(t, &o, "orphan", "marked-unknown", "marked-waits")
+	o.Forget("orphan")
+	is(t, &o, "marked-unknown", "marked-waits")
+}

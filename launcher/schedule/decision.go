@@ -1,0 +1,109 @@
+package schedule
+
+import (
+	"time"
+
+	"poolkeeper/launcher/lesson"
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+)
+
+// Decision is what becomes of one request: Accept, Decline, Wait, Yield or Reclaim.
+type Decision interface {
+	// Of is the request.
+	Of() *zkmodel.Request
+	// Why is the reason in words, for people. It is never empty, and nothing follows
+	// from it.
+	Why() string
+	// Verdict is the kind of the decision in one word, for logs.
+	Verdict() string
+}
+
+// About is what every decision has.
+type About struct {
+	Request *zkmodel.Request
+	Reason  string
+}
+
+// Of implements Decision.
+func (a About) Of() *zkmodel.Request { return a.Request }
+
+// Why implements Decision.
+func (a About) Why() string { return a.Reason }
+
+// Accept says that a pool takes the request now.
+type Accept struct {
+	About
+	Pool   *Pool
+	Places []Place // one for each of the request's labels, in order
+	Zone   string  // the availability zone of all new nodes; "" is any
+	// UsesQuota: the lock of the quota must be ours.
+	UsesQuota bool
+	// Asked is what the launches remember of this decision.
+	Asked lesson.Asked
+	// Since tells from when on another launcher was to take it first, whose time is
+	// over; zero when it is ours to take.
+	Since time.Time
+}
+
+// Place is one node that a request gets.
+type Place struct {
+	Label string
+	// Node is the id of a ready node to be reused; "" launches a new one.
+	Node  string
+	Needs providers.Resources // of a new one
+}
+
+// Decline says that some of our pools can never serve the request.
+type Decline struct {
+	About
+	Pools []string // their ids; none where all have declined already
+}
+
+// Wait says that one of our pools, or one that may come back, may serve the request later.
+type Wait struct {
+	About
+	// Pool is the one that it waits for; nil when that is none of ours.
+	Pool *Pool
+	// Queued: it waits for room in the pool.
+	Queued bool
+	// Evict are idle nodes that stand in its way.
+	Evict []string
+	// NeedsQuota: the quota of the pool's provider must be locked first.
+	NeedsQuota bool
+	// Short are the providers that have no room for it now.
+	Short []string
+	// Since tells from when on it could be accepted that another launcher is to take
+	// first; zero when it could not, or is ours to take.
+	Since time.Time
+	// Again is when the decision may be another although nothing happens; zero is never.
+	Again time.Time
+}
+
+// Yield says that the request is another launcher's business.
+type Yield struct {
+	About
+	// Since tells from when on it could be accepted that another launcher is to take
+	// first; zero when it could not.
+	Since time.Time
+	// Again is from when on it is ours to take; zero is never.
+	Again time.Time
+}
+
+// Reclaim says that the launcher of the request died; it begins again.
+type Reclaim struct{ About }
+
+// Verdict implements Decision.
+func (Accept) Verdict() string { return "accept" }
+
+// Verdict implements Decision.
+func (Decline) Verdict() string { return "decline" }
+
+// Verdict implements Decision.
+func (Wait) Verdict() string { return "wait" }
+
+// Verdict implements Decision.
+func (Yield) Verdict() string { return "yield" }
+
+// Verdict implements Decision.
+func (Reclaim) Verdict() string { return "reclaim" }

@@ -1,0 +1,49 @@
+package schedule
+
+import (
+	"testing"
+
+	"poolkeeper/zkmodel"
+)
+
+// What is decided follows from no text: somebody who left a reason empty once had a
+// request accepted for it, as an empty reason said that nothing was in its way.
+func TestAnEmptyReasonDecidesNothing(t *testing.T) {
+	r := aRequest("100-1", "a")
+	for name, c := range map[string]struct {
+		snapshot Snapshot
+		want     string
+	}{
+		"left out of the configuration": {Snapshot{Pools: []*Pool{aPool(func(p *Pool) { p.Frozen = map[string]string{"a": ""} })}}, "wait"},
+		"its launch failed here":        {Snapshot{Pools: []*Pool{aPool()}, Failed: map[string]map[string]string{r.ID: {aPool().ID: ""}}}, "decline"},
+	} {
+		c.snapshot.Requests = []*zkmodel.Request{r}
+		if got := verdicts(Assign(&c.snapshot)); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// Of answers of one kind the best is chosen, and no kind is taken for another: a pool
+// that declines must not hide one that has room, nor one that waits one that accepts.
+func TestBetterAnswersCountFirst(t *testing.T) {
+	accepts := aPool(func(p *Pool) { p.ID, p.Provider = "yes", "yes" })
+	waits := aPool(func(p *Pool) { p.ID, p.Provider, p.Unavailable = "later", "later", "provider later is not open yet" })
+	declines := aPool(func(p *Pool) { p.ID, p.Provider, p.Disabled = "never", "never", true })
+	leaves := aPool(func(p *Pool) { p.ID, p.Provider, p.Idle = "others", "others", true })
+	for _, c := range []struct {
+		pools []*Pool
+		want  string
+	}{
+		{[]*Pool{leaves, declines, waits, accepts}, "accept"},
+		{[]*Pool{leaves, declines, waits}, "wait"},
+		{[]*Pool{leaves, declines}, "decline"},
+		{[]*Pool{leaves}, "yield"},
+		{nil, "yield"},
+	} {
+		s := &Snapshot{Pools: c.pools, Requests: []*zkmodel.Request{aRequest("100-1", "a")}}
+		if d := Assign(s)[0]; d.Verdict() != c.want || d.Why() == "" {
+			t.Errorf("%d pools: %s (%s), want %s", len(c.pools), d.Verdict(), d.Why(), c.want)
+		}
+	}
+}

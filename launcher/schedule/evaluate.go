@@ -1,0 +1,178 @@
+package schedule
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+)
+
+// evaluate is what pool p says to request r. The order of the questions is that of
+// Nodepool: whose is it, can it ever be served, can it be served now.
+func (a *assignment) evaluate(p *Pool, r *zkmodel.Request, able []candidate) answer {
+	if len(r.NodeTypes) == 0 {
+		return never{said{p, "it names no label"}}
+	}
+	if why, failed := a.Failed[r.ID][p.ID]; failed {
+		return never{said{p, why}}
+	}
+	if p.Idle {
+		return others{said{p, fmt.Sprintf("provider %s takes no requests (max-concurrency 0)", p.Provider)}}
+	}
+	if why, so := a.elsewhere(p, r, able); so {
+		return others{said{p, why}}
+	}
+	if why, frozen := p.frozen(r.NodeTypes); frozen {
+		return later{said: said{p, why}}
+	}
+	if why, so := impossible(p, r); so {
+		return never{said{p, why}}
+	}
+	if why, so := unknown(p, r); so {
+		return later{said: said{p, why}}
+	}
+	y := a.arrange(p, r)
+	if why, exceeds := neverFits(p, y.needs); exceeds {
+		return never{said{p, why}}
+	}
+	if p.Static {
+		y.all = nil // tenants are not limited in machines that exist already
+	}
+	if why, exceeds := a.tenantNever(r, y.all); exceeds {
+		return later{said: said{p, why}} // until somebody changes them, as with Nodepool; for nobody else
+	}
+	if why, full := a.tenantFull(r, y.all); full {
+		return later{said: said{p, why}, tenant: true} // not queued: others need not wait for this tenant
+	}
+	if len(y.needs) == 0 {
+		return y
+	}
+	return a.launchable(p, r, y)
+}
+
+// launchable is what pool p says to request r when new nodes are to be launched for it.
+func (a *assignment) launchable(p *Pool, r *zkmodel.Request, y yes) answer {
+	if node := a.owing[r.ID][p.Provider]; node != "" {
+		return later{said: said{p, fmt.Sprintf("provider %s may still make node %s, whose creation it did not answer", p.Provider, node)}}
+	}
+	if no := a.notNow(p, r, y.needs); no != nil {
+		return *no
+	}
+	learned := a.learned(p, r, y)
+	if learned.Wait {
+		return a.unlearned(p, r, y.needs, learned)
+	}
+	y.kind = learned.Kind
+	return y
+}
+
+// arrange finds a place for every label: a ready node where the request allows
+// one, else a new one. All are in one availability zone, where there are zones:
+// that of the first node to be reused, else one that the request's id draws.
+func (a *assignment) arrange(p *Pool, r *zkmodel.Request) yes {
+	y := yes{said: said{p, fmt.Sprintf("pool %s of %s has room", p.Name, p.Provider)}, places: make([]Place, len(r.NodeTypes))}
+	taken := map[string]bool{}
+	for i, label := range r.NodeTypes {
+		y.places[i] = Place{Label: label}
+		if r.Reuse || p.Static {
+			if n := a.ready.find(PoolKey{p.Provider, p.Name}, label, y.zone, taken); n != nil {
+				y.places[i].Node, taken[n.ID] = n.ID, true
+				if y.zone == "" {
+					y.zone = n.AZ
+				}
+			}
+		}
+		needs := p.Offers[label].Needs
+		y.all = Plus(y.all, needs)
+		if y.places[i].Node == "" {
+			y.places[i].Needs = needs
+			y.needs = Plus(y.needs, needs)
+		}
+	}
+	if zones := p.Zones; y.zone == "" && len(zones) > 0 {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(r.ID)) // never fails
+		y.zone = zones[int(h.Sum32()%uint32(len(zones)))]
+	}
+	return y
+}
+
+// notNow is the answer of pool p while it cannot launch; nil when it can.
+func (a *assignment) notNow(p *Pool, r *zkmodel.Request, needs providers.Resources) *later {
+	queued := r.Requestor != MinReadyRequestor
+	no := func(format string, args ...any) *later {
+		return &later{said: said{p, fmt.Sprintf(format, args...)}, queued: queued}
+	}
+	if p.Static {
+		return &later{said: said{p, fmt.Sprintf("no node of pool %s of %s is free", p.Name, p.Provider)}}
+	}
+	if p.Unavailable != "" {
+		return no("%s", p.Unavailable)
+	}
+	if first := a.waits[p.ID]; first != nil {
+		if yes, _ := a.drains(first); yes {
+			return no("pool %s is full, and request %s comes first", p.Name, first.ID)
+		}
+	}
+	if first := a.shared[p.Provider]; first != nil && (p.Cloud != nil || p.Learned.Lesson.Failures > 0) {
+		if yes, _ := a.drains(first); yes {
+			return no("provider %s is full, and request %s comes first", p.Provider, first.ID)
+		}
+	}
+	if why, lacks := a.used.shortage(p, needs); lacks {
+		l := no("%s", why)
+		if l.shared = a.used.cloudShort(p, needs); l.queued {
+			l.evict = a.evictions(p, needs, func(left *usage) bool { _, lacks := left.shortage(p, needs); return lacks })
+		}
+		return l
+	}
+	if a.room[p.Provider] == 0 {
+		return no("provider %s is busy: max-concurrency", p.Provider)
+	}
+	return nil
+}
+
+// evictions are the idle nodes, the oldest first, without which it would not be full
+// once all is gone that is on its way out; none when that is enough, or when all
+// idle nodes together would not be. They are the pool's own, and where the provider
+// is full those of its other pools after them.
+func (a *assignment) evictions(p *Pool, needs providers.Resources, full func(*usage) bool) []string {
+	keys := []PoolKey{{p.Provider, p.Name}}
+	if a.used.cloudShort(p, needs) || p.Learned.Lesson.Failures > 0 {
+		for _, other := range a.Pools {
+			if other.Provider == p.Provider && other != p {
+				keys = append(keys, PoolKey{other.Provider, other.Name})
+			}
+		}
+	}
+	if !slices.ContainsFunc(keys, a.ready.has) {
+		return nil // as it is with most that wait
+	}
+	left := a.used.without(a.leaving)
+	var evict []string
+	for _, key := range keys {
+		for n := range a.ready.idle(key) {
+			if !full(left) {
+				return evict
+			}
+			left.subtract(key, NodeResources(n, a.offers(key)))
+			evict = append(evict, n.ID)
+		}
+	}
+	if full(left) {
+		return nil
+	}
+	return evict
+}
+
+// offers are the labels of one of our pools.
+func (a *assignment) offers(key PoolKey) map[string]Offer {
+	for _, p := range a.Pools {
+		if p.Provider == key.Provider && p.Name == key.Pool {
+			return p.Offers
+		}
+	}
+	return nil
+}

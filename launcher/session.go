@@ -1,0 +1,316 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sync/errgroup"
+
+	"poolkeeper/configs/kit"
+	"poolkeeper/launcher/inflight"
+	"poolkeeper/launcher/node"
+	"poolkeeper/launcher/request"
+	"poolkeeper/launcher/schedule"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// writers is how many requests are accepted at once, and how many are declined.
+const writers = 256
+
+// secondLook is how long after the first the second look for lost requests is.
+const secondLook = 5 * time.Second
+
+// grace is how long a request that we could serve is left to the launcher that
+// is to take it first.
+const grace = 500 * time.Millisecond
+
+// allProviders names the one quota lock of sites that limit tenants; no provider
+// can be called so.
+const allProviders = "*"
+
+// session is the work of a launcher within one session of ZooKeeper. One goroutine
+// looks and decides; what takes time runs as jobs, one a record.
+type session struct {
+	*Launcher
+	store *zkmodel.Store
+	site  string // the installation, which our machines carry
+	log   hclog.Logger
+	jobs  *inflight.Jobs
+	own   *inflight.Records // nodes and requests in our hands
+	// tenures are the locks of the providers' quotas, by provider.
+	tenures map[string]*inflight.QuotaLock
+
+	images []*zkmodel.Image // as of the last change; the looking goroutine's
+
+	// The looking goroutine's: since when others may take requests first, and idle
+	// nodes that were told to go.
+	since   map[string]time.Time
+	evicted map[string]time.Time
+	members map[string]bool // the pools that were registered
+	waiting bool            // there were requests to be decided over
+
+	declining atomic.Int64 // requests
+
+	orphans request.Orphans // pending requests that were found unlocked
+
+	mu sync.Mutex
+	// failed is Snapshot.Failed.
+	failed map[string]map[string]string
+	// searches are for machines that were asked for without an answer.
+	searches node.Searches
+}
+
+func newSession(l *Launcher, store *zkmodel.Store) *session {
+	s := &session{
+		Launcher: l, store: store, log: l.log, jobs: inflight.NewJobs(l.now, l.notify),
+		own: inflight.NewRecords(l.mirror, l.log, l.notify), failed: map[string]map[string]string{}, evicted: map[string]time.Time{}, tenures: map[string]*inflight.QuotaLock{},
+	}
+	for name := range l.clouds {
+		path := zkmodel.QuotaLockPath(name)
+		if len(l.cfg.TenantLimits) > 0 {
+			path = zkmodel.QuotaLockPath(allProviders) // tenants are counted over all
+		}
+		s.tenures[name] = inflight.NewQuotaLock(acquire(recipe.NewLock(store.Session(), path, l.deps.FQDN, recipe.EnsureParents())), l.barrier, s.jobs)
+		if len(l.cfg.TenantLimits) > 0 {
+			for other := range l.clouds {
+				s.tenures[other] = s.tenures[name]
+			}
+			break
+		}
+	}
+	return s
+}
+
+// acquire is how a lock is waited for.
+func acquire(lock *recipe.Lock) func(context.Context) (inflight.Held, error) {
+	return func(ctx context.Context) (inflight.Held, error) {
+		held, err := lock.Acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return held, nil
+	}
+}
+
+// run works until ctx ends, with the session or with the program.
+func (s *session) run(ctx context.Context) error {
+	s.stage(stageTree)
+	defer s.stage(stageSession)
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	if err := s.mirror.WaitSynced(ctx); err != nil {
+		return fmt.Errorf("read the tree: %w", err)
+	}
+	if err := s.lessons.WaitSynced(ctx); err != nil {
+		return fmt.Errorf("read the tree: %w", err)
+	}
+	f := s.follow()
+	defer f.close()
+	s.stage(stageRegister)
+	if err := s.awaitRegistered(ctx, f); err != nil {
+		return err
+	}
+	if err := errors.Join(s.mirror.Barrier(ctx), s.offers.Barrier(ctx)); err != nil { // show all that the last session left
+		return fmt.Errorf("read the tree: %w", err)
+	}
+	s.log.Info("Serving requests", "pools", len(s.pools))
+	s.jobs.Spawn(func() { s.own.Retire(ctx) })
+	s.stage(stageServing)
+	s.serving.Store(true)
+	s.loop(ctx, f)
+	s.serving.Store(false)
+	s.endQuotaLocks(ctx) // nobody need wait for them until our jobs are over
+	s.jobs.Wait()
+	s.endQuotaLocks(ctx) // taken in the meantime
+	s.own.End()
+	return nil
+}
+
+// endQuotaLocks gives the locks of the quotas back.
+func (s *session) endQuotaLocks(ctx context.Context) {
+	cleanup, done := s.cleanupContext(ctx)
+	defer done()
+	for _, t := range s.tenures {
+		t.End(cleanup)
+	}
+}
+
+// barrier returns when we see all that was written before of nodes and refusals.
+func (l *Launcher) barrier(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return l.mirror.Barrier(ctx) })
+	group.Go(func() error { return l.lessons.Barrier(ctx) })
+	return group.Wait()
+}
+
+// prepare makes the folders that records and locks are created in, and learns the
+// name of the installation.
+func (s *session) prepare(ctx context.Context) error {
+	for _, path := range []string{zkmodel.NodesRoot, zkmodel.RequestsRoot, zkmodel.LocksRoot, zkmodel.LaunchesRoot} {
+		if err := s.store.Session().EnsurePath(ctx, path); err != nil {
+			return fmt.Errorf("prepare the tree: %w", err)
+		}
+	}
+	var err error
+	if s.site, err = s.store.SiteID(ctx); err != nil {
+		return err
+	}
+	return s.readClock(ctx)
+}
+
+// loop looks at the tree whenever it changes and does what is to be done.
+func (s *session) loop(ctx context.Context, f *follower) {
+	// The duties look for what nothing tells of. They do so again soon, as what was
+	// ours before may not have been given up when we began.
+	resync, every := s.now(), min(s.deps.Resync, secondLook)
+	for {
+		s.looking.Store(s.now().UnixNano())
+		f.take()
+		if f.imagesChanged {
+			s.images, f.imagesChanged = s.mirror.Images(), false
+		}
+		if now := s.now(); f.membersChanged || !now.Before(resync) {
+			if f.membersChanged = false; s.membersLeft() || !now.Before(resync) {
+				s.findOrphans(ctx)
+			}
+			if !now.Before(resync) {
+				s.jobs.Start(inflight.Task("clock"), func() error { return s.readClock(ctx) })
+				resync = now.Add(every)
+				every = s.deps.Resync
+			}
+		}
+		began := s.now()
+		snap, again := s.observe()
+		rest := s.now().Sub(began) // as long as it took, so that a burst leaves time to act
+		again = schedule.Earlier(again, s.decide(ctx, snap), s.reapDue(ctx, snap), resync)
+		s.looking.Store(0)
+		if kit.Sleep(ctx, rest) != nil || !f.wait(ctx, s.wake, again.Sub(s.now())) {
+			return
+		}
+	}
+}
+
+// decide assigns the waiting requests and carries the decisions out. It returns
+// when all are written, so that the next look counts what they use, and with the
+// time from which on it may decide otherwise.
+func (s *session) decide(ctx context.Context, snap *schedule.Snapshot) time.Time {
+	s.moveOn(snap)
+	decisions := schedule.Assign(snap)
+	s.last.Store(&decisions)
+	s.showWants(decisions)
+	s.waiting = len(decisions) > 0
+	var group errgroup.Group
+	group.SetLimit(writers)
+	since, again := map[string]time.Time{}, time.Time{}
+	uncounted := map[string]bool{}
+	for _, d := range decisions {
+		began, due := time.Time{}, time.Time{}
+		switch d := d.(type) {
+		case schedule.Accept:
+			began = d.Since
+		case schedule.Yield:
+			began, due = d.Since, d.Again
+		case schedule.Wait:
+			began, due = d.Since, d.Again
+			if d.NeedsQuota {
+				uncounted[d.Pool.Provider] = true
+			}
+			for _, id := range d.Evict {
+				s.evicted[id] = snap.Now
+				s.jobs.Start(inflight.Node(id), func() error { return s.evict(ctx, id) })
+			}
+		}
+		again = schedule.Earlier(again, due)
+		if !began.IsZero() {
+			since[d.Of().ID] = began
+		}
+		s.carryOut(ctx, &group, d)
+	}
+	_ = group.Wait() // never an error
+	for id, first := range s.since {
+		if snap.Busy[id] { // left alone for a moment; its grace goes on
+			since[id] = first
+		}
+	}
+	s.since = since
+	again = schedule.Earlier(again, s.showPools(decisions))
+	for name, t := range s.tenures {
+		t.Yield(ctx)
+		if uncounted[name] {
+			t.Want(ctx)
+		}
+	}
+	return again
+}
+
+// carryOut does what was decided, where something is to be done: in the group, but
+// for what nobody need wait for.
+func (s *session) carryOut(ctx context.Context, group *errgroup.Group, d schedule.Decision) {
+	switch d := d.(type) {
+	case schedule.Accept:
+		s.act(ctx, group, d, func() error { return s.accept(ctx, d) })
+	case schedule.Reclaim:
+		s.act(ctx, group, d, func() error { return s.reclaim(ctx, d) })
+	case schedule.Decline:
+		s.declineAside(ctx, d)
+	}
+}
+
+// act does in the group what was decided over a request, unless that is in our hands.
+func (s *session) act(ctx context.Context, group *errgroup.Group, d schedule.Decision, do func() error) {
+	if s.own.Take(d.Of().ID) {
+		group.Go(func() error { s.try(ctx, d, do); return nil })
+	}
+}
+
+// declineAside declines a request while the loop goes on. Declining takes nothing from
+// anybody; so many are declined at once, and the others when these are.
+func (s *session) declineAside(ctx context.Context, d schedule.Decline) {
+	if s.declining.Load() >= writers || !s.own.Take(d.Request.ID) {
+		return
+	}
+	s.declining.Add(1)
+	s.jobs.Spawn(func() {
+		s.try(ctx, d, func() error { return s.decline(ctx, d) })
+		s.declining.Add(-1)
+		s.notify()
+	})
+}
+
+// try does what was decided; after an error the request is let go, for a moment.
+func (s *session) try(ctx context.Context, d schedule.Decision, do func() error) {
+	if err := do(); err != nil {
+		s.own.Drop(d.Of().ID)
+		s.postpone(ctx, d, err)
+	}
+}
+
+// postpone leaves a request alone for a moment after an error.
+func (s *session) postpone(ctx context.Context, d schedule.Decision, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	id := d.Of().ID
+	wait := s.jobs.Failed(inflight.Request(id), inflight.ShortPause)
+	const message = "Request is left alone for a moment"
+	if errors.Is(err, zkmodel.ErrConflict) {
+		s.log.Debug(message, "request", id, "verdict", d.Verdict(), "error", err, "retry", wait)
+		return
+	}
+	s.tells.requests.Failed(s.log, err, message, "request", id, "verdict", d.Verdict(), "retry", wait)
+}
+
+// taken turns what happens when somebody else was faster into zkmodel.ErrConflict.
+func taken(err error) error {
+	if errors.Is(err, recipe.ErrLocked) || errors.Is(err, zkmodel.ErrNotFound) || errors.Is(err, recipe.ErrVersion) {
+		return fmt.Errorf("%w: %w", zkmodel.ErrConflict, err)
+	}
+	return err
+}

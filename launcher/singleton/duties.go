@@ -1,0 +1,180 @@
+package singleton
+
+import (
+	"context"
+	"errors"
+	"path"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sync/errgroup"
+
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// dutySettleTime is how long the launchers must have been the same before duties are
+// handed out anew.
+const dutySettleTime = time.Second
+
+// Changes reports that something may be different; a recipe.Subscription.
+type Changes interface {
+	C() <-chan struct{}
+	Take() []string
+}
+
+// Cloud is what is done with one provider of this launcher.
+type Cloud interface {
+	// AwaitOpen returns when the provider is open, or ctx has ended.
+	AwaitOpen(ctx context.Context)
+	// Exists reports whether its machines exist already; known when it is open.
+	Exists() bool
+	LeakCloud
+	LimitsCloud
+	StaticCloud
+}
+
+// Duties is what is done once, however many launchers there are. For a provider that
+// is the search for leaks and the question for its limits, or the slots of a static
+// one; for a label the stock of ready nodes. Each is a share of a
+// partition among the launchers that have the provider or the label, so it has
+// one worker at a time, and another when that one dies. What concerns all
+// launchers alike, whatever they serve, is done by the one that they elect.
+type Duties struct {
+	Client *recipe.Client
+	Config *configs.Config
+	// Member names this launcher among all.
+	Member string
+	Mirror *zkmodel.Mirror
+	// LimitsTree follows the limits of providers, OfferView the offers of pools.
+	LimitsTree *recipe.Tree
+	OfferView  interface {
+		OfferView
+		WaitSynced(ctx context.Context) error
+	}
+	Clouds map[string]Cloud // by provider
+	// Stocked are the labels that this launcher keeps in stock.
+	Stocked  []configs.Label
+	Pools    StockPools
+	Machines StaticMachines
+	// Leaked is called for each leaked machine that was deleted.
+	Leaked func(provider string)
+	// Ahead is how far ZooKeeper's clock is ahead of Now.
+	Ahead  func() time.Duration
+	Now    func() time.Time
+	Resync time.Duration
+	Log    hclog.Logger
+}
+
+// Run takes part in all duties until ctx ends.
+func (d *Duties) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	take := func(dir string, work func(context.Context, *zkmodel.Store) error) {
+		group.Go(func() error { return d.share(ctx, dir, work) })
+	}
+	group.Go(func() error {
+		foreign := NewForeignLocks(d.Mirror, d.Log, d.Now)
+		lead := func(ctx context.Context, h *recipe.Held) error {
+			tree := leaderTree{lead: h, mirror: d.Mirror}
+			foreign.Pass(ctx, tree)
+			return NewCleanup(d.Mirror, tree, tree).Pass(ctx) // behind the fence of our leadership
+		}
+		cleanup := recipe.Periodic{Every: d.Resync, Task: lead, Logger: d.Log.Named("duties")}
+		return cleanup.Run(ctx, recipe.NewElection(d.Client, zkmodel.TidyElectionPath, d.Member))
+	})
+	group.Go(func() error {
+		return recipe.NewElection(d.Client, zkmodel.OfferElectionPath, d.Member).Run(ctx, d.keepOffers)
+	})
+	for _, p := range d.Config.Providers {
+		if d.Config.FrozenProvider(p.Name) != "" {
+			continue // its machines are left as they are, but for those that somebody gives up
+		}
+		take(zkmodel.ProviderDutyPath(p.Name), func(ctx context.Context, store *zkmodel.Store) error {
+			cloud := d.Clouds[p.Name]
+			if cloud.AwaitOpen(ctx); ctx.Err() != nil {
+				return context.Cause(ctx) // it has not opened
+			}
+			if cloud.Exists() {
+				return d.keepSlots(ctx, store, p)
+			}
+			return d.watchProvider(ctx, store, p.Name)
+		})
+	}
+	for _, label := range d.Stocked {
+		take(zkmodel.LabelDutyPath(label.Name), func(ctx context.Context, store *zkmodel.Store) error {
+			return d.keepStock(ctx, store, label)
+		})
+	}
+	return group.Wait()
+}
+
+// share works the one share of a partition while it is ours.
+func (d *Duties) share(ctx context.Context, dir string, work func(context.Context, *zkmodel.Store) error) error {
+	p := recipe.NewPartition(d.Client, dir, d.Member, recipe.PartitionOptions{
+		Settle: dutySettleTime, Logger: d.Log.Named("duties"),
+	})
+	p.SetShares([]string{"duty"})
+	return p.Run(ctx, func(ctx context.Context, _ string, h *recipe.Held) error {
+		if err := d.Mirror.WaitSynced(ctx); err != nil {
+			return err
+		}
+		if err := work(ctx, zkmodel.NewStore(h.Session(), d.Now)); err != nil {
+			return err
+		}
+		return context.Cause(ctx) // why it has ended
+	})
+}
+
+func (d *Duties) records(store *zkmodel.Store) nodeRecords {
+	return nodeRecords{store: store, mirror: d.Mirror, now: d.Now}
+}
+
+// keepSlots keeps the machines of a static provider registered.
+func (d *Duties) keepSlots(ctx context.Context, store *zkmodel.Store, p configs.Provider) error {
+	nodes := d.Mirror.SubscribeNodes()
+	defer nodes.Close()
+	return NewStatic(d.Config, p, d.Clouds[p.Name], d.Mirror, d.Machines, d.records(store), d.Log).Run(ctx, nodes, d.Resync)
+}
+
+// watchProvider looks for leaks in a provider and asks for its limits.
+func (d *Duties) watchProvider(ctx context.Context, store *zkmodel.Store, provider string) error {
+	site, err := store.SiteID(ctx)
+	if err != nil {
+		return err
+	}
+	cloud := d.Clouds[provider]
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		deleted := func() { d.Leaked(provider) }
+		return NewLeaks(provider, site, cloud, d.Mirror, d.records(store), deleted, d.Log, d.Now).Run(ctx, d.Resync)
+	})
+	group.Go(func() error {
+		changes := d.LimitsTree.Subscribe(path.Base)
+		defer changes.Close()
+		return NewLimits(provider, site, cloud, d.LimitsTree, d.Mirror, store, d.Log, d.Now).Run(ctx, changes)
+	})
+	return group.Wait()
+}
+
+// keepStock keeps the stock of a label.
+func (d *Duties) keepStock(ctx context.Context, store *zkmodel.Store, label configs.Label) error {
+	nodes, requests, images := d.Mirror.SubscribeNodes(), d.Mirror.SubscribeRequests(), d.Mirror.SubscribeImages()
+	defer nodes.Close()
+	defer requests.Close()
+	defer images.Close()
+	stock := NewStock(label.Name, label.MinReady, d.Mirror, store, store.Session(), d.Pools, d.Log, d.Now)
+	return stock.Run(ctx, nodes, requests, images)
+}
+
+// keepOffers is done by the leader of another election.
+func (d *Duties) keepOffers(ctx context.Context, h *recipe.Held) error {
+	if err := errors.Join(d.Mirror.WaitSynced(ctx), d.OfferView.WaitSynced(ctx)); err != nil {
+		return err
+	}
+	pools := d.Mirror.SubscribeComponents()
+	defer pools.Close()
+	now := func() time.Time { return d.Now().Add(d.Ahead()) }
+	store := zkmodel.NewStore(h.Session(), d.Now)
+	return NewOffers(d.Config.LauncherGrace, d.Mirror, d.OfferView, store, now, d.Log).Run(ctx, pools, d.Resync)
+}

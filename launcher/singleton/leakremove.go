@@ -1,0 +1,60 @@
+package singleton
+
+import (
+	"context"
+	"fmt"
+
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+)
+
+// Node ids come again when ZooKeeper goes back in time: its data was wiped, or a
+// snapshot restored. Then a machine may carry the id of a node that another launch made.
+// The launch id, which machine, record and a node below /poolkeeper carry, tells them
+// apart. Where it is missing on either side the node's id decides.
+
+// ofAnotherLaunch reports whether a machine is surely not the one that a node's record
+// stands for, although it carries the node's id.
+func (l *Leaks) ofAnotherLaunch(ctx context.Context, n *zkmodel.Node, m providers.NodeInfo) (bool, error) {
+	if n.Unknown() || n.Leftover() || m.Metadata[providers.MetaLaunch] == "" || n.ExternalID.Text() == m.ExternalID {
+		return false, nil
+	}
+	launch, err := l.records.LaunchOf(ctx, n)
+	if err != nil {
+		return false, err
+	}
+	return !providers.SameLaunch(m.Metadata, map[string]string{providers.MetaLaunch: launch}), nil
+}
+
+// removeLeak deletes a machine whose node is proven to have no record.
+func (l *Leaks) removeLeak(ctx context.Context, m providers.NodeInfo) error {
+	node := m.Metadata[providers.MetaNode]
+	proof, err := l.records.Absent(ctx, node)
+	if err != nil {
+		return err
+	}
+	l.log.Warn("Deleting a machine without a record", "provider", l.provider, "node", node, "external_id", m.ExternalID)
+	return l.cloud.Remove(ctx, proof, node, m.ExternalID)
+}
+
+// removeForeign deletes a machine whose node's record, read again under its lock, was
+// made by another launch. One that is locked is looked at again later.
+func (l *Leaks) removeForeign(ctx context.Context, m providers.NodeInfo) error {
+	node := m.Metadata[providers.MetaNode]
+	return l.records.Locked(ctx, node, func(ctx context.Context, n *zkmodel.Node, prove func() (zkmodel.Proof, error)) error {
+		other, err := l.ofAnotherLaunch(ctx, n, m)
+		if err != nil {
+			return err
+		}
+		if !other {
+			return fmt.Errorf("node %s has a record: %w", node, zkmodel.ErrConflict)
+		}
+		proof, err := prove()
+		if err != nil {
+			return err
+		}
+		l.log.Warn("Deleting a machine that the node's record did not make", "provider", l.provider, "node", node,
+			"external_id", m.ExternalID, "launch", m.Metadata[providers.MetaLaunch])
+		return l.cloud.Remove(ctx, proof, node, m.ExternalID)
+	})
+}

@@ -1,0 +1,143 @@
+package singleton
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/leak"
+)
+
+// LeakCloud is what Leaks does with a provider.
+type LeakCloud interface {
+	ListNodes(ctx context.Context) ([]providers.NodeInfo, error)
+	// Remove deletes a machine of a node, given the proof that this is right.
+	Remove(ctx context.Context, proof zkmodel.Proof, node, externalID string) error
+	// CleanLeaks deletes what belongs to machines and has outlived them, where the
+	// provider can; see providers.Cleaner.
+	CleanLeaks(ctx context.Context, site string) (map[string]int, error)
+	// MoreRoom notes that the provider has more room than the records show.
+	MoreRoom()
+}
+
+// LeakView is what Leaks sees of the tree.
+type LeakView interface {
+	Node(id string) *zkmodel.Node
+	Barrier(ctx context.Context) error
+	Unread(path string) error
+}
+
+// LeakRecords reads and locks the records of nodes.
+type LeakRecords interface {
+	// Absent proves that there is no record of a node.
+	Absent(ctx context.Context, node string) (zkmodel.Proof, error)
+	// LaunchOf is the id of a node's launch, "" when nobody knows it.
+	LaunchOf(ctx context.Context, n *zkmodel.Node) (string, error)
+	// Locked calls work with a node's record, read under its lock, and a maker of the
+	// proof for that.
+	Locked(ctx context.Context, node string, work func(ctx context.Context, n *zkmodel.Node, prove func() (zkmodel.Proof, error)) error) error
+}
+
+// Leaks deletes what is in one provider and belongs to no record.
+type Leaks struct {
+	provider, site string
+	cloud          LeakCloud
+	view           LeakView
+	records        LeakRecords
+	deleted        func() // is called for each machine that was deleted
+	log            hclog.Logger
+	now            func() time.Time
+
+	findings map[string]time.Time // machines without a record, since when
+}
+
+// NewLeaks makes a Leaks for a provider of an installation.
+func NewLeaks(provider, site string, cloud LeakCloud, view LeakView, records LeakRecords, deleted func(), log hclog.Logger, now func() time.Time) *Leaks {
+	return &Leaks{provider: provider, site: site, cloud: cloud, view: view, records: records, deleted: deleted, log: log, now: now}
+}
+
+// Run looks for leaks now and every so often, until ctx ends.
+func (l *Leaks) Run(ctx context.Context, every time.Duration) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		if err := l.pass(ctx); err != nil && ctx.Err() == nil {
+			l.log.Warn("Cannot look for leaks", "provider", l.provider, "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (l *Leaks) pass(ctx context.Context) error {
+	if err := l.collectMachines(ctx); err != nil {
+		return err
+	}
+	deleted, err := l.cloud.CleanLeaks(ctx, l.site)
+	for kind, n := range deleted {
+		l.log.Info("Leaked things are deleted", "provider", l.provider, "kind", kind, "count", n)
+	}
+	return err
+}
+
+// collectMachines deletes the machines of the provider that carry our name and the
+// id of a node that is not in the tree. It takes two searches in a row, one resync
+// apart: a machine is deleted when its record was missing in both, and is proven to be
+// so right then.
+func (l *Leaks) collectMachines(ctx context.Context) error {
+	before := l.findings
+	l.findings = nil // the first search is none when the second one fails
+	list, err := leak.List(ctx, "machines", l.cloud.ListNodes, l.view, zkmodel.NodesRoot)
+	if err != nil {
+		return err
+	}
+	var found []providers.NodeInfo
+	for _, m := range list {
+		leaked, err := l.isLeaked(ctx, m)
+		if err != nil {
+			return err
+		}
+		if leaked {
+			found = append(found, m)
+		}
+	}
+	kept, proven := leak.Confirm(found, func(m providers.NodeInfo) string { return m.ExternalID }, before, l.now(), 0)
+	for _, m := range proven {
+		if err := l.remove(ctx, m); err != nil {
+			l.log.Warn("Cannot delete a leaked machine", "provider", l.provider, "external_id", m.ExternalID, "error", err)
+			continue
+		}
+		l.deleted()
+		delete(kept, m.ExternalID)
+		l.cloud.MoreRoom()
+	}
+	l.findings = kept
+	return nil
+}
+
+// isLeaked reports whether a machine is of this installation, and of a node that is not
+// in the view or was launched anew.
+func (l *Leaks) isLeaked(ctx context.Context, m providers.NodeInfo) (bool, error) {
+	node := m.Metadata[providers.MetaNode]
+	if node == "" || !providers.OfSite(m.Metadata, l.provider, l.site) {
+		return false, nil
+	}
+	if n := l.view.Node(node); n != nil {
+		return l.ofAnotherLaunch(ctx, n, m)
+	}
+	return true, nil
+}
+
+// remove deletes a machine that has leaked.
+func (l *Leaks) remove(ctx context.Context, m providers.NodeInfo) error {
+	if l.view.Node(m.Metadata[providers.MetaNode]) != nil {
+		return l.removeForeign(ctx, m)
+	}
+	return l.removeLeak(ctx, m)
+}

@@ -1,0 +1,190 @@
+package singleton
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+)
+
+// leakCloud is a cloud with machines, and the records of their nodes.
+type leakCloud struct {
+	tree
+	machines []providers.NodeInfo
+	listing  error
+	locked   error
+	launches map[string]string // by node, in the tree
+	did      []string
+	counted  int
+}
+
+func (c *leakCloud) ListNodes(context.Context) ([]providers.NodeInfo, error) {
+	return c.machines, c.listing
+}
+
+func (c *leakCloud) Remove(_ context.Context, _ zkmodel.Proof, node, externalID string) error {
+	c.did = append(c.did, "remove "+externalID+" of "+node)
+	return nil
+}
+
+func (c *leakCloud) CleanLeaks(_ context.Context, site string) (map[string]int, error) {
+	c.did = append(c.did, "clean "+site)
+	return nil, nil
+}
+
+func (c *leakCloud) MoreRoom() { c.did = append(c.did, "more room") }
+
+func (c *leakCloud) Absent(_ context.Context, node string) (zkmodel.Proof, error) {
+	if c.Node(node) != nil {
+		return zkmodel.Proof{}, zkmodel.ErrRecorded
+	}
+	return zkmodel.Proof{}, nil
+}
+
+func (c *leakCloud) LaunchOf(_ context.Context, n *zkmodel.Node) (string, error) {
+	return c.launches[n.ID], nil
+}
+
+func (c *leakCloud) Locked(ctx context.Context, node string, work func(context.Context, *zkmodel.Node, func() (zkmodel.Proof, error)) error) error {
+	if c.locked != nil {
+		return c.locked
+	}
+	return work(ctx, c.Node(node), func() (zkmodel.Proof, error) { return zkmodel.Proof{}, nil })
+}
+
+// machine is machine m, of a node of this site.
+func machine(node string, more ...string) providers.NodeInfo {
+	meta := map[string]string{providers.MetaNode: node, providers.MetaProvider: "cloud", providers.MetaSite: "site"}
+	for i := 0; i+1 < len(more); i += 2 {
+		meta[more[i]] = more[i+1]
+	}
+	return providers.NodeInfo{ExternalID: "m", Metadata: meta}
+}
+
+func (c *leakCloud) leaks() *Leaks {
+	return NewLeaks("cloud", "site", c, c, c, func() { c.counted++ }, hclog.NewNullLogger(), clock)
+}
+
+// passes has the cloud searched some times, and returns what was removed.
+func (c *leakCloud) passes(t *testing.T, times int) string {
+	t.Helper()
+	l := c.leaks()
+	for range times {
+		wantNone(t, l.pass(t.Context()))
+	}
+	var removed []string
+	for _, did := range c.did {
+		if strings.HasPrefix(did, "remove") {
+			removed = append(removed, did)
+		}
+	}
+	return strings.Join(removed, ", ")
+}
+
+// Catches a search that deletes what is recorded, another installation's, another
+// provider's or nobody's, or that does not delete what leaked, or in the first search.
+func TestLeaksAreWhatHasNoRecord(t *testing.T) {
+	node := func(id, external string) *zkmodel.Node {
+		return &zkmodel.Node{ID: id, State: zkmodel.NodeReady, ExternalID: zkmodel.TextValue(external)}
+	}
+	for name, tc := range map[string]struct {
+		machine  providers.NodeInfo
+		nodes    []*zkmodel.Node
+		launches map[string]string
+		want     string
+	}{
+		"leaked":                    {machine: machine("1"), want: "remove m of 1"},
+		"made by Nodepool":          {machine: machine("1", providers.MetaSite, ""), want: "remove m of 1"},
+		"recorded":                  {machine: machine("1"), nodes: []*zkmodel.Node{node("1", "m")}},
+		"another installation's":    {machine: machine("1", providers.MetaSite, "theirs")},
+		"another provider's":        {machine: machine("1", providers.MetaProvider, "b")},
+		"of no node":                {machine: machine("")},
+		"of another launch":         {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{node("1", "n")}, launches: map[string]string{"1": "y"}, want: "remove m of 1"},
+		"launch not known":          {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{node("1", "n")}},
+		"launch known, id the same": {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{node("1", "m")}, launches: map[string]string{"1": "y"}},
+		"record cannot be read":     {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{{ID: "1", Broken: errDown}}, launches: map[string]string{"1": "y"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &leakCloud{tree: tree{nodes: tc.nodes}, machines: []providers.NodeInfo{tc.machine}, launches: tc.launches}
+			if got := c.passes(t, 1); got != "" {
+				t.Fatalf("%s in the first search", got)
+			}
+			c.did = nil
+			if got := c.passes(t, 2); got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+			if deleted := tc.want != ""; deleted != (c.counted == 1) || deleted != strings.Contains(strings.Join(c.did, ", "), "more room") {
+				t.Errorf("counted %d, did %q", c.counted, c.did)
+			}
+		})
+	}
+}
+
+// Catches a search that takes "cannot be read" for "is not there": each of these, in
+// the second search, must delete nothing, and have the first one forgotten.
+func TestLeaksHeedWhatTheyCannotSee(t *testing.T) {
+	for name, broken := range map[string]func(c *leakCloud, err error){
+		"the cloud's list fails":   func(c *leakCloud, err error) { c.listing = err },
+		"the view does not follow": func(c *leakCloud, err error) { c.barrier = func() error { return err } },
+		"a node cannot be read":    func(c *leakCloud, err error) { c.unread = err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &leakCloud{machines: []providers.NodeInfo{machine("1")}}
+			l := c.leaks()
+			wantNone(t, l.pass(t.Context()))
+			broken(c, errDown)
+			if err := l.pass(t.Context()); !errors.Is(err, errDown) {
+				t.Fatalf("%v", err)
+			}
+			broken(c, nil)
+			wantNone(t, l.pass(t.Context()))
+			if strings.Contains(strings.Join(c.did, ", "), "remove") {
+				t.Errorf("%q: the search that failed counted as the first", c.did)
+			}
+			wantNone(t, l.pass(t.Context()))
+			if !strings.Contains(strings.Join(c.did, ", "), "remove m of 1") {
+				t.Error("not deleted by two searches in a row")
+			}
+		})
+	}
+}
+
+// Catches a search without a barrier after the listing: the record was made before the
+// machine, but the view shows it late.
+func TestLeaksWaitForTheView(t *testing.T) {
+	c := &leakCloud{machines: []providers.NodeInfo{machine("1")}}
+	c.barrier = func() error {
+		c.nodes = []*zkmodel.Node{{ID: "1", State: zkmodel.NodeBuilding}}
+		return nil
+	}
+	if got := c.passes(t, 2); got != "" {
+		t.Error(got)
+	}
+}
+
+// Catches a machine of another launch that is deleted while somebody has the node's
+// lock, or one whose failed deletion is never tried again.
+func TestLeakOfALockedNodeIsTriedAgain(t *testing.T) {
+	c := &leakCloud{
+		tree:     tree{nodes: []*zkmodel.Node{{ID: "1", State: zkmodel.NodeReady, ExternalID: zkmodel.TextValue("n")}}},
+		machines: []providers.NodeInfo{machine("1", providers.MetaLaunch, "x")}, launches: map[string]string{"1": "y"},
+		locked: errDown,
+	}
+	l := c.leaks()
+	for range 3 {
+		wantNone(t, l.pass(t.Context()))
+	}
+	if strings.Contains(strings.Join(c.did, ", "), "remove") || c.counted > 0 {
+		t.Fatalf("%q without the lock", c.did)
+	}
+	c.locked = nil
+	wantNone(t, l.pass(t.Context()))
+	if !strings.Contains(strings.Join(c.did, ", "), "remove m of 1") {
+		t.Errorf("%q", c.did)
+	}
+}

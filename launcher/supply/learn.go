@@ -1,0 +1,156 @@
+package supply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"poolkeeper/configs"
+	"poolkeeper/launcher/schedule"
+	"poolkeeper/providers"
+)
+
+// learn asks for the limits and for what a node of each label takes. It ends with the
+// first question that fails: the others would fail alike, each after a while.
+func (c *Provider) learn(ctx context.Context, p providers.Provider) error {
+	needs, err := c.sizes(ctx, p)
+	if err != nil {
+		return c.unlearned(fmt.Errorf("does not tell what its labels take: %w", err))
+	}
+	c.mu.Lock()
+	c.needs = needs
+	c.mu.Unlock()
+	limits, asked, err := c.firstLimits(ctx, p)
+	if err != nil {
+		return c.unlearned(fmt.Errorf("does not tell its limits: %w", err))
+	}
+	zones := c.askZones(ctx, p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if zones != nil {
+		c.zones = zones
+	}
+	c.limits, c.known, c.trouble = limits, true, ""
+	c.answered = c.answered || asked
+	return nil
+}
+
+// sizes are what a node of each label takes, by pool.
+func (c *Provider) sizes(ctx context.Context, p providers.Provider) (map[string]map[string]schedule.Offer, error) {
+	needs := map[string]map[string]schedule.Offer{}
+	for _, pool := range c.cfg.Pools {
+		needs[pool.Name] = map[string]schedule.Offer{}
+		for _, label := range Labels(pool) {
+			res, err := p.NodeResources(ctx, pool.Name, label.Name)
+			switch {
+			case errors.Is(err, providers.ErrInvalid):
+				needs[pool.Name][label.Name] = schedule.Offer{Fault: err.Error()}
+			case err != nil:
+				return nil, err
+			default:
+				needs[pool.Name][label.Name] = schedule.Offer{Needs: res}
+			}
+		}
+	}
+	return needs, nil
+}
+
+// askZones asks for the availability zones; that they are not told holds up nothing.
+func (c *Provider) askZones(ctx context.Context, p providers.Provider) []string {
+	z, ok := p.(providers.Zoner)
+	if !ok {
+		return nil
+	}
+	asking, cancel := context.WithTimeout(ctx, zonesTime)
+	defer cancel()
+	zones, err := z.Zones(asking)
+	if err != nil && ctx.Err() == nil {
+		c.log.Warn("Provider does not tell its availability zones", "error", err)
+	}
+	return zones
+}
+
+// firstLimits are the limits as far as they are known; the provider is asked only
+// when they are not, so that a start need not wait for the launcher that asks for
+// all, and when it has told that it cannot be used: its answer proves that it can.
+func (c *Provider) firstLimits(ctx context.Context, p providers.Provider) (limits providers.Resources, asked bool, err error) {
+	c.mu.Lock()
+	known := c.limits
+	if c.failing != "" {
+		known = nil
+	}
+	c.mu.Unlock()
+	if known != nil {
+		return known, false, nil
+	}
+	limits, err = p.Limits(ctx, nil)
+	return limits, true, err
+}
+
+// Limit takes over what the provider said to whoever asked for all.
+func (c *Provider) Limit(limits providers.Resources) {
+	c.mu.Lock()
+	more := grown(c.limits, limits)
+	c.limits = limits
+	if c.needs != nil {
+		c.known, c.trouble = true, ""
+	}
+	c.mu.Unlock()
+	if more {
+		c.ResetQuotaBackoff()
+	}
+	c.notify()
+}
+
+// grown reports whether some limit is higher than it was.
+func grown(was, now providers.Resources) bool {
+	for name, limit := range was {
+		if n, limited := now[name]; !limited || n > limit {
+			return true
+		}
+	}
+	return false
+}
+
+// unlearned notes why the provider did not answer. One that has answered before
+// stays in use until it tells itself that it cannot be used.
+func (c *Provider) unlearned(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.known {
+		c.trouble = fmt.Sprintf("provider %s %v", c.cfg.Name, err)
+	}
+	return err
+}
+
+// Told takes over what the provider tells of its cloud. As that may not be called
+// any more while nothing is launched, it is asked whether it is there again.
+func (c *Provider) Told(trouble error) {
+	c.mu.Lock()
+	c.failing, c.answered = "", false
+	if trouble != nil {
+		c.failing = fmt.Sprintf("provider %s cannot be used: %v", c.cfg.Name, trouble)
+	}
+	c.mu.Unlock()
+	if trouble != nil {
+		select {
+		case c.failed <- struct{}{}:
+		default:
+		}
+	}
+	c.notify()
+}
+
+// Labels are the labels of a pool: its own, or those of its machines.
+func Labels(section configs.Pool) []configs.PoolLabel {
+	labels := slices.Clone(section.Labels)
+	for _, n := range section.Nodes {
+		for _, name := range n.Labels {
+			if !slices.ContainsFunc(labels, func(l configs.PoolLabel) bool { return l.Name == name }) {
+				labels = append(labels, configs.PoolLabel{Name: name})
+			}
+		}
+	}
+	return labels
+}

@@ -1,0 +1,90 @@
+package supply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"poolkeeper/launcher/schedule"
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+)
+
+// ErrNotOpen says that a provider is not configured, or could not be opened yet.
+var ErrNotOpen = errors.New("provider is not available")
+
+// Machines is what a launcher does with a provider. Deleting is not part of it: it
+// takes a proof, see Provider.Remove.
+type Machines interface {
+	CreateNode(ctx context.Context, node providers.NodeSpec) (string, error)
+	WaitNode(ctx context.Context, externalID string) (providers.Instance, error)
+	ListNodes(ctx context.Context) ([]providers.NodeInfo, error)
+	ConsoleLog(ctx context.Context, externalID string, max int) ([]byte, error)
+	Limits(ctx context.Context, ours providers.Ours) (providers.Resources, error)
+	NodeResources(ctx context.Context, pool, label string) (providers.Resources, error)
+}
+
+// Remove deletes a machine of a node. The proof is that of the node's record: it is
+// not there, or was read under its lock.
+func (c *Provider) Remove(ctx context.Context, proof zkmodel.Proof, node, externalID string) error {
+	if err := proof.Of(zkmodel.NodePath(node)); err != nil {
+		return err
+	}
+	p, err := c.opening()
+	if err != nil {
+		return err
+	}
+	return p.DeleteNode(ctx, externalID)
+}
+
+// Use is the provider, or ErrNotOpen while it is not open.
+func (c *Provider) Use() (Machines, error) { return c.opening() }
+
+func (c *Provider) opening() (providers.Provider, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.provider == nil {
+		return nil, fmt.Errorf("use provider %s: %w", c.cfg.Name, ErrNotOpen)
+	}
+	return c.provider, nil
+}
+
+// View is what a provider looks like at one moment.
+type View struct {
+	Zones       []string
+	Limits      providers.Resources
+	Needs       map[string]map[string]schedule.Offer
+	Unavailable string // why nothing can be launched, "" when it can
+	Broken      bool   // it never worked yet, for a reason that it told
+	// Trouble is why it, or some of it, cannot be used at the moment, "" when it can.
+	Trouble string
+	Held    bool // nothing is launched for that
+	Taught  Taught
+	Mute    bool // it did not answer the last creation
+	Static  bool // its machines exist already; false while it is not open
+}
+
+// View tells what is known.
+func (c *Provider) View() View {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := View{Zones: c.zones, Limits: c.limits, Needs: c.needs, Taught: c.taught, Mute: c.mute, Static: c.static}
+	v.Trouble = cmp.Or(c.failing, c.trouble)
+	v.Held = v.Trouble != "" && (!c.known || !c.answered)
+	v.Broken = v.Held && !c.known
+	if v.Held {
+		v.Unavailable = v.Trouble
+	}
+	if v.Unavailable == "" && !c.known {
+		v.Unavailable = fmt.Sprintf("provider %s is not open yet", c.cfg.Name)
+	}
+	return v
+}
+
+// Heard notes whether the cloud has answered a creation.
+func (c *Provider) Heard(answered bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mute = !answered
+}

@@ -1,0 +1,67 @@
+package pages
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// runHere are the lines of docs/CONTRIBUTING.md that are run in this tree as they stand.
+// What starts with "!" is run only where nothing may be skipped: it takes a minute or more.
+var runHere = []string{"make build", "!make check", "go test ", "!make test PACKAGES="}
+
+// A command of docs/CONTRIBUTING.md that names a package, a test, a benchmark or a target
+// that is gone fails here: a newcomer would meet it in the first ten minutes.
+func TestContributing(t *testing.T) {
+	if out, ok := command(t, "scripts/prerequisites --check build lint test"); !ok {
+		if os.Getenv(requireEnv) != "" {
+			t.Fatalf("this machine lacks something:\n%s", out)
+		}
+		t.Skipf("this machine lacks something:\n%s", out)
+	}
+	ran := 0
+	for _, b := range allBlocks(t) {
+		if b.Page != "docs/CONTRIBUTING.md" {
+			continue
+		}
+		for _, c := range b.Commands() {
+			for _, beginning := range runHere {
+				always, rare := strings.CutPrefix(beginning, "!")
+				if !strings.HasPrefix(c.Bare(), always) || rare && os.Getenv(requireEnv) == "" {
+					continue
+				}
+				ran++
+				out, ok := command(t, c.Text)
+				if !ok || ranNothing(out) || strings.Contains(c.Text, "-bench") && !strings.Contains(out, "ns/op") {
+					t.Errorf("%s: success %t:\n%s", c, ok, out)
+				}
+			}
+		}
+	}
+	if ran < 4 {
+		t.Errorf("%d lines were run", ran)
+	}
+}
+
+// packageRan is what go test says of a package in which it ran something.
+var packageRan = regexp.MustCompile(`(?m)^ok\s+\S+\s+[0-9.]+s$`)
+
+// ranNothing reports whether go test has run nothing in any package.
+func ranNothing(out string) bool {
+	return strings.Contains(out, "no tests to run") && !packageRan.MatchString(out)
+}
+
+// Catches a line that is taken for good although its test is gone, and one that is
+// refused as one of several packages has no such test.
+func TestRanNothing(t *testing.T) {
+	for out, want := range map[string]bool{
+		"ok  \tpoolkeeper/zkmodel\t1.0s [no tests to run]\n":                                          true,
+		"ok  \tpoolkeeper/zkmodel\t1.0s [no tests to run]\nok  \tpoolkeeper/zkmodel/recipe\t2.042s\n": false,
+		"ok  \tpoolkeeper/zkmodel/recipe\t2.042s\n":                                                   false,
+	} {
+		if got := ranNothing(out); got != want {
+			t.Errorf("%q: %t", out, got)
+		}
+	}
+}

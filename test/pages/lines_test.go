@@ -1,0 +1,103 @@
+package pages
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const top = "../.."
+
+// walked are the lines that TestWalk runs: a page, and how its lines begin; "" is
+// every line.
+var walked = map[string][]string{
+	"README.md": {
+		"apt-get ", "make demo", "scripts/", "make build", "sudo ", "test -e ", "bin/poolkeeper ", "poolkeeper -c nodepool.yaml ",
+	},
+	"docs/install.md": {"make ", "useradd ", "install ", "echo "},
+}
+
+// asInReadme are the lines of other pages that README.md shows, too, where a walk runs them.
+var asInReadme = map[string]string{
+	"docs/CONTRIBUTING.md": "sudo bin/poolkeeper dev",
+}
+
+// standIns are the lines that a bare root cannot run, or that others run already, and
+// what stands in.
+var standIns = []struct{ page, line, why, instead string }{
+	{"README.md", "make test", "it would run this test", ".ci/run"},
+	{"README.md", "make test-openstack", "it takes a cloud, and many minutes", ".ci/run"},
+	{"README.md", "poolkeeper explain debian-12", "it shows two clouds", "cmd/poolkeeper/readme_test.go"},
+	{"docs/configure.md", "poolkeeper config-accept nodepool.yaml", "it shows a mistake", "cmd/poolkeeper/testdata/script/guard.txtar"},
+	{"docs/configure.md", "poolkeeper -c nodepool.yaml ", "it shows a mistake", "cmd/poolkeeper/testdata/script/config_validate.txtar"},
+	{"docs/install.md", "systemctl ", "nothing runs systemd in a root: TestWalk runs what the unit starts", "cmd/poolkeeper/units_test.go"},
+	{"docs/hosts.md", "test/hosts/run ", "it makes systems, and many minutes go by", ".ci/run"},
+	{"docs/hosts.md", "POOLKEEPER_ROOT=", "it is this test", "test/pages/walk_test.go"},
+	{"docs/launcher.md", "poolkeeper ", "its node is the reader's", "test/e2e/person_test.go"},
+}
+
+// standInConfigurations are those that name a cloud, or a driver that is added first.
+var standInConfigurations = map[string]string{
+	"docs/openstack.md":    "TestOpenStackPage",
+	"docs/architecture.md": "TestANewDriver",
+}
+
+// allBlocks are those of README.md and of all pages, with paths from the top.
+func allBlocks(t *testing.T) []Block {
+	t.Helper()
+	pages, err := filepath.Glob(filepath.Join(top, "docs/*.md"))
+	if err != nil || len(pages) < 5 {
+		t.Fatalf("pages %v: %v", pages, err)
+	}
+	var all []Block
+	for _, page := range append(pages, filepath.Join(top, "README.md")) {
+		blocks, err := Read(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range blocks {
+			b.Page = strings.TrimPrefix(b.Page, top+"/")
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// Every line and every configuration that a page shows is run by a walk, or something
+// stands in for it: a new one has to be put into a list.
+func TestEveryLineIsRunOrStoodInFor(t *testing.T) {
+	used := map[int]bool{}
+	for _, b := range allBlocks(t) {
+		for _, c := range b.Commands() {
+			line := c.Bare()
+			runs := slices.ContainsFunc(walked[c.Page], func(beginning string) bool { return strings.HasPrefix(line, beginning) })
+			for _, beginning := range runHere {
+				runs = runs || c.Page == "docs/CONTRIBUTING.md" && strings.HasPrefix(line, strings.TrimPrefix(beginning, "!"))
+			}
+			if asInReadme[c.Page] == line {
+				runs = runs || slices.ContainsFunc(commandsOf(t, "README.md"), func(r Command) bool { return r.Text == c.Text })
+			}
+			stood := false
+			for i, s := range standIns {
+				if s.page == c.Page && (line == strings.TrimSpace(s.line) || strings.ContainsAny(s.line[len(s.line)-1:], " =") && strings.HasPrefix(line, s.line)) {
+					stood, used[i] = true, true
+				}
+			}
+			if runs == stood {
+				t.Errorf("%s: run by a walk %t, stood in for %t", c, runs, stood)
+			}
+		}
+		if b.Lang == "yaml" && b.Page != "README.md" && standInConfigurations[b.Page] == "" {
+			t.Errorf("%s:%d: nothing uses this configuration", b.Page, b.Line)
+		}
+	}
+	for i, s := range standIns {
+		if !used[i] {
+			t.Errorf("%s: no line %q any more", s.page, s.line)
+		}
+		if found, err := filepath.Glob(filepath.Join(top, s.instead)); err != nil || len(found) != 1 {
+			t.Errorf("%s: %s: there is no %s", s.page, s.line, s.instead)
+		}
+	}
+}

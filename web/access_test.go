@@ -1,0 +1,85 @@
+package web
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// Who sees build logs, their last lines and the status page, and who only what
+// Nodepool shows, too.
+func TestAccess(t *testing.T) {
+	logs, path := newLogDir(t)
+	if err := os.WriteFile(path("image", "0000000001"), []byte("the log"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	build := zkmodel.DecodeBuild("image", "0000000001", []byte(`{"state": "failed", "tail": "the last lines"}`), recipe.Stat{})
+	images := []*zkmodel.Image{{Name: "image", Builds: []*zkmodel.BuildTree{{Build: build}}}}
+	const token = "0123456789abcdef"
+	for name, test := range map[string]struct {
+		access  Access
+		from    string
+		headers []string
+		status  int // of a guarded page
+	}{
+		"this host":                 {Access{}, "127.0.0.1:5", nil, 200},
+		"this host by IPv6":         {Access{}, "[::1]:5", nil, 200},
+		"this host, mapped":         {Access{}, "[::ffff:127.0.0.1]:5", nil, 200},
+		"this host by its address":  {Access{}, "192.0.2.80:5", nil, 200},
+		"another host":              {Access{}, "192.0.2.7:5", nil, 403},
+		"what has no address":       {Access{}, "@", nil, 403},
+		"a proxy here":              {Access{}, "127.0.0.1:5", []string{"X-Forwarded-For", "192.0.2.7"}, 403},
+		"another proxy here":        {Access{}, "127.0.0.1:5", []string{"Forwarded", "for=192.0.2.7"}, 403},
+		"a third proxy here":        {Access{}, "127.0.0.1:5", []string{"Via", "1.1 proxy"}, 403},
+		"a fourth":                  {Access{}, "127.0.0.1:5", []string{"x-forwarded-host", "evil"}, 403},
+		"an address that was given": {Access{Open: true}, "192.0.2.7:5", nil, 200},
+		"no token":                  {Access{Token: token}, "192.0.2.7:5", nil, 401},
+		"the token":                 {Access{Token: token}, "192.0.2.7:5", []string{"Authorization", "Bearer " + token}, 200},
+		"the token, by a proxy":     {Access{Token: token}, "127.0.0.1:5", []string{"Via", "x", "Authorization", "bearer " + token}, 200},
+		"the token as password":     {Access{Token: token}, "192.0.2.7:5", []string{"Authorization", "Basic YW55Ym9keTowMTIzNDU2Nzg5YWJjZGVm"}, 200},
+		"a wrong token":             {Access{Token: token}, "192.0.2.7:5", []string{"Authorization", "Bearer " + token + "0"}, 401},
+		"an empty one":              {Access{Token: token}, "192.0.2.7:5", []string{"Authorization", "Bearer "}, 401},
+		"an empty one for none":     {Access{}, "192.0.2.7:5", []string{"Authorization", "Bearer "}, 403},
+		"this host with a token":    {Access{Token: token}, "127.0.0.1:5", nil, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHandler(Options{Access: test.access, Logs: logs, Tree: still(images, nil, nil)}).routes()
+			ask := func(path string) *httptest.ResponseRecorder {
+				local := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 80), Port: 8006}
+				r := httptest.NewRequestWithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, net.Addr(local)), http.MethodGet, path, nil)
+				r.RemoteAddr = test.from
+				r.Header.Set("Accept", "application/json, */*;q=0.1")
+				for i := 0; i < len(test.headers); i += 2 {
+					r.Header.Set(test.headers[i], test.headers[i+1])
+				}
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				return w
+			}
+			for _, path := range []string{"/", "/log/image-0000000001", "/log/image-0000000001?follow=1"} {
+				w := ask(path)
+				if w.Code != test.status {
+					t.Errorf("%s: %d, want %d: %s", path, w.Code, test.status, w.Body)
+				}
+				if shown := strings.Contains(w.Body.String(), "the l"); shown != (test.status == 200) {
+					t.Errorf("%s: %s", path, w.Body)
+				}
+			}
+			for _, path := range []string{"/ready", "/image-list", "/node-list"} {
+				if w := ask(path); w.Code != http.StatusOK {
+					t.Errorf("%s: %d, want what Nodepool shows to everybody", path, w.Code)
+				}
+			}
+			if w := ask("/dib-image-list"); w.Code != http.StatusOK || strings.Contains(w.Body.String(), "the last lines") != (test.status == 200) {
+				t.Errorf("/dib-image-list: %d %s", w.Code, w.Body)
+			}
+		})
+	}
+}

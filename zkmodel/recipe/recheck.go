@@ -1,0 +1,162 @@
+package recipe
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
+)
+
+// A server tells of a change only to those who may read the node, and the watch of
+// anybody else is gone all the same. Rights are closed and opened without a word, so
+// what changed in between is never told. Therefore a follower compares what it holds
+// with what is there, by reads without watches: as soon as anything was refused in this
+// session, and until nothing is; and without a reason now and then, the root each
+// time. What differs is read and watched again.
+
+const (
+	listsEvery = 12          // of the pauses between two looks, how often the lists near the root are compared
+	allEvery   = 120         // and how often everything is, without a reason
+	checkReads = 8           // reads of a comparison under way at once
+	checkRest  = 20          // a comparison rests this many times as long as it took
+	checkLast  = time.Minute // or so long
+)
+
+// recheck compares until the session ends.
+func (f *follower) recheck() {
+	every := f.tree.opts.Recheck
+	if every == 0 {
+		every = treeRetry
+	}
+	// A session that begins reads everything, so a refusal then counts as well.
+	suspicious, seen := false, f.session.refusals.Load()
+	var next time.Time
+	lists, all := time.Now(), time.Now()
+	for waitFor(f.ctx, every); f.ctx.Err() == nil; waitFor(f.ctx, every) {
+		began, refused := time.Now(), f.session.refusals.Load()
+		suspicious = suspicious || refused != seen
+		switch {
+		case suspicious && !began.Before(next), began.Sub(all) > allEvery*every:
+			f.compare(math.MaxInt)
+			suspicious, seen = f.session.refusals.Load() != refused, f.session.refusals.Load()
+			next = time.Now().Add(min(checkRest*time.Since(began), checkLast))
+			lists, all = began, began
+		case began.Sub(lists) > listsEvery*every:
+			f.compare(1)
+			lists = began
+		default: // one read tells that the rights to all of it were taken away
+			f.compare(0)
+		}
+	}
+}
+
+// held is what a follower has of a node.
+type held struct {
+	path   string
+	failed bool // it could not be read
+	data   bool
+	mzxid  int64
+	list   bool
+	kids   []string
+	lacks  []string // known children that are not there
+}
+
+// compare has read again what is not as it is held, down to depth below the root;
+// above the deepest only lists.
+func (f *follower) compare(depth int) {
+	var group errgroup.Group
+	group.SetLimit(checkReads)
+	for _, h := range f.holds(depth) {
+		group.Go(func() error {
+			if f.ctx.Err() == nil {
+				f.check(h)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // never an error
+}
+
+// holds lists what is held down to depth below the root.
+func (f *follower) holds(depth int) []held {
+	t := f.tree
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var all []held
+	var walk func(n *treeNode, path string, depth int)
+	walk = func(n *treeNode, path string, left int) {
+		interest := t.interest(path)
+		h := held{path: path, failed: n.failed, list: interest&Children != 0, data: interest&Data != 0 && depth > 1}
+		if n.record != nil {
+			h.mzxid = n.record.mzxid
+		}
+		for _, kid := range n.kids {
+			h.kids = append(h.kids, kid.name())
+		}
+		for _, name := range t.known(path, interest) {
+			if n.kid(name) == nil && depth > 1 {
+				h.lacks = append(h.lacks, name)
+			}
+		}
+		if h.list || h.data || len(h.lacks) > 0 {
+			all = append(all, h)
+		}
+		for _, kid := range n.kids {
+			if left > 0 {
+				walk(kid, joinPath(path, kid.name()), left-1)
+			}
+		}
+	}
+	walk(t.top, t.root, depth)
+	return all
+}
+
+// check compares one node and has it read again if it differs.
+func (f *follower) check(h held) {
+	conn, abs := f.session.conn, f.session.abs(h.path)
+	differs, want := false, None
+	see := func(err error) bool {
+		if err == nil {
+			return true
+		}
+		err = f.session.translate("compare", h.path, err)
+		differs = differs || errors.Is(err, ErrNoNode) && (h.mzxid != 0 || len(h.kids) > 0) ||
+			errors.Is(err, ErrAuth) && !h.failed // so that readers know
+		return false
+	}
+	if h.data && h.failed {
+		if _, _, err := conn.Get(abs); see(err) {
+			differs = true
+		}
+	} else if h.data {
+		if exists, stat, err := conn.Exists(abs); see(err) && (!exists && h.mzxid != 0 || exists && stat.Mzxid != h.mzxid) {
+			differs = true
+		}
+	}
+	if h.list {
+		names, _, err := conn.Children(abs)
+		slices.Sort(names)
+		if see(err) && (h.failed || !slices.Equal(names, h.kids)) {
+			differs = true
+		}
+	}
+	for _, name := range h.lacks {
+		exists, _, err := conn.Exists(joinPath(abs, name))
+		if see(err) && exists {
+			differs, want = true, Children
+		}
+	}
+	if differs {
+		f.post(message{change: change{h.path, retryEvent}, want: want})
+	}
+}
+
+// noteRefusal remembers that err was a refusal of ours, or nothing.
+func (s *Session) noteRefusal(err error) {
+	if errors.Is(err, zk.ErrNoAuth) {
+		s.refusals.Add(1)
+	}
+}

@@ -1,0 +1,18 @@
+package zkmodel
+
+import (
+	"time"
+
+	"poolkeeper/zkmodel/recipe"
+)
+
+// NoLater is when a record got its state, as its writer says, but no later than the
+// record was last written by ZooKeeper's clock: a writer whose clock is years ahead
+// would else be believed until then.
+func NoLater(state Epoch, written recipe.Stat) time.Time {
+	told := state.Time()
+	if !written.Mtime.IsZero() && written.Mtime.UnixMilli() != 0 && told.After(written.Mtime) {
+		return written.Mtime
+	}
+	return told
+}

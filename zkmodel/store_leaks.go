@@ -1,0 +1,66 @@
+package zkmodel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"poolkeeper/zkmodel/recipe"
+)
+
+// Findings are the images in a provider's cloud that no record names, by their
+// ids there, and when each was found first, by ZooKeeper's clock.
+type Findings map[string]time.Time
+
+// FindingsPath holds what the searches of a provider for leaked images have
+// found, so that a second search counts whichever builder makes it.
+func FindingsPath(provider string) string { return OwnRoot + "/leaked-images/" + provider }
+
+// Findings reads what was found in a provider, and ZooKeeper's time; there is
+// none when nobody found anything. The lock is that of LeakLockPath. Findings
+// that cannot be read are none: the next search finds them again.
+func (st *Store) Findings(ctx context.Context, lock *recipe.Held, provider string) (Findings, time.Time, error) {
+	path := FindingsPath(provider)
+	if err := st.session.EnsurePath(ctx, path); err != nil {
+		return nil, time.Time{}, fmt.Errorf("read leaked images of %s: %w", provider, err)
+	}
+	data, _, err := st.session.Get(ctx, path)
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("read leaked images of %s: %w", provider, err)
+	}
+	stat, err := lock.Set(ctx, path, data, recipe.AnyVersion) // the server stamps it with its time
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("read leaked images of %s: %w", provider, err)
+	}
+	var found Findings
+	if json.Unmarshal(data, &found) != nil {
+		found = nil
+	}
+	return found, stat.Mtime, nil
+}
+
+// SaveFindings writes what was found in a provider; nothing leaves nothing in the
+// tree.
+func (st *Store) SaveFindings(ctx context.Context, lock *recipe.Held, provider string, found Findings) error {
+	path := FindingsPath(provider)
+	if len(found) == 0 {
+		_, there, err := st.session.Exists(ctx, path)
+		if err == nil && there {
+			err = lock.Delete(ctx, path, recipe.AnyVersion)
+		}
+		if err != nil && !errors.Is(err, recipe.ErrNoNode) {
+			return fmt.Errorf("forget leaked images of %s: %w", provider, err)
+		}
+		return nil
+	}
+	data, err := json.Marshal(found)
+	if err == nil {
+		_, err = lock.Set(ctx, path, data, recipe.AnyVersion)
+	}
+	if err != nil {
+		return fmt.Errorf("save leaked images of %s: %w", provider, err)
+	}
+	return nil
+}
