@@ -20,7 +20,7 @@ func newLender(open registry.Opener, told func(provider string, trouble error)) 
 func (l lender) use(cfg *configs.Config, name string) (p providers.Provider, done func(), err error) {
 	section, ok := cfg.Provider(name)
 	if !ok {
-		return nil, nil, fmt.Errorf("open provider %s: %w", name, errRemoved)
+		return nil, nil, fmt.Errorf("open provider %s: %w", name, errNoProvider)
 	}
 	lease, err := l.Use(*section)
 	if err != nil {

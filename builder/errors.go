@@ -15,5 +15,5 @@ var (
 	ErrSameID = presence.ErrSameID
 )
 
-// errRemoved says that an image left the configuration meanwhile.
-var errRemoved = errors.New("not in the configuration")
+// errNoProvider says that a provider left the configuration meanwhile.
+var errNoProvider = errors.New("not in the configuration")
