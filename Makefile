@@ -14,6 +14,8 @@ VERSION ?= $(eval VERSION := $$(shell scripts/version))$(VERSION)
 
 # For slower machines, and for parts: make test TEST_TIMEOUT=20m PACKAGES=./zkmodel/...
 TEST_TIMEOUT  ?= 15m
+# How often a test that failed is run again; a run that needed it says so at its end.
+RERUN         ?= 0
 BENCH_TIMEOUT ?= 30m
 PACKAGES      ?= ./...
 SOAK          ?= 10m
@@ -87,8 +89,9 @@ lint: ## Check Go, shell and the layout of the tree
 test: ## Run every test, with -race, against a real ZooKeeper
 	@scripts/prerequisites test
 	@$(MAKE) bin/gotestsum
-	CGO_ENABLED=1 bin/gotestsum --format standard-quiet -- \
-		-race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $(PACKAGES)
+	CGO_ENABLED=1 bin/gotestsum --format standard-quiet \
+		--rerun-fails=$(RERUN) --rerun-fails-max-failures=5 --packages='$(PACKAGES)' -- \
+		-race -timeout $(TEST_TIMEOUT) $(TESTFLAGS)
 
 .PHONY: test-openstack
 test-openstack: ## Test against a real OpenStack, started on loopback and stopped again
