@@ -11,6 +11,7 @@ import (
 	"poolkeeper/launcher/lesson"
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/schedule"
+	"poolkeeper/launcher/step"
 	"poolkeeper/launcher/supply"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
@@ -80,7 +81,7 @@ func (s *session) accept(ctx context.Context, d schedule.Accept) error {
 	for _, n := range fresh {
 		s.own.Created(n)
 	}
-	s.step(StepAccepted)
+	s.step(step.Accepted)
 	if err := s.takeReady(ctx, h, d.Places); err != nil {
 		s.putBack(ctx, h, "could not be accepted: "+err.Error())
 		s.releaseLocks(ctx, h)
@@ -156,7 +157,7 @@ func (s *session) reuse(ctx context.Context, h *requestRun, place schedule.Place
 		return nil, errors.Join(taken(err), lock.Release(ctx))
 	}
 	s.own.Note(n)
-	s.step(StepReused)
+	s.step(step.Reused)
 	return &nodeRun{place: place, node: n, lock: lock}, nil
 }
 

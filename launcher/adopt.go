@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"poolkeeper/launcher/schedule"
+	"poolkeeper/launcher/step"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -32,7 +33,7 @@ func (s *session) adopt(ctx context.Context, lock *recipe.Held, n *zkmodel.Node)
 		request: &zkmodel.Request{ID: n.AllocatedTo, Requestor: n.Requestor, NodeTypes: n.Type, TenantName: n.TenantName},
 		pool:    s.pools[i], cloud: s.clouds[n.Provider], nodes: []*nodeRun{own},
 	}
-	s.step(StepResumed)
+	s.step(step.Resumed)
 	s.log.Info("Launch for stock goes on; its launcher is gone", "node", n.ID, "provider", n.Provider)
 	if err := s.begin(ctx, h); err != nil {
 		return err

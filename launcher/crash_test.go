@@ -17,6 +17,7 @@ import (
 
 	"poolkeeper/configs"
 	"poolkeeper/launcher"
+	"poolkeeper/launcher/step"
 	"poolkeeper/providers"
 	"poolkeeper/providers/fake"
 	"poolkeeper/test/zktest"
@@ -33,10 +34,10 @@ const crashSession = 1500 * time.Millisecond
 // child is a launcher in a process of its own.
 type child struct {
 	Server, Chroot string
-	Config         string        // its configuration file
-	Dir            string        // of the clouds of all launchers
-	Name           string        // its host
-	At             launcher.Step // where one of those that have it kills itself; "" never
+	Config         string    // its configuration file
+	Dir            string    // of the clouds of all launchers
+	Name           string    // its host
+	At             step.Step // where one of those that have it kills itself; "" never
 	BootsFail      bool
 }
 
@@ -76,7 +77,7 @@ func runChild(arg string) {
 }
 
 // step dies at the step, if no other launcher has.
-func (c child) step(at launcher.Step) {
+func (c child) step(at step.Step) {
 	if at != c.At {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"poolkeeper/launcher/schedule"
+	"poolkeeper/launcher/step"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -54,7 +55,7 @@ func (s *session) writeDecline(ctx context.Context, lock *recipe.Held, r *zkmode
 	if err := s.store.SaveRequest(ctx, lock, r); err != nil {
 		return taken(err)
 	}
-	s.step(StepDeclined)
+	s.step(step.Declined)
 	s.metrics.declined(to)
 	s.log.Info("Request declined", "request", r.ID, "labels", r.NodeTypes, "state", to, "reason", reason)
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"poolkeeper/launcher/step"
 	"poolkeeper/zkmodel"
 )
 
@@ -26,7 +27,7 @@ func (s *session) evict(ctx context.Context, id string) error {
 		if err = zkmodel.Move(n, zkmodel.NodeDeleting, zkmodel.ByUs, s.epoch()); err == nil {
 			err = s.store.SaveNode(ctx, lock, n)
 		}
-		s.step(StepEvicted)
+		s.step(step.Evicted)
 	}
 	return errors.Join(err, lock.Release(ctx))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"poolkeeper/launcher/inflight"
+	"poolkeeper/launcher/step"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -84,7 +85,7 @@ func (s *session) begin(ctx context.Context, h *requestRun) error {
 		n.lock = locks[i]
 		s.own.Note(n.node)
 	}
-	s.step(StepBegun)
+	s.step(step.Begun)
 	return nil
 }
 
@@ -155,7 +156,7 @@ func (s *session) fulfill(ctx context.Context, h *requestRun) error {
 		n.lock = nil
 		s.own.Note(n.node)
 	}
-	s.step(StepFulfilled)
+	s.step(step.Fulfilled)
 	s.metrics.request(h.pool, "fulfilled", s.now().Sub(h.request.Stat.Ctime))
 	s.log.Info("Request fulfilled", "request", h.request.ID, "nodes", h.request.Nodes)
 	return nil

@@ -9,6 +9,7 @@ import (
 	"poolkeeper/configs/kit"
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/node"
+	"poolkeeper/launcher/step"
 	"poolkeeper/launcher/supply"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
@@ -105,7 +106,7 @@ func (s *session) attempt(ctx context.Context, h *requestRun, n *nodeRun) error 
 	if err := s.save(ctx, n); err != nil {
 		return err
 	}
-	s.step(StepReady)
+	s.step(step.Ready)
 	return nil
 }
 
@@ -137,7 +138,7 @@ func (s *session) machine(ctx context.Context, p supply.Machines, h *requestRun,
 	if err != nil {
 		return "", err
 	}
-	s.step(StepCreated)
+	s.step(step.Created)
 	n.node.ExternalID = zkmodel.TextValue(id)
 	return id, nil
 }
@@ -171,7 +172,7 @@ func (s *session) boot(ctx context.Context, p supply.Machines, h *requestRun, n 
 	note := func() error {
 		err := s.save(ctx, n)
 		if err == nil {
-			s.step(StepNoted)
+			s.step(step.Noted)
 		}
 		return err
 	}
@@ -221,7 +222,7 @@ func (s *session) giveUp(ctx context.Context, n *nodeRun, state zkmodel.NodeStat
 	if err := s.save(ctx, n); err != nil {
 		return err
 	}
-	s.step(StepFailed)
+	s.step(step.Failed)
 	return nil
 }
 
@@ -263,7 +264,7 @@ func (s *session) bootWatched(ctx context.Context, p supply.Machines, h *request
 	if err != nil {
 		return err
 	}
-	s.step(StepBooted)
+	s.step(step.Booted)
 	node.Describe(n.node, instance)
 	err = node.Watched(ctx, p, id, func(ctx context.Context) (err error) {
 		n.node.HostKeys, err = s.scanner.HostKeys(ctx, n.node, instance, h.pool.checksHostKeys(n.place.Label), h.pool.provider.BootTimeout)

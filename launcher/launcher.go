@@ -15,6 +15,7 @@ import (
 	"poolkeeper/configs/kit"
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/schedule"
+	"poolkeeper/launcher/step"
 	"poolkeeper/launcher/supply"
 	"poolkeeper/providers"
 	"poolkeeper/providers/registry"
@@ -45,7 +46,7 @@ type Deps struct {
 	// Mirror follows the tree and is run by the caller; nil makes one of our own.
 	Mirror *zkmodel.Mirror
 	// Step, when set, is called at every step; for tests that crash there.
-	Step func(Step)
+	Step func(step.Step)
 }
 
 // Launcher serves node requests from the pools of one configuration.
@@ -178,6 +179,13 @@ func (l *Launcher) notify() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
+	}
+}
+
+// step tells whoever wants to know where we are.
+func (l *Launcher) step(at step.Step) {
+	if l.deps.Step != nil {
+		l.deps.Step(at)
 	}
 }
 

@@ -1,9 +1,6 @@
 package launcher_test
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
 	"slices"
 	"strings"
@@ -11,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"poolkeeper/launcher"
+	"poolkeeper/launcher/step"
 	"poolkeeper/test/zktest"
 	"poolkeeper/test/zuul"
 	"poolkeeper/zkmodel"
@@ -29,19 +26,19 @@ const (
 // takeovers are how long it took the others to take over, by what was killed when.
 type takeovers struct {
 	mu   sync.Mutex
-	took map[int]map[launcher.Step]time.Duration
+	took map[int]map[step.Step]time.Duration
 }
 
 // note keeps a figure, and fails the test if it is too long. Of one launcher
 // alone, the next must start first, which is not counted against it.
-func (f *takeovers) note(t *testing.T, step launcher.Step, count int, took time.Duration) {
+func (f *takeovers) note(t *testing.T, at step.Step, count int, took time.Duration) {
 	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.took == nil {
-		f.took = map[int]map[launcher.Step]time.Duration{1: {}, 3: {}}
+		f.took = map[int]map[step.Step]time.Duration{1: {}, 3: {}}
 	}
-	f.took[count][step] = took
+	f.took[count][at] = took
 	if limit := loaded * takeoverTime; count > 1 && took > limit {
 		t.Errorf("taken over after %s, want %s at most", took, limit)
 	}
@@ -133,7 +130,7 @@ func TestTakenOverInTime(t *testing.T) {
 	const want = takeoverTime + 500*time.Millisecond // of other tests' work
 	s, c := newCrashSite(t, onePool)
 	s.image()
-	c.At = launcher.StepCreated
+	c.At = step.Created
 	for _, c.Name = range []string{"one", "two", "three"} {
 		c.spawn(t)
 	}
@@ -150,28 +147,4 @@ func TestTakenOverInTime(t *testing.T) {
 		t.Errorf("taken over %s after the kill, want %s at most", took, want)
 	}
 	s.settled()
-}
-
-// Every step that is declared is in the list that tests go through.
-func TestStepsAreAllListed(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "step.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	declared := 0
-	ast.Inspect(file, func(n ast.Node) bool {
-		if spec, ok := n.(*ast.ValueSpec); ok {
-			if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == "Step" {
-				declared += len(spec.Names)
-			}
-		}
-		return true
-	})
-	listed := map[launcher.Step]bool{}
-	for _, step := range launcher.Steps() {
-		listed[step] = true
-	}
-	if declared != len(listed) || declared == 0 {
-		t.Errorf("%d steps are declared, %d listed", declared, len(listed))
-	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"poolkeeper/launcher"
+	"poolkeeper/launcher/step"
 	"poolkeeper/test/zktest"
 	"poolkeeper/test/zuul"
 )
@@ -22,13 +22,13 @@ type crashStory struct {
 	// after runs when the survivors have served the requests.
 	after func(s *site, requests []string)
 	// first is a step at which a launcher dies before; its successor dies at the step itself.
-	first launcher.Step
+	first step.Step
 	// continues tells that the nodes which are there at the step become the request's.
 	continues bool
 }
 
 // stories tell how each step is reached.
-func stories() map[launcher.Step]crashStory {
+func stories() map[step.Step]crashStory {
 	ask := func(labels ...string) func(*site) []string {
 		return func(s *site) []string { return []string{s.submit(zuul.Wish{Labels: labels})} }
 	}
@@ -71,17 +71,17 @@ func stories() map[launcher.Step]crashStory {
 			s.settled()
 		}
 	}
-	return map[launcher.Step]crashStory{
-		launcher.StepAccepted: launch, launcher.StepBegun: launch, launcher.StepCreated: launch,
-		launcher.StepNoted: launch, launcher.StepBooted: launch, launcher.StepReady: launch,
-		launcher.StepFulfilled: single,
-		launcher.StepFailed:    fails, launcher.StepDeclined: fails,
-		launcher.StepDeleteLocked: end, launcher.StepDeleteMarked: end,
-		launcher.StepDeleteCloud: end, launcher.StepDeleted: end,
-		launcher.StepReused:  {config: onePool, before: leaveIdle("small"), act: ask("small"), after: use},
-		launcher.StepEvicted: {config: onePool, before: leaveIdle("small", "small", "small", "small", "small"), act: ask("large"), after: use},
-		launcher.StepResumed: {config: onePool, act: ask("small", "large"), after: use, first: launcher.StepBegun, continues: true},
-		launcher.StepMinReady: {
+	return map[step.Step]crashStory{
+		step.Accepted: launch, step.Begun: launch, step.Created: launch,
+		step.Noted: launch, step.Booted: launch, step.Ready: launch,
+		step.Fulfilled: single,
+		step.Failed:    fails, step.Declined: fails,
+		step.DeleteLocked: end, step.DeleteMarked: end,
+		step.DeleteCloud: end, step.Deleted: end,
+		step.Reused:  {config: onePool, before: leaveIdle("small"), act: ask("small"), after: use},
+		step.Evicted: {config: onePool, before: leaveIdle("small", "small", "small", "small", "small"), act: ask("large"), after: use},
+		step.Resumed: {config: onePool, act: ask("small", "large"), after: use, first: step.Begun, continues: true},
+		step.MinReady: {
 			config: withStock, act: func(*site) []string { return nil },
 			after: func(s *site, _ []string) {
 				zktest.Eventually(s.t, func() bool { return len(s.nodes()) == 3 }, "three nodes in stock")
@@ -126,19 +126,19 @@ func (s *site) useAll(requests []string) {
 // no machine without a record, no record without a reason.
 func TestKilledAtEveryStep(t *testing.T) {
 	all := stories()
-	for _, step := range launcher.Steps() {
-		if _, ok := all[step]; !ok {
-			t.Errorf("no story comes to step %q", step)
+	for _, at := range step.All() {
+		if _, ok := all[at]; !ok {
+			t.Errorf("no story comes to step %q", at)
 		}
 	}
 	var figures takeovers
 	t.Cleanup(func() { figures.print(t) })
 	for _, count := range []int{1, 3} {
-		for _, step := range launcher.Steps() {
-			t.Run(map[int]string{1: "one", 3: "three"}[count]+"/"+string(step), func(t *testing.T) {
+		for _, at := range step.All() {
+			t.Run(map[int]string{1: "one", 3: "three"}[count]+"/"+string(at), func(t *testing.T) {
 				t.Parallel()
-				took := all[step].run(t, step, count)
-				figures.note(t, step, count, took)
+				took := all[at].run(t, at, count)
+				figures.note(t, at, count, took)
 			})
 		}
 	}
@@ -146,7 +146,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 
 // run kills one launcher of count at the step, and tells how long it took until
 // another, or its successor, had all in hand that it left.
-func (story crashStory) run(t *testing.T, step launcher.Step, count int) time.Duration {
+func (story crashStory) run(t *testing.T, at step.Step, count int) time.Duration {
 	t.Helper()
 	s, c := newCrashSite(t, story.config)
 	s.image()
@@ -170,18 +170,18 @@ func (story crashStory) run(t *testing.T, step launcher.Step, count int) time.Du
 		requests = story.act(s)
 		c.died(t)
 	}
-	c.At = step
+	c.At = at
 	spawn()
 	if story.first == "" {
 		requests = story.act(s)
 	}
-	dead, at := c.died(t)
+	dead, died := c.died(t)
 	left := s.launching()
 	if c.At = ""; count == 1 {
 		c.Name = "last"
 		c.spawn(t)
 	}
-	took := s.takenOver(dead, at)
+	took := s.takenOver(dead, died)
 	if story.continues {
 		s.wait(requests[0])
 		if now := s.launching(); !slices.Equal(now, left) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"poolkeeper/launcher/schedule"
+	"poolkeeper/launcher/step"
 	"poolkeeper/launcher/supply"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
@@ -24,7 +25,7 @@ func (s *session) reap(ctx context.Context, c schedule.Reaping) error {
 		s.log.Debug("Node is somebody else's", "node", id, "error", err)
 		return err
 	}
-	s.step(StepDeleteLocked)
+	s.step(step.DeleteLocked)
 	s.own.Note(n)
 	defer s.own.FinishNode(id)
 	bound, cancel := lock.Bind(ctx)
@@ -149,19 +150,19 @@ func (s *session) remove(ctx context.Context, lock *recipe.Held, n *zkmodel.Node
 		}
 		s.log.Info("Deleting node", "node", n.ID, "provider", n.Provider, "state", was, "why", why)
 		s.own.Note(n)
-		s.step(StepDeleteMarked)
+		s.step(step.DeleteMarked)
 	}
 	if machine {
 		if err := s.removeMachine(ctx, lock, n); err != nil {
 			return err
 		}
-		s.step(StepDeleteCloud)
+		s.step(step.DeleteCloud)
 	}
 	// Our lock ends within this, so it must not end with our lock.
 	if err := s.store.DeleteNode(lock.Session().Context(), lock, n); err != nil { //nolint:contextcheck // see above
 		return err
 	}
-	s.step(StepDeleted)
+	s.step(step.Deleted)
 	s.metrics.deleted(n.Provider)
 	s.log.Info("Node is deleted", "node", n.ID, "provider", n.Provider)
 	return nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"poolkeeper/launcher/schedule"
+	"poolkeeper/launcher/step"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -74,7 +75,7 @@ func (s *session) reclaim(ctx context.Context, d schedule.Reclaim) error {
 	err = s.mirror.Barrier(ctx) // shows every node that its launcher made
 	if err == nil {
 		if h := s.resume(ctx, lock, r); h != nil {
-			s.step(StepResumed)
+			s.step(step.Resumed)
 			s.log.Info("Request of a launcher that is gone goes on", "request", r.ID)
 			s.jobs.Spawn(func() { s.handle(ctx, h) })
 			return nil

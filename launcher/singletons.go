@@ -9,6 +9,7 @@ import (
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/singleton"
+	"poolkeeper/launcher/step"
 	"poolkeeper/launcher/supply"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
@@ -60,7 +61,7 @@ func (p stockPools) CanMake(label string) bool {
 }
 
 // Asked is called when a node for stock was asked for.
-func (p stockPools) Asked(string) { p.step(StepMinReady) }
+func (p stockPools) Asked(string) { p.step(step.MinReady) }
 
 // offerView is what we know of offers.
 type offerView struct {

@@ -1,0 +1,39 @@
+// Package step names the moments at which tests crash a launcher.
+package step
+
+// Step is a moment between two changes of the tree or a cloud. A crash there
+// must leave nothing that the other launchers, or the next start, do not put
+// right.
+type Step string
+
+// The steps of a request and of its nodes, in their order.
+const (
+	Accepted  Step = "request: accepted, node records made"
+	Reused    Step = "request: a ready node taken"
+	Begun     Step = "node: locked and building"
+	Created   Step = "node: machine asked for"
+	Noted     Step = "node: machine's id noted"
+	Booted    Step = "node: machine runs"
+	Ready     Step = "node: record ready"
+	Failed    Step = "node: record failed"
+	Fulfilled Step = "request: fulfilled"
+	Declined  Step = "request: declined"
+	Resumed   Step = "request: taken over"
+
+	DeleteLocked Step = "delete node: locked"
+	DeleteMarked Step = "delete node: record marked"
+	DeleteCloud  Step = "delete node: cloud cleaned"
+	Deleted      Step = "delete node: record gone"
+
+	MinReady Step = "min-ready: request made"
+	Evicted  Step = "evict: record marked"
+)
+
+// All lists all steps, for tests that crash at each.
+func All() []Step {
+	return []Step{
+		Accepted, Reused, Begun, Created, Noted, Booted, Ready, Failed,
+		Fulfilled, Declined, Resumed,
+		DeleteLocked, DeleteMarked, DeleteCloud, Deleted, MinReady, Evicted,
+	}
+}
