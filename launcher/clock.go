@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"poolkeeper/launcher/schedule"
+	"poolkeeper/launcher/reap"
 )
 
 // Times in the tree's stats are ZooKeeper's, those in records are their writers',
@@ -19,9 +19,9 @@ func (s *session) readClock(ctx context.Context) error {
 	ahead, err := s.store.Ahead(ctx)
 	if err == nil {
 		s.clock.Store(int64(ahead))
-		if ahead.Abs() > schedule.MostDrift {
+		if ahead.Abs() > reap.MostDrift {
 			s.log.Warn("Clock of this host is wrong; nothing is deleted by age until it is right",
-				"off", -ahead.Round(time.Millisecond), "most", schedule.MostDrift)
+				"off", -ahead.Round(time.Millisecond), "most", reap.MostDrift)
 		}
 	}
 	return err

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"poolkeeper/launcher/schedule"
+	"poolkeeper/launcher/reap"
 )
 
 // The tables that DESIGN.md draws are those of the code.
@@ -15,7 +15,7 @@ func TestDesignShowsTheTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	duties := schedule.NewDuties()
+	duties := reap.NewDuties()
 	rows := 0
 	for state, duty := range duties.Nodes {
 		rows++

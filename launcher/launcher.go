@@ -14,6 +14,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/configs/kit"
 	"poolkeeper/launcher/node"
+	"poolkeeper/launcher/reap"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/step"
 	"poolkeeper/launcher/supply"
@@ -55,7 +56,7 @@ type Launcher struct {
 	deps     Deps
 	log      hclog.Logger
 	now      func() time.Time
-	duties   schedule.Duties
+	duties   reap.Duties
 	metrics  *metrics
 	mirror   *zkmodel.Mirror
 	member   string // of this launcher, among all: for the duties
@@ -99,7 +100,7 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 	}
 	l := &Launcher{
 		cfg: cfg, deps: deps, log: deps.Logger.Named("launcher"), now: deps.Now,
-		duties: schedule.NewDuties(), metrics: metrics, limits: newLimits(deps), lessons: newLessons(deps), offers: newOffers(deps),
+		duties: reap.NewDuties(), metrics: metrics, limits: newLimits(deps), lessons: newLessons(deps), offers: newOffers(deps),
 		scanner: node.NewScanner(), boots: node.NewBoots(),
 		wake: make(chan struct{}, 1), clouds: map[string]*supply.Provider{}, member: deps.FQDN + "-" + kit.RandomHex(16),
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"poolkeeper/launcher/bootable"
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/lesson"
 	"poolkeeper/launcher/schedule"
@@ -112,7 +113,7 @@ func (s *session) poolView(p *pool, view supply.View, launching int, counted boo
 	v.Static = view.Static
 	for _, l := range supply.Labels(p.config) {
 		offer := view.Needs[p.config.Name][l.Name]
-		offer.Ready = l.DiskImage == "" || schedule.NewestUpload(s.images, l.DiskImage, p.provider.Name) != nil
+		offer.Ready = l.DiskImage == "" || bootable.Newest(s.images, l.DiskImage, p.provider.Name) != nil
 		v.Offers[l.Name] = offer
 	}
 	v.Learned.Hint = schedule.Hint(v, view.Limits)

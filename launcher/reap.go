@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"poolkeeper/launcher/schedule"
+	"poolkeeper/launcher/reap"
 	"poolkeeper/launcher/step"
 	"poolkeeper/launcher/supply"
 	"poolkeeper/providers"
@@ -15,7 +15,7 @@ import (
 )
 
 // reap does what is due, under the node's lock and after a second look at it.
-func (s *session) reap(ctx context.Context, c schedule.Reaping) error {
+func (s *session) reap(ctx context.Context, c reap.Reaping) error {
 	id := c.Node.ID
 	lock, n, err := s.store.LockNode(ctx, id, "")
 	switch {
@@ -40,30 +40,30 @@ func (s *session) reap(ctx context.Context, c schedule.Reaping) error {
 }
 
 // reapLocked does what is due with a node that we have locked and read afresh.
-func (s *session) reapLocked(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, c schedule.Reaping) error {
+func (s *session) reapLocked(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, c reap.Reaping) error {
 	if n.Broken != nil {
 		if c.Node.Broken == nil || !n.Leftover() {
 			return nil
 		}
 		return s.removeNowhere(ctx, lock, n)
 	}
-	if n.State != c.Node.State || c.Duty != schedule.DutyAdopt && s.duties.Node(n.State) != c.Duty {
+	if n.State != c.Node.State || c.Duty != reap.DutyAdopt && s.duties.Node(n.State) != c.Duty {
 		return nil // somebody moved it; the next look decides anew
 	}
 	switch c.Duty {
-	case schedule.DutyAdopt:
+	case reap.DutyAdopt:
 		return s.adopt(ctx, lock, n)
-	case schedule.DutySettle:
+	case reap.DutySettle:
 		return s.settleNode(ctx, lock, n, c.Why)
-	case schedule.DutyRecover, schedule.DutyExpire, schedule.DutyRemove:
-		if schedule.NoProvider(n) {
+	case reap.DutyRecover, reap.DutyExpire, reap.DutyRemove:
+		if reap.NoProvider(n) {
 			return s.removeNowhere(ctx, lock, n)
 		}
 		if err := s.launchOver(ctx, n); err != nil {
 			return err
 		}
 		return s.remove(ctx, lock, n, c.Why)
-	case schedule.DutyNone, schedule.DutyAssign, schedule.DutyReclaim:
+	case reap.DutyNone, reap.DutyAssign, reap.DutyReclaim:
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (s *session) removeNowhere(ctx context.Context, lock *recipe.Held, n *zkmod
 // launchOver makes sure that nobody goes on with the launch of a node: its request is
 // proven to be gone, or waits, or is done. zkmodel.ErrConflict says that somebody does.
 func (s *session) launchOver(ctx context.Context, n *zkmodel.Node) error {
-	if !schedule.InLaunch(n) || n.AllocatedTo == "" {
+	if !reap.InLaunch(n) || n.AllocatedTo == "" {
 		return nil
 	}
 	r, err := s.store.Request(ctx, n.AllocatedTo)
@@ -120,7 +120,7 @@ func (s *session) settleNode(ctx context.Context, lock *recipe.Held, n *zkmodel.
 		r := s.rules()
 		r.Lag = s.ahead()
 		r.Frozen = s.frozenNodes([]*zkmodel.Node{n})
-		if _, _, due := schedule.ReadyReaping(n, r); !r.Useless(n) && (due.IsZero() || due.After(s.now())) {
+		if _, _, due := reap.Ready(n, r); !r.Useless(n) && (due.IsZero() || due.After(s.now())) {
 			return nil
 		}
 		return s.remove(ctx, lock, n, why)

@@ -6,14 +6,15 @@ import (
 
 	"poolkeeper/configs"
 	"poolkeeper/launcher/inflight"
+	"poolkeeper/launcher/reap"
 	"poolkeeper/launcher/schedule"
 )
 
 // reapDue starts a job for every node that needs one.
 func (s *session) reapDue(ctx context.Context, snap *schedule.Snapshot) time.Time {
 	r := s.rules()
-	r.Lag, r.Frozen = max(snap.Lag, schedule.Behind(snap)), snap.Frozen
-	list, again := schedule.Reap(snap, s.duties, s.own.Mine, r)
+	r.Lag, r.Frozen = max(snap.Lag, reap.Behind(snap)), snap.Frozen
+	list, again := reap.Due(snap, s.duties, s.own.Mine, r)
 	for _, c := range list {
 		s.jobs.Start(inflight.Node(c.Node.ID), func() error { return s.reap(ctx, c) })
 	}
@@ -21,8 +22,8 @@ func (s *session) reapDue(ctx context.Context, snap *schedule.Snapshot) time.Tim
 }
 
 // rules are those of this launcher's configuration.
-func (s *session) rules() schedule.ReapRules {
-	r := schedule.ReapRules{Ages: agesOf(s.cfg), Served: map[string]bool{}, Disabled: map[schedule.PoolKey]bool{}, Stocked: map[schedule.PoolKey][]string{}}
+func (s *session) rules() reap.Rules {
+	r := reap.Rules{Ages: agesOf(s.cfg), Served: map[string]bool{}, Disabled: map[schedule.PoolKey]bool{}, Stocked: map[schedule.PoolKey][]string{}}
 	for name, c := range s.clouds {
 		_, err := c.Use()
 		r.Served[name] = err == nil // it wakes us once it is open
@@ -43,8 +44,8 @@ func (s *session) rules() schedule.ReapRules {
 	return r
 }
 
-func agesOf(cfg *configs.Config) schedule.Ages {
-	a := schedule.Ages{Hold: cfg.MaxHoldAge, Ready: map[string]time.Duration{}}
+func agesOf(cfg *configs.Config) reap.Ages {
+	a := reap.Ages{Hold: cfg.MaxHoldAge, Ready: map[string]time.Duration{}}
 	for _, l := range cfg.Labels {
 		a.Ready[l.Name] = l.MaxReadyAge
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"poolkeeper/configs"
+	"poolkeeper/launcher/bootable"
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/singleton"
@@ -56,7 +57,7 @@ func (p stockPools) CanMake(label string) bool {
 	images := p.mirror.Images()
 	return slices.ContainsFunc(p.pools, func(p *pool) bool {
 		here, has := p.labels[label]
-		return has && (here.CloudImage != "" || schedule.NewestUpload(images, here.DiskImage, p.provider.Name) != nil)
+		return has && (here.CloudImage != "" || bootable.Newest(images, here.DiskImage, p.provider.Name) != nil)
 	})
 }
 

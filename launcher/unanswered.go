@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"poolkeeper/launcher/node"
+	"poolkeeper/launcher/reap"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/supply"
 	"poolkeeper/providers"
@@ -21,7 +22,7 @@ import (
 // request in the same provider, by nobody; other providers may take the request at once.
 
 // parted tells whether a request goes on without a node, whose machine may yet be made.
-func parted(n *zkmodel.Node) bool { return n.Unanswered() && !schedule.InLaunch(n) }
+func parted(n *zkmodel.Node) bool { return n.Unanswered() && !reap.InLaunch(n) }
 
 // asking writes into a node when its machine is asked for.
 func (s *session) asking(n *nodeRun) func(context.Context) error {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"poolkeeper/launcher/schedule"
+	"poolkeeper/launcher/bootable"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 )
@@ -77,7 +77,7 @@ func (t Trust) doubted(u *zkmodel.Upload) bool {
 // Choose is the newest upload of an image in a provider that nobody has reason to
 // doubt, or the newest; nil when none is ready.
 func (t Trust) Choose(image, provider string) *zkmodel.Upload {
-	return schedule.TrustedUpload([]*zkmodel.Image{t.Uploads.Image(image)}, image, provider, t.doubted)
+	return bootable.Trusted([]*zkmodel.Image{t.Uploads.Image(image)}, image, provider, t.doubted)
 }
 
 // Other reports whether Choose would give another upload in a provider than the one
@@ -99,7 +99,7 @@ func (t Trust) Booted(path string) {
 	if err != nil {
 		return // a cloud image
 	}
-	for u := range schedule.ReadyUploads([]*zkmodel.Image{t.Uploads.Image(key.Image)}, key.Image, key.Provider) {
+	for u := range bootable.Ready([]*zkmodel.Image{t.Uploads.Image(key.Image)}, key.Image, key.Provider) {
 		switch failed := t.Boots.count(u.Path()) >= suspectAfter; {
 		case u.UploadKey == key:
 			if u.Suspect != "" {

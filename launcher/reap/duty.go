@@ -1,4 +1,4 @@
-package schedule
+package reap
 
 import "poolkeeper/zkmodel"
 

@@ -1,9 +1,10 @@
-package schedule
+package reap
 
 import (
 	"slices"
 	"time"
 
+	"poolkeeper/launcher/schedule"
 	"poolkeeper/zkmodel"
 )
 
@@ -22,16 +23,16 @@ type Reaping struct {
 	Why  string
 }
 
-// ReapRules are what one launcher reaps by.
-type ReapRules struct {
+// Rules are what one launcher reaps by.
+type Rules struct {
 	Ages
 	// Served holds the providers whose nodes are ours to look after: those that are
 	// open, also without a pool.
 	Served map[string]bool
 	// Disabled holds our pools that are: nobody is given their ready nodes any more.
-	Disabled map[PoolKey]bool
+	Disabled map[schedule.PoolKey]bool
 	// Stocked are the labels of our pools that are kept in stock.
-	Stocked map[PoolKey][]string
+	Stocked map[schedule.PoolKey][]string
 	// Frozen holds the nodes that are not judged by the configuration.
 	Frozen map[string]bool
 	// Lag is how far our clock is behind ZooKeeper's, negative when it is early: the
@@ -40,17 +41,17 @@ type ReapRules struct {
 }
 
 // adrift reports whether our clock is so wrong that nothing is deleted by age.
-func (r ReapRules) adrift() bool { return r.Lag.Abs() > MostDrift }
+func (r Rules) adrift() bool { return r.Lag.Abs() > MostDrift }
 
 // since is from when on a node has been in its state, by our clock. Whose clock was
 // early when it wrote that is not believed: it was no later than the write.
-func (r ReapRules) since(n *zkmodel.Node) time.Time {
+func (r Rules) since(n *zkmodel.Node) time.Time {
 	return zkmodel.NoLater(n.StateTime, n.Stat).Add(-r.Lag)
 }
 
 // Useless reports whether a ready node cannot be given to anybody.
-func (r ReapRules) Useless(n *zkmodel.Node) bool {
-	return r.Disabled[PoolKey{n.Provider, n.Pool}] && n.Launcher != StaticLauncher && !r.Frozen[n.ID]
+func (r Rules) Useless(n *zkmodel.Node) bool {
+	return r.Disabled[schedule.PoolKey{Provider: n.Provider, Pool: n.Pool}] && n.Launcher != schedule.StaticLauncher && !r.Frozen[n.ID]
 }
 
 // MostDrift is how wrong a host's clock may be for it to delete anything by age.
@@ -58,10 +59,10 @@ const MostDrift = time.Minute
 
 // goesOn reports whether an unlocked node was in launch for stock that we still keep,
 // so that its launch is to be brought to an end.
-func (r ReapRules) goesOn(n *zkmodel.Node) bool {
-	return InLaunch(n) && n.Requestor == MinReadyRequestor && n.AllocatedTo != "" &&
+func (r Rules) goesOn(n *zkmodel.Node) bool {
+	return InLaunch(n) && n.Requestor == schedule.MinReadyRequestor && n.AllocatedTo != "" &&
 		slices.ContainsFunc(n.Type, func(label string) bool {
-			return slices.Contains(r.Stocked[PoolKey{n.Provider, n.Pool}], label)
+			return slices.Contains(r.Stocked[schedule.PoolKey{Provider: n.Provider, Pool: n.Pool}], label)
 		})
 }
 
@@ -71,9 +72,9 @@ type Ages struct {
 	Ready map[string]time.Duration // nobody's, by label
 }
 
-// Reap finds the nodes that something is to be done with now, and when to look
+// Due finds the nodes that something is to be done with now, and when to look
 // again. It has no side effects.
-func Reap(s *Snapshot, t Duties, mine func(id string) bool, rules ReapRules) ([]Reaping, time.Time) {
+func Due(s *schedule.Snapshot, t Duties, mine func(id string) bool, rules Rules) ([]Reaping, time.Time) {
 	requests := make(map[string]zkmodel.RequestState, len(s.Requests))
 	for _, r := range s.Requests {
 		requests[r.ID] = r.State
@@ -92,7 +93,7 @@ func Reap(s *Snapshot, t Duties, mine func(id string) bool, rules ReapRules) ([]
 		switch {
 		case d == DutyNone:
 		case due.After(s.Now):
-			again = Earlier(again, due)
+			again = schedule.Earlier(again, due)
 		default:
 			list = append(list, Reaping{n, d, why})
 		}
@@ -107,7 +108,7 @@ func NoProvider(n *zkmodel.Node) bool {
 }
 
 // nodeReaping is what one unlocked node needs, why, and from when on.
-func nodeReaping(n *zkmodel.Node, t Duties, requests map[string]zkmodel.RequestState, launchers map[string]bool, rules ReapRules) (Duty, string, time.Time) {
+func nodeReaping(n *zkmodel.Node, t Duties, requests map[string]zkmodel.RequestState, launchers map[string]bool, rules Rules) (Duty, string, time.Time) {
 	changed := n.Stat.Mtime.Add(-rules.Lag)
 	if n.Unknown() {
 		return DutyNone, "", time.Time{}
@@ -139,7 +140,7 @@ func nodeReaping(n *zkmodel.Node, t Duties, requests map[string]zkmodel.RequestS
 			if rules.Useless(n) {
 				return d, "its pool is disabled", changed
 			}
-			return ReadyReaping(n, rules)
+			return Ready(n, rules)
 		}
 		if _, there := requests[n.AllocatedTo]; there {
 			return DutyNone, "", time.Time{}
@@ -168,16 +169,16 @@ func InLaunch(n *zkmodel.Node) bool {
 	return n.State == zkmodel.NodeInit || n.State == zkmodel.NodeBuilding
 }
 
-// ReadyReaping is what a ready node needs that is nobody's: an end, once it is
+// Ready is what a ready node needs that is nobody's: an end, once it is
 // older than its label allows.
-func ReadyReaping(n *zkmodel.Node, rules ReapRules) (Duty, string, time.Time) {
+func Ready(n *zkmodel.Node, rules Rules) (Duty, string, time.Time) {
 	var limit time.Duration
 	for _, label := range n.Type {
 		if own := rules.Ready[label]; own > 0 && (limit == 0 || own < limit) {
 			limit = own
 		}
 	}
-	if limit == 0 || n.Launcher == StaticLauncher || rules.adrift() || rules.Frozen[n.ID] {
+	if limit == 0 || n.Launcher == schedule.StaticLauncher || rules.adrift() || rules.Frozen[n.ID] {
 		return DutyNone, "", time.Time{}
 	}
 	return DutySettle, "it was ready for " + limit.String(), rules.since(n).Add(limit)
@@ -196,7 +197,7 @@ func holdLimit(n *zkmodel.Node, most time.Duration) time.Duration {
 // Behind is how far our clock is behind ZooKeeper's at the least, should it have
 // moved since it was measured: nothing in the tree can be younger than now. Without it,
 // a host whose clock is late by a minute would leave each used node alone for that minute.
-func Behind(s *Snapshot) time.Duration {
+func Behind(s *schedule.Snapshot) time.Duration {
 	var lag time.Duration
 	for _, n := range s.Nodes {
 		lag = max(lag, n.Stat.Mtime.Sub(s.Now))

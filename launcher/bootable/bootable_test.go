@@ -1,4 +1,4 @@
-package schedule
+package bootable
 
 import (
 	"testing"
@@ -40,16 +40,16 @@ func TestNewest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if u := NewestUpload(tc.images, "debian", "p"); u != nil {
+			if u := Newest(tc.images, "debian", "p"); u != nil {
 				got = u.Build + u.ID
 			}
 			if got != tc.want {
 				t.Errorf("newest is %q, want %q", got, tc.want)
 			}
-			if u := NewestUpload(tc.images, "debian", "elsewhere"); u != nil {
+			if u := Newest(tc.images, "debian", "elsewhere"); u != nil {
 				t.Errorf("another provider has %v", u.UploadKey)
 			}
-			if u := NewestUpload(tc.images, "gentoo", "p"); u != nil {
+			if u := Newest(tc.images, "gentoo", "p"); u != nil {
 				t.Errorf("another image has %v", u.UploadKey)
 			}
 		})

@@ -1,9 +1,10 @@
-package schedule
+package reap
 
 import (
 	"testing"
 	"time"
 
+	"poolkeeper/launcher/schedule"
 	"poolkeeper/zkmodel"
 )
 
@@ -24,23 +25,23 @@ func TestNodesThatWereNeverBegun(t *testing.T) {
 		{"both there", zkmodel.RequestRequested, "launcher-cloud-main", orphanTime},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			n := aNode("7", zkmodel.NodeInit, "a")
+			n := aNode(zkmodel.NodeInit)
 			n.AllocatedTo, n.Launcher, n.Stat.Mtime = "200-1", tc.launcher, written
-			s := &Snapshot{
+			s := &schedule.Snapshot{
 				Nodes:      []*zkmodel.Node{n},
 				Registered: []*zkmodel.Component{{ID: "launcher-cloud-main", ProviderName: "cloud"}},
 			}
 			if tc.request != "" {
 				s.Requests = []*zkmodel.Request{{ID: "200-1", State: tc.request}}
 			}
-			rules := ReapRules{Served: map[string]bool{"cloud": true}}
+			rules := Rules{Served: map[string]bool{"cloud": true}}
 			nobodys := func(string) bool { return false }
 			s.Now = written.Add(tc.after - 1)
-			if list, again := Reap(s, NewDuties(), nobodys, rules); len(list) > 0 || tc.after > 0 && !again.Equal(written.Add(tc.after)) {
+			if list, again := Due(s, NewDuties(), nobodys, rules); len(list) > 0 || tc.after > 0 && !again.Equal(written.Add(tc.after)) {
 				t.Errorf("before: %v, again at %s", list, again)
 			}
 			s.Now = written.Add(time.Hour)
-			list, _ := Reap(s, NewDuties(), nobodys, rules)
+			list, _ := Due(s, NewDuties(), nobodys, rules)
 			if gone := len(list) == 1 && list[0].Duty == DutyRecover; gone != (tc.after > 0) {
 				t.Errorf("at last: %v", list)
 			}

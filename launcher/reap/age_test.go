@@ -1,9 +1,10 @@
-package schedule
+package reap
 
 import (
 	"testing"
 	"time"
 
+	"poolkeeper/launcher/schedule"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -13,7 +14,7 @@ import (
 func TestAgesOnWrongClocks(t *testing.T) {
 	now := time.Unix(2_000_000_000, 0)
 	old := func(state zkmodel.NodeState, written, told time.Duration) *zkmodel.Node {
-		n := aNode("7", state, "a")
+		n := aNode(state)
 		n.StateTime, n.Stat = zkmodel.EpochOf(now.Add(told)), recipe.Stat{Mtime: now.Add(written)}
 		return n
 	}
@@ -33,10 +34,10 @@ func TestAgesOnWrongClocks(t *testing.T) {
 		"our clock is wrong, and a hold": {old(zkmodel.NodeHold, -2*time.Hour, -2*time.Hour), 2 * time.Minute, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := ReapRules{
+			r := Rules{
 				Ages: Ages{Hold: time.Hour, Ready: map[string]time.Duration{"a": time.Hour}}, Served: map[string]bool{"cloud": true}, Lag: tc.lag,
 			}
-			list, _ := Reap(&Snapshot{Now: now, Nodes: []*zkmodel.Node{tc.node}}, NewDuties(), func(string) bool { return false }, r)
+			list, _ := Due(&schedule.Snapshot{Now: now, Nodes: []*zkmodel.Node{tc.node}}, NewDuties(), func(string) bool { return false }, r)
 			if (len(list) == 1) != tc.due {
 				t.Errorf("%d nodes are due, want due: %v", len(list), tc.due)
 			}
