@@ -8,7 +8,10 @@
 // Every implementation passes the suite in providers/providertest.
 package providers
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Provider is one configured cloud: a place for images and for nodes.
 //
@@ -94,6 +97,9 @@ type Nodes interface {
 // does not count as used by others, too. nil takes what carries the provider's
 // name for ours.
 type Ours func(NodeInfo) bool
+
+// LimitsAge is how old what Limits has told may become, before a daemon asks again.
+const LimitsAge = 5 * time.Minute
 
 // Metadata keys that every image and machine of ours carries in a cloud. They
 // are Nodepool's, so that both systems recognise each other's.

@@ -4,11 +4,10 @@ import (
 	"time"
 
 	"poolkeeper/configs/kit"
+	"poolkeeper/providers"
 )
 
 const (
-	// LimitsAge is how old a provider's limits may become.
-	LimitsAge = 5 * time.Minute
 	// firstHurry and longHurry are how long it takes until they are asked for again
 	// while a request waits for room: longer each time.
 	firstHurry = 2 * time.Second
@@ -25,7 +24,7 @@ type asking struct {
 // note is what became of a question.
 func (a *asking) note(now time.Time, err error) {
 	switch {
-	case now.Sub(a.last) >= LimitsAge:
+	case now.Sub(a.last) >= providers.LimitsAge:
 		a.hurried = 0
 	case now.Sub(a.last) > 2*longHurry: // nobody was in a hurry for a while
 		a.hurried = 1
@@ -44,7 +43,7 @@ func (a *asking) after(hurry bool) time.Duration {
 	case a.failures > 0:
 		return kit.Backoff{First: time.Second, Longest: time.Minute}.After(a.failures)
 	case !hurry:
-		return LimitsAge
+		return providers.LimitsAge
 	}
 	pause := firstHurry
 	for range a.hurried {

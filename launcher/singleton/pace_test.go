@@ -6,13 +6,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"poolkeeper/providers"
 )
 
 func TestQuestionsForLimitsArePaced(t *testing.T) {
 	var a asking
 	now := time.Now()
 	a.note(now, nil)
-	if got := a.after(false); got != LimitsAge {
+	if got := a.after(false); got != providers.LimitsAge {
 		t.Errorf("nobody waits: %s", got)
 	}
 	var pauses []time.Duration
@@ -25,11 +27,11 @@ func TestQuestionsForLimitsArePaced(t *testing.T) {
 	if diff := cmp.Diff(want, pauses); diff != "" {
 		t.Error(diff)
 	}
-	a.note(now.Add(LimitsAge), nil)
+	a.note(now.Add(providers.LimitsAge), nil)
 	if got := a.after(true); got != 2*time.Second {
 		t.Errorf("after a rest: %s", got)
 	}
-	a.note(now.Add(LimitsAge), errors.New("down"))
+	a.note(now.Add(providers.LimitsAge), errors.New("down"))
 	if got := a.after(false); got > 2*time.Second {
 		t.Errorf("after a failure: %s", got)
 	}

@@ -11,7 +11,6 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/configs/kit"
 	"poolkeeper/launcher/schedule"
-	"poolkeeper/launcher/singleton"
 	"poolkeeper/providers"
 	"poolkeeper/providers/registry"
 )
@@ -92,7 +91,7 @@ func (c *Provider) keepLearning(ctx context.Context, p providers.Provider) {
 	retry := kit.Backoff{First: time.Second, Longest: time.Minute}
 	failures := 0
 	for {
-		wait := singleton.LimitsAge
+		wait := providers.LimitsAge
 		if err := c.learn(ctx, p); err != nil && ctx.Err() == nil {
 			failures++
 			wait = retry.After(failures)
