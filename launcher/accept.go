@@ -10,6 +10,7 @@ import (
 
 	"poolkeeper/launcher/lesson"
 	"poolkeeper/launcher/node"
+	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/step"
 	"poolkeeper/launcher/supply"
@@ -22,7 +23,7 @@ import (
 type requestRun struct {
 	request *zkmodel.Request
 	lock    *recipe.Held
-	pool    *pool
+	pool    *pool.Pool
 	cloud   *supply.Provider
 	nodes   []*nodeRun // in the order of the request's labels
 	asked   lesson.Asked
@@ -113,10 +114,10 @@ func (s *session) takeReady(ctx context.Context, h *requestRun, places []schedul
 // newNode is the record of a node that is to be launched.
 func newNode(h *requestRun, place schedule.Place, zone string) *zkmodel.Node {
 	return &zkmodel.Node{
-		Provider: h.pool.provider.Name, Pool: h.pool.config.Name, Launcher: h.pool.id,
+		Provider: h.pool.Provider.Name, Pool: h.pool.Section.Name, Launcher: h.pool.ID,
 		Type: zkmodel.Strings{place.Label}, Resources: place.Needs, AZ: zone,
 		LaunchID: zkmodel.NewLaunchID(), AllocatedTo: h.request.ID, TenantName: h.request.TenantName, Requestor: h.request.Requestor,
-		ConnectionPort: zkmodel.IntValue(node.SSHPort), Attributes: zkmodel.ObjectValue(h.pool.config.NodeAttributes),
+		ConnectionPort: zkmodel.IntValue(node.SSHPort), Attributes: zkmodel.ObjectValue(h.pool.Section.NodeAttributes),
 	}
 }
 
@@ -162,8 +163,8 @@ func (s *session) reuse(ctx context.Context, h *requestRun, place schedule.Place
 }
 
 // pool finds one of our pools by its launcher id.
-func (s *session) pool(id string) *pool {
-	return s.pools[slices.IndexFunc(s.pools, func(p *pool) bool { return p.id == id })]
+func (s *session) pool(id string) *pool.Pool {
+	return s.pools[slices.IndexFunc(s.pools, func(p *pool.Pool) bool { return p.ID == id })]
 }
 
 // epoch is now, as records hold it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/step"
 	"poolkeeper/zkmodel"
@@ -23,11 +24,11 @@ func (s *session) adopt(ctx context.Context, lock *recipe.Held, n *zkmodel.Node)
 	if _, err := s.store.Request(ctx, n.AllocatedTo); !errors.Is(err, zkmodel.ErrNotFound) {
 		return err
 	}
-	i := slices.IndexFunc(s.pools, func(p *pool) bool { return p.provider.Name == n.Provider && p.config.Name == n.Pool })
+	i := slices.IndexFunc(s.pools, func(p *pool.Pool) bool { return p.Provider.Name == n.Provider && p.Section.Name == n.Pool })
 	if i < 0 || len(n.Type) == 0 {
 		return fmt.Errorf("go on with node %s: its pool %s of %s is not ours: %w", n.ID, n.Pool, n.Provider, zkmodel.ErrConflict)
 	}
-	n.Launcher = s.pools[i].id
+	n.Launcher = s.pools[i].ID
 	own := &nodeRun{place: schedule.Place{Label: n.Type[0]}, node: n, lock: lock, resumed: n.State == zkmodel.NodeBuilding}
 	h := &requestRun{
 		request: &zkmodel.Request{ID: n.AllocatedTo, Requestor: n.Requestor, NodeTypes: n.Type, TenantName: n.TenantName},

@@ -10,6 +10,7 @@ import (
 
 	"poolkeeper/configs"
 	"poolkeeper/launcher/node"
+	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/singleton"
 	"poolkeeper/zkmodel"
 )
@@ -36,7 +37,7 @@ func alive(ctx context.Context, sc *node.Scanner, n configs.StaticNode) ([]strin
 	}
 	for _, known := range n.HostKeys {
 		if !slices.Contains(keys, known) {
-			return nil, fmt.Errorf("%w: %s does not show the key %s", ErrKeyScan, addr, known)
+			return nil, fmt.Errorf("%w: %s does not show the key %s", node.ErrKeyScan, addr, known)
 		}
 	}
 	if len(n.HostKeys) > 0 {
@@ -50,7 +51,7 @@ func alive(ctx context.Context, sc *node.Scanner, n configs.StaticNode) ([]strin
 func sameKeys(n *zkmodel.Node, shown []string) error {
 	for _, key := range n.HostKeys {
 		if !slices.Contains(shown, key) {
-			return fmt.Errorf("%w: %s has other keys than when it was registered", ErrKeyScan, n.Hostname)
+			return fmt.Errorf("%w: %s has other keys than when it was registered", node.ErrKeyScan, n.Hostname)
 		}
 	}
 	return nil
@@ -60,9 +61,9 @@ func sameKeys(n *zkmodel.Node, shown []string) error {
 // does not answer, or has other keys, is marked for deletion, and registered anew. It may
 // take as long as the machine's timeout, so nothing waits for it but the request.
 func (s *session) checkAlive(ctx context.Context, h *requestRun, n *nodeRun) error {
-	machine, known := h.pool.machine(n.node)
+	machine, known := machineOf(h.pool, n.node)
 	if !known {
-		return s.markDead(ctx, n, fmt.Errorf("%w: it is configured no more", ErrNoAnswer))
+		return s.markDead(ctx, n, fmt.Errorf("%w: it is configured no more", node.ErrNoAnswer))
 	}
 	keys, err := alive(ctx, s.scanner, machine)
 	if err == nil {
@@ -73,7 +74,7 @@ func (s *session) checkAlive(ctx context.Context, h *requestRun, n *nodeRun) err
 			return context.Cause(ctx)
 		}
 		s.log.Warn("Static node does not answer as it should; it is registered anew when it does", "node", n.node.ID, "name", n.node.Hostname, "error", err)
-		return s.markDead(ctx, n, fmt.Errorf("%w: %w", ErrNoAnswer, err))
+		return s.markDead(ctx, n, fmt.Errorf("%w: %w", node.ErrNoAnswer, err))
 	}
 	return nil
 }
@@ -90,14 +91,14 @@ func (s *session) markDead(ctx context.Context, n *nodeRun, why error) error {
 	return why
 }
 
-// machine is the machine that a static node's record stands for.
-func (p *pool) machine(n *zkmodel.Node) (configs.StaticNode, bool) {
+// machineOf is the machine of a pool that a static node's record stands for.
+func machineOf(p *pool.Pool, n *zkmodel.Node) (configs.StaticNode, bool) {
 	number, _ := n.Slot.Int()
-	i := slices.IndexFunc(p.config.Nodes, func(m configs.StaticNode) bool { return singleton.SlotKey(m, number) == singleton.RecordKey(n) })
+	i := slices.IndexFunc(p.Section.Nodes, func(m configs.StaticNode) bool { return singleton.SlotKey(m, number) == singleton.RecordKey(n) })
 	if i < 0 {
 		return configs.StaticNode{}, false
 	}
-	return p.config.Nodes[i], true
+	return p.Section.Nodes[i], true
 }
 
 // resolveTime is how long a machine's name may take to resolve.

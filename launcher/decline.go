@@ -90,13 +90,13 @@ func (s *session) declineFailed(ctx context.Context, h *requestRun, reason error
 		return err
 	}
 	if other == nil {
-		return s.writeDecline(ctx, h.lock, h.request, []string{h.pool.id}, text)
+		return s.writeDecline(ctx, h.lock, h.request, []string{h.pool.ID}, text)
 	}
 	s.mu.Lock()
 	if s.failed[h.request.ID] == nil {
 		s.failed[h.request.ID] = map[string]string{}
 	}
-	s.failed[h.request.ID][h.pool.id] = text
+	s.failed[h.request.ID][h.pool.ID] = text
 	s.mu.Unlock()
 	h.request.Nodes, h.request.Reason = nil, text
 	return s.moveRequest(ctx, h, zkmodel.RequestRequested)

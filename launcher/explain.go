@@ -3,6 +3,7 @@ package launcher
 import (
 	"slices"
 
+	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/zkmodel"
 )
@@ -30,5 +31,5 @@ func (l *Launcher) Requests() []*zkmodel.Request {
 
 // hasDeclined tells whether a pool of ours has declined a request, and so told why.
 func (l *Launcher) hasDeclined(r *zkmodel.Request) bool {
-	return slices.ContainsFunc(l.pools, func(p *pool) bool { return r.DeclinedByPool(p.id) })
+	return slices.ContainsFunc(l.pools, func(p *pool.Pool) bool { return r.DeclinedByPool(p.ID) })
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"poolkeeper/configs"
+	"poolkeeper/launcher/pool"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 )
@@ -71,9 +72,9 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		tell(g.requests, n, string(state))
 	}
 	for _, p := range l.pools {
-		tell(g.addressable, p.addressable(requests), p.provider.Name, p.config.Name)
-		for resource, limit := range poolLimits(p.config) {
-			tell(g.pools, limit, p.provider.Name, p.config.Name, resource)
+		tell(g.addressable, p.Addressable(requests), p.Provider.Name, p.Section.Name)
+		for resource, limit := range p.Limits() {
+			tell(g.pools, limit, p.Provider.Name, p.Section.Name, resource)
 		}
 	}
 	for name, c := range l.clouds {
@@ -83,7 +84,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		}
 		tell(g.usable, usable, name)
 	}
-	for tenant, limits := range tenantLimits(l.cfg) {
+	for tenant, limits := range pool.TenantLimits(l.cfg) {
 		for resource, limit := range limits {
 			tell(g.tenants, limit, tenant, resource)
 		}
@@ -107,7 +108,7 @@ func (l *Launcher) countNodes() map[nodeCount]int {
 	counts := map[nodeCount]int{}
 	for _, p := range l.pools {
 		for state := range l.duties.Nodes {
-			counts[nodeCount{p.provider.Name, p.config.Name, state}] = 0
+			counts[nodeCount{p.Provider.Name, p.Section.Name, state}] = 0
 		}
 	}
 	for _, n := range l.mirror.Nodes() {
@@ -146,27 +147,6 @@ func (l *Launcher) countRequests(requests []*zkmodel.Request) map[zkmodel.Reques
 		}
 	}
 	return counts
-}
-
-// addressable counts the requests that wait and whose labels are all of this pool.
-func (p *pool) addressable(requests []*zkmodel.Request) int {
-	count := 0
-	for _, r := range requests {
-		if r.State == zkmodel.RequestRequested && p.offers(r.NodeTypes) {
-			count++
-		}
-	}
-	return count
-}
-
-// offers tells whether the pool has all labels.
-func (p *pool) offers(labels []string) bool {
-	for _, label := range labels {
-		if _, has := p.labels[label]; !has {
-			return false
-		}
-	}
-	return len(labels) > 0
 }
 
 // zero makes the counters of our providers known before they count.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"poolkeeper/launcher/inflight"
+	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/step"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
@@ -97,7 +98,7 @@ func (s *session) settle(ctx context.Context, h *requestRun) error {
 		switch {
 		case errors.Is(n.err, providers.ErrQuota):
 			later = fmt.Errorf("the cloud is full: %w", n.err)
-		case errors.Is(n.err, ErrNoAnswer), errors.Is(n.err, providers.ErrUnanswered):
+		case errors.Is(n.err, node.ErrNoAnswer), errors.Is(n.err, providers.ErrUnanswered):
 			later = fmt.Errorf("node %s: %w", n.node.ID, n.err)
 		case errors.Is(n.err, providers.ErrUnusable), errors.Is(n.err, providers.ErrTransient) && s.inTrouble(h):
 			later = fmt.Errorf("the cloud cannot be used: %w", n.err) // nor for the next request
@@ -261,6 +262,6 @@ func (s *session) inTrouble(h *requestRun) bool {
 		return v.Trouble != ""
 	}
 	return !slices.ContainsFunc(s.mirror.Components(zkmodel.KindPool), func(c *zkmodel.Component) bool {
-		return c.Broken == nil && c.ProviderName != h.pool.provider.Name && c.Offers(h.request.NodeTypes) && !h.request.DeclinedByPool(c.ID)
+		return c.Broken == nil && c.ProviderName != h.pool.Provider.Name && c.Offers(h.request.NodeTypes) && !h.request.DeclinedByPool(c.ID)
 	})
 }

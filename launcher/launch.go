@@ -9,6 +9,7 @@ import (
 	"poolkeeper/configs/kit"
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/node"
+	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/step"
 	"poolkeeper/launcher/supply"
 	"poolkeeper/providers"
@@ -29,7 +30,7 @@ func (s *session) launch(ctx context.Context, h *requestRun, n *nodeRun) error {
 	ctx, cancel := n.lock.Bind(ctx)
 	defer cancel()
 	log := s.log.With("request", h.request.ID, "node", n.node.ID, "label", n.place.Label, "provider", n.node.Provider)
-	last := h.pool.provider.LaunchRetries
+	last := h.pool.Provider.LaunchRetries
 	for n.node.Attempt = max(n.node.Attempt, 1); ; n.node.Attempt++ {
 		start := s.now()
 		err := s.attempt(ctx, h, n)
@@ -61,8 +62,8 @@ func (s *session) launch(ctx context.Context, h *requestRun, n *nodeRun) error {
 			return errors.Join(err, s.giveUp(ctx, n, zkmodel.NodeFailed, err))
 		}
 		undone := s.undo(ctx, h.cloud, n)
-		useless := errors.Is(err, providers.ErrInvalid) || errors.Is(err, providers.ErrUnusable) || errors.Is(err, ErrNoImage)
-		if n.node.Attempt == last && last == h.pool.provider.LaunchRetries && s.trust().Other(n.node.ImageID, h.pool.provider.Name) {
+		useless := errors.Is(err, providers.ErrInvalid) || errors.Is(err, providers.ErrUnusable) || errors.Is(err, pool.ErrNoImage)
+		if n.node.Attempt == last && last == h.pool.Provider.LaunchRetries && s.trust().Other(n.node.ImageID, h.pool.Provider.Name) {
 			last++ // one more, from the build before
 		}
 		if n.node.Attempt >= last || useless || undone != nil {
@@ -73,7 +74,7 @@ func (s *session) launch(ctx context.Context, h *requestRun, n *nodeRun) error {
 
 // attempt is one launch, from the choice of the image to the ready node.
 func (s *session) attempt(ctx context.Context, h *requestRun, n *nodeRun) error {
-	if limit := h.pool.provider.LaunchTimeout; limit > 0 {
+	if limit := h.pool.Provider.LaunchTimeout; limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("launch-timeout of %s is over: %w", limit, context.DeadlineExceeded))
 		defer cancel()
@@ -160,7 +161,7 @@ func (s *session) create(ctx context.Context, p supply.Machines, h *requestRun, 
 		return "", fmt.Errorf("%w: %s", err, failed.Error())
 	case id == "":
 		return "", fmt.Errorf("%w: it was not made within %s: %s",
-			providers.ErrTransient, h.pool.provider.UnansweredCreateTimeout, failed.Error())
+			providers.ErrTransient, h.pool.Provider.UnansweredCreateTimeout, failed.Error())
 	}
 	return id, nil
 }
@@ -243,7 +244,7 @@ func (s *session) save(ctx context.Context, n *nodeRun) error {
 // for that.
 func (s *session) logConsole(ctx context.Context, h *requestRun, n *nodeRun) {
 	p, err := h.cloud.Use()
-	if err != nil || !h.pool.labels[n.place.Label].ConsoleLog || n.node.ExternalID.IsNull() {
+	if err != nil || !h.pool.Labels[n.place.Label].ConsoleLog || n.node.ExternalID.IsNull() {
 		return
 	}
 	text, err := p.ConsoleLog(ctx, n.node.ExternalID.Text(), consoleSize)
@@ -267,7 +268,7 @@ func (s *session) bootWatched(ctx context.Context, p supply.Machines, h *request
 	s.step(step.Booted)
 	node.Describe(n.node, instance)
 	err = node.Watched(ctx, p, id, func(ctx context.Context) (err error) {
-		n.node.HostKeys, err = s.scanner.HostKeys(ctx, n.node, instance, h.pool.checksHostKeys(n.place.Label), h.pool.provider.BootTimeout)
+		n.node.HostKeys, err = s.scanner.HostKeys(ctx, n.node, instance, h.pool.ChecksHostKeys(n.place.Label), h.pool.Provider.BootTimeout)
 		return err
 	})
 	if err != nil && instance.Runs != "" && !errors.Is(err, providers.ErrNodeFailed) && !errors.Is(err, providers.ErrRestarted) {

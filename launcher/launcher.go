@@ -14,6 +14,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/configs/kit"
 	"poolkeeper/launcher/node"
+	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/reap"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/step"
@@ -61,7 +62,8 @@ type Launcher struct {
 	mirror   *zkmodel.Mirror
 	member   string // of this launcher, among all: for the duties
 	clouds   map[string]*supply.Provider
-	pools    []*pool
+	pools    []*pool.Pool
+	records  map[string]*poolRecord // of our pools, by their ids
 	limits   *recipe.Tree
 	lessons  *recipe.Tree
 	offers   *recipe.Tree
@@ -102,7 +104,7 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 		cfg: cfg, deps: deps, log: deps.Logger.Named("launcher"), now: deps.Now,
 		duties: reap.NewDuties(), metrics: metrics, limits: newLimits(deps), lessons: newLessons(deps), offers: newOffers(deps),
 		scanner: node.NewScanner(), boots: node.NewBoots(),
-		wake: make(chan struct{}, 1), clouds: map[string]*supply.Provider{}, member: deps.FQDN + "-" + kit.RandomHex(16),
+		wake: make(chan struct{}, 1), clouds: map[string]*supply.Provider{}, records: map[string]*poolRecord{}, member: deps.FQDN + "-" + kit.RandomHex(16),
 	}
 	if l.mirror = deps.Mirror; l.mirror == nil {
 		l.mirror = newMirror(deps)
@@ -111,9 +113,9 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 	for _, p := range cfg.Providers {
 		l.clouds[p.Name] = supply.New(p, opened, l.log.With("provider", p.Name), l.now, l.notify)
 		for _, section := range p.Pools {
-			pool := newPool(deps.FQDN, p, section)
-			pool.freeze(cfg)
-			l.pools = append(l.pools, pool)
+			one := pool.New(deps.FQDN, p, section)
+			one.Freeze(cfg)
+			l.pools = append(l.pools, one)
 		}
 	}
 	metrics.now.launcher.Store(l) // complete: it may be scraped at any time

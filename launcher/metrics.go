@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"poolkeeper/launcher/node"
+	"poolkeeper/launcher/pool"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 )
@@ -73,17 +75,17 @@ func adopt[T prometheus.Collector](reg prometheus.Registerer, figure *T) error {
 	return nil
 }
 
-func (m *metrics) launch(p *pool, result string, took time.Duration) {
-	m.now.series.note(p.provider.Name, p.config.Name)
-	m.launches.WithLabelValues(p.provider.Name, p.config.Name, result).Inc()
-	m.launchTime.WithLabelValues(p.provider.Name, p.config.Name, result).Observe(took.Seconds())
+func (m *metrics) launch(p *pool.Pool, result string, took time.Duration) {
+	m.now.series.note(p.Provider.Name, p.Section.Name)
+	m.launches.WithLabelValues(p.Provider.Name, p.Section.Name, result).Inc()
+	m.launchTime.WithLabelValues(p.Provider.Name, p.Section.Name, result).Observe(took.Seconds())
 }
 
-func (m *metrics) request(p *pool, result string, age time.Duration) {
-	m.now.series.note(p.provider.Name, p.config.Name)
-	m.requests.WithLabelValues(p.provider.Name, p.config.Name, result).Inc()
+func (m *metrics) request(p *pool.Pool, result string, age time.Duration) {
+	m.now.series.note(p.Provider.Name, p.Section.Name)
+	m.requests.WithLabelValues(p.Provider.Name, p.Section.Name, result).Inc()
 	if result == "fulfilled" {
-		m.waitTime.WithLabelValues(p.provider.Name, p.config.Name).Observe(max(age, 0).Seconds())
+		m.waitTime.WithLabelValues(p.Provider.Name, p.Section.Name).Observe(max(age, 0).Seconds())
 	}
 }
 
@@ -106,9 +108,9 @@ func launchResult(err error) string {
 		return "ready"
 	case errors.Is(err, providers.ErrQuota):
 		return "error.quota"
-	case errors.Is(err, ErrKeyScan):
+	case errors.Is(err, node.ErrKeyScan):
 		return "error.keyscan"
-	case errors.Is(err, ErrNoImage), errors.Is(err, providers.ErrNotFound):
+	case errors.Is(err, pool.ErrNoImage), errors.Is(err, providers.ErrNotFound):
 		return "error.image"
 	case errors.Is(err, providers.ErrNodeFailed):
 		return "error.status"

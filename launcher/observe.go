@@ -7,6 +7,7 @@ import (
 	"poolkeeper/launcher/bootable"
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/lesson"
+	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/supply"
 	"poolkeeper/zkmodel"
@@ -32,7 +33,7 @@ func (s *session) observe() (*schedule.Snapshot, time.Time) {
 		Since:      s.since,
 		Evicted:    map[string]bool{},
 		Grace:      grace,
-		Tenants:    tenantLimits(s.cfg),
+		Tenants:    pool.TenantLimits(s.cfg),
 		Order:      s.cfg.PoolOrder,
 	}
 	snap.Away = schedule.Absences(s.knownOffers(), snap.Registered, s.cfg.LauncherGrace, snap.Now, snap.Lag)
@@ -53,11 +54,11 @@ func (s *session) observe() (*schedule.Snapshot, time.Time) {
 	}
 	again = schedule.Earlier(again, s.observeUses(snap))
 	for _, p := range s.pools {
-		view := s.clouds[p.provider.Name].View()
+		view := s.clouds[p.Provider.Name].View()
 		if unlisted != nil && view.Unavailable == "" {
 			view.Unavailable = "nobody can tell how much is taken: " + unlisted.Error()
 		}
-		snap.Pools = append(snap.Pools, s.poolView(p, view, launching[p.provider.Name], counted[p.provider.Name]))
+		snap.Pools = append(snap.Pools, s.poolView(p, view, launching[p.Provider.Name], counted[p.Provider.Name]))
 	}
 	return snap, again
 }
@@ -89,21 +90,21 @@ func (l *Launcher) isFrozen(n *zkmodel.Node) bool {
 }
 
 // poolView is a pool as it stands at this moment.
-func (s *session) poolView(p *pool, view supply.View, launching int, counted bool) *schedule.Pool {
+func (s *session) poolView(p *pool.Pool, view supply.View, launching int, counted bool) *schedule.Pool {
 	v := &schedule.Pool{
-		ID: p.id, Provider: p.provider.Name, Name: p.config.Name, Priority: p.priority(),
-		Disabled: p.config.MaxServers == 0,
-		Limits:   poolLimits(p.config), Cloud: view.Limits, Unavailable: view.Unavailable, Broken: view.Broken, Mute: view.Mute, HoldsQuota: counted,
-		Idle: p.provider.MaxConcurrency == 0, Room: -1, Zones: p.config.AvailabilityZones,
-		Offers: make(map[string]schedule.Offer, len(p.config.Labels)), Frozen: p.frozen, Rest: p.rest,
+		ID: p.ID, Provider: p.Provider.Name, Name: p.Section.Name, Priority: p.Priority(),
+		Disabled: p.Section.MaxServers == 0,
+		Limits:   p.Limits(), Cloud: view.Limits, Unavailable: view.Unavailable, Broken: view.Broken, Mute: view.Mute, HoldsQuota: counted,
+		Idle: p.Provider.MaxConcurrency == 0, Room: -1, Zones: p.Section.AvailabilityZones,
+		Offers: make(map[string]schedule.Offer, len(p.Section.Labels)), Frozen: p.Frozen, Rest: p.Rest,
 	}
 	if len(v.Zones) == 0 {
 		v.Zones = view.Zones
 	}
-	if p.config.IgnoreProviderQuota {
+	if p.Section.IgnoreProviderQuota {
 		v.Cloud = nil
 	}
-	if limit := p.provider.MaxConcurrency; limit > 0 {
+	if limit := p.Provider.MaxConcurrency; limit > 0 {
 		v.Room = max(0, limit-launching)
 	}
 	v.Learned = lesson.View{
@@ -111,9 +112,9 @@ func (s *session) poolView(p *pool, view supply.View, launching int, counted boo
 		Burst: view.Taught.Burst, Told: v.Cloud != nil || view.Static,
 	}
 	v.Static = view.Static
-	for _, l := range supply.Labels(p.config) {
-		offer := view.Needs[p.config.Name][l.Name]
-		offer.Ready = l.DiskImage == "" || bootable.Newest(s.images, l.DiskImage, p.provider.Name) != nil
+	for _, l := range supply.Labels(p.Section) {
+		offer := view.Needs[p.Section.Name][l.Name]
+		offer.Ready = l.DiskImage == "" || bootable.Newest(s.images, l.DiskImage, p.Provider.Name) != nil
 		v.Offers[l.Name] = offer
 	}
 	v.Learned.Hint = schedule.Hint(v, view.Limits)
@@ -125,9 +126,9 @@ func (s *session) poolView(p *pool, view supply.View, launching int, counted boo
 func (s *session) observeUses(snap *schedule.Snapshot) (again time.Time) {
 	late := map[string]bool{}
 	for _, p := range s.pools {
-		known := s.clouds[p.provider.Name].Lessons()
-		if known.Lesson.Failures > 0 || p.config.IgnoreProviderQuota {
-			late[p.provider.Name] = known.Lesson.Late
+		known := s.clouds[p.Provider.Name].Lessons()
+		if known.Lesson.Failures > 0 || p.Section.IgnoreProviderQuota {
+			late[p.Provider.Name] = known.Lesson.Late
 		}
 		if known.Due.After(snap.Now) {
 			again = schedule.Earlier(again, known.Due)

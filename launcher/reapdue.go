@@ -30,13 +30,13 @@ func (s *session) rules() reap.Rules {
 	}
 	stock := s.stocked()
 	for _, p := range s.pools {
-		key := schedule.PoolKey{Provider: p.provider.Name, Pool: p.config.Name}
-		if p.config.MaxServers == 0 {
+		key := schedule.PoolKey{Provider: p.Provider.Name, Pool: p.Section.Name}
+		if p.Section.MaxServers == 0 {
 			r.Disabled[key] = true
 			continue
 		}
 		for _, label := range stock {
-			if _, has := p.labels[label.Name]; has {
+			if _, has := p.Labels[label.Name]; has {
 				r.Stocked[key] = append(r.Stocked[key], label.Name)
 			}
 		}

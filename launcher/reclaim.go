@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/step"
 	"poolkeeper/zkmodel"
@@ -110,13 +111,13 @@ func (s *session) resume(ctx context.Context, lock *recipe.Held, r *zkmodel.Requ
 	if len(left) != len(r.NodeTypes) || len(left) == 0 {
 		return nil
 	}
-	i := slices.IndexFunc(s.pools, func(p *pool) bool {
-		return p.provider.Name == left[0].Provider && p.config.Name == left[0].Pool
+	i := slices.IndexFunc(s.pools, func(p *pool.Pool) bool {
+		return p.Provider.Name == left[0].Provider && p.Section.Name == left[0].Pool
 	})
 	if i < 0 {
 		return nil
 	}
-	h := &requestRun{request: r, lock: lock, pool: s.pools[i], cloud: s.clouds[s.pools[i].provider.Name]}
+	h := &requestRun{request: r, lock: lock, pool: s.pools[i], cloud: s.clouds[s.pools[i].Provider.Name]}
 	h.asked.Round = h.cloud.Lessons().Lesson.Round
 	for _, label := range r.NodeTypes {
 		at := slices.IndexFunc(left, func(n *zkmodel.Node) bool { return slices.Contains(n.Type, label) })
@@ -141,7 +142,7 @@ func (s *session) resume(ctx context.Context, lock *recipe.Held, r *zkmodel.Requ
 
 // resumeNode locks a node of a lost request; nil when it is of no use.
 func (s *session) resumeNode(ctx context.Context, h *requestRun, label string, seen *zkmodel.Node) *nodeRun {
-	if seen.Provider != h.pool.provider.Name || seen.Pool != h.pool.config.Name {
+	if seen.Provider != h.pool.Provider.Name || seen.Pool != h.pool.Section.Name {
 		return nil
 	}
 	lock, n, err := s.store.LockNode(ctx, seen.ID, "")
@@ -154,7 +155,7 @@ func (s *session) resumeNode(ctx context.Context, h *requestRun, label string, s
 		_ = lock.Release(ctx) // until the session ends
 		return nil
 	}
-	n.Launcher = h.pool.id
+	n.Launcher = h.pool.ID
 	return &nodeRun{place: schedule.Place{Label: label}, node: n, lock: lock, resumed: n.State == zkmodel.NodeBuilding}
 }
 

@@ -78,7 +78,7 @@ func (s *session) refused(ctx context.Context, h *requestRun, n *nodeRun, reason
 	}
 	s.log.Log(level, "Cloud refuses; what it holds is its limit until it is tried again", "provider", h.cloud.Section().Name,
 		"holds", learned.Holds, "pause", learned.Pause(), "error", reason)
-	if learned.Round == known || h.pool.config.IgnoreProviderQuota {
+	if learned.Round == known || h.pool.Section.IgnoreProviderQuota {
 		return
 	}
 	if err := s.store.ForgetLimits(ctx, h.cloud.Section().Name); err != nil && !errors.Is(err, context.Canceled) {

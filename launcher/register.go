@@ -7,13 +7,49 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/schedule"
+	"poolkeeper/launcher/supply"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
 
 // pauseTime is how long a pool is shown as it is at least.
 const pauseTime = time.Second
+
+// poolRecord is the record of a pool of ours among the components.
+type poolRecord struct {
+	*recipe.Registration
+	shown poolState // the looking goroutine's
+	since time.Time // from when on it has been so
+}
+
+// poolState is what the record of a pool says of the moment.
+type poolState struct {
+	paused bool // launchers with other pools need not leave it requests
+	broken bool // it offers no labels: its provider was never of use yet
+	// trouble is why its provider cannot be used, "" when it can.
+	trouble string
+}
+
+// component is the pool as it tells of itself; Zuul reads its id and labels.
+func component(p *pool.Pool, hostname, version string, state poolState) *zkmodel.Component {
+	c := &zkmodel.Component{
+		Hostname: hostname, ID: p.ID, Kind: zkmodel.KindPool, PoolName: p.Section.Name, Paused: &state.paused,
+		Priority: p.Priority(), ProviderName: p.Provider.Name, State: zkmodel.ComponentRunning, Version: version,
+		SupportedLabels: zkmodel.Strings{}, Trouble: zkmodel.BriefTrouble(state.trouble),
+	}
+	labels := &c.SupportedLabels
+	if state.broken {
+		labels = &c.TroubledLabels
+	}
+	for _, l := range supply.Labels(p.Section) {
+		if p.Frozen[l.Name] == "" {
+			*labels = append(*labels, l.Name)
+		}
+	}
+	return c
+}
 
 // registrations are the records of this launcher and its pools among the
 // components. Zuul reads ids and labels of the pools; other launchers learn from
@@ -29,11 +65,12 @@ func (l *Launcher) registrations() ([]*recipe.Registration, error) {
 	}
 	list := []*recipe.Registration{l.registration(zkmodel.KindLauncher, data)}
 	for _, p := range l.pools {
-		if data, err = p.component(l.deps.Hostname, l.deps.Version, poolState{}).Encode(); err != nil {
-			return nil, fmt.Errorf("register pool %s: %w", p.config.Name, err)
+		if data, err = component(p, l.deps.Hostname, l.deps.Version, poolState{}).Encode(); err != nil {
+			return nil, fmt.Errorf("register pool %s: %w", p.Section.Name, err)
 		}
-		p.record = l.registration(zkmodel.KindPool, data)
-		list = append(list, p.record)
+		record := l.registration(zkmodel.KindPool, data)
+		l.records[p.ID] = &poolRecord{Registration: record}
+		list = append(list, record)
 	}
 	return list, nil
 }
@@ -54,25 +91,26 @@ func (s *session) showPools(decisions []schedule.Decision) (again time.Time) {
 		}
 	}
 	for _, p := range s.pools {
-		cloud := s.clouds[p.provider.Name].View()
+		cloud := s.clouds[p.Provider.Name].View()
 		now := poolState{
-			paused: full[p.id] || cloud.Held || p.provider.MaxConcurrency == 0,
+			paused: full[p.ID] || cloud.Held || p.Provider.MaxConcurrency == 0,
 			broken: cloud.Broken, trouble: cloud.Trouble,
 		}
-		if p.shown == now {
+		record := s.records[p.ID]
+		if record.shown == now {
 			continue
 		}
-		if due := p.since.Add(pauseTime); due.After(s.now()) {
+		if due := record.since.Add(pauseTime); due.After(s.now()) {
 			again = schedule.Earlier(again, due)
 			continue
 		}
-		data, err := p.component(s.deps.Hostname, s.deps.Version, now).Encode()
+		data, err := component(p, s.deps.Hostname, s.deps.Version, now).Encode()
 		if err != nil {
-			s.log.Warn("Pool cannot be shown as it is", "pool", p.id, "error", err)
+			s.log.Warn("Pool cannot be shown as it is", "pool", p.ID, "error", err)
 			continue
 		}
-		p.shown, p.since = now, s.now()
-		p.record.Set(data)
+		record.shown, record.since = now, s.now()
+		record.Set(data)
 	}
 	return again
 }
@@ -109,7 +147,7 @@ func (s *session) awaitRegistered(ctx context.Context, f *follower) error {
 		}
 		missing := 0
 		for _, p := range s.pools {
-			if !seen[p.id] {
+			if !seen[p.ID] {
 				missing++
 			}
 		}

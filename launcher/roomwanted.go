@@ -13,9 +13,9 @@ func (s *session) showWants(decisions []schedule.Decision) {
 		}
 	}
 	for _, p := range s.pools {
-		if p.config.IgnoreProviderQuota {
+		if p.Section.IgnoreProviderQuota {
 			continue
 		}
-		s.clouds[p.provider.Name].Want(short[p.provider.Name])
+		s.clouds[p.Provider.Name].Want(short[p.Provider.Name])
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/launcher/bootable"
 	"poolkeeper/launcher/node"
+	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/singleton"
 	"poolkeeper/launcher/step"
@@ -42,9 +43,9 @@ func (l *Launcher) runDuties(ctx context.Context) error {
 // pool of ours makes nodes of.
 func (l *Launcher) stocked() []configs.Label {
 	return slices.DeleteFunc(slices.Clone(l.cfg.Labels), func(label configs.Label) bool {
-		return label.MinReady <= 0 || !slices.ContainsFunc(l.pools, func(p *pool) bool {
-			_, has := p.labels[label.Name]
-			return has && p.frozen[label.Name] == ""
+		return label.MinReady <= 0 || !slices.ContainsFunc(l.pools, func(p *pool.Pool) bool {
+			_, has := p.Labels[label.Name]
+			return has && p.Frozen[label.Name] == ""
 		})
 	})
 }
@@ -55,9 +56,9 @@ type stockPools struct{ *Launcher }
 // CanMake reports whether a pool of ours has an image for a label.
 func (p stockPools) CanMake(label string) bool {
 	images := p.mirror.Images()
-	return slices.ContainsFunc(p.pools, func(p *pool) bool {
-		here, has := p.labels[label]
-		return has && (here.CloudImage != "" || bootable.Newest(images, here.DiskImage, p.provider.Name) != nil)
+	return slices.ContainsFunc(p.pools, func(p *pool.Pool) bool {
+		here, has := p.Labels[label]
+		return has && (here.CloudImage != "" || bootable.Newest(images, here.DiskImage, p.Provider.Name) != nil)
 	})
 }
 

@@ -6,3 +6,6 @@ import "errors"
 
 // ErrKeyScan says that the machine's SSH host keys could not be read.
 var ErrKeyScan = errors.New("host key scan failed")
+
+// ErrNoAnswer says that a machine that exists already does not answer, or is another.
+var ErrNoAnswer = errors.New("machine does not answer")
