@@ -56,7 +56,7 @@ func (s *session) writeDecline(ctx context.Context, lock *recipe.Held, r *zkmode
 		return taken(err)
 	}
 	s.step(step.Declined)
-	s.metrics.declined(to)
+	s.metrics.Declined(to)
 	s.log.Info("Request declined", "request", r.ID, "labels", r.NodeTypes, "state", to, "reason", reason)
 	return nil
 }

@@ -158,7 +158,7 @@ func (s *session) fulfill(ctx context.Context, h *requestRun) error {
 		s.own.Note(n.node)
 	}
 	s.step(step.Fulfilled)
-	s.metrics.request(h.pool, "fulfilled", s.now().Sub(h.request.Stat.Ctime))
+	s.metrics.Fulfilled(h.pool, s.now().Sub(h.request.Stat.Ctime))
 	s.log.Info("Request fulfilled", "request", h.request.ID, "nodes", h.request.Nodes)
 	return nil
 }
@@ -166,7 +166,7 @@ func (s *session) fulfill(ctx context.Context, h *requestRun) error {
 // cancelled gives the nodes of a request that is gone back for others to use.
 func (s *session) cancelled(ctx context.Context, h *requestRun) error {
 	s.log.Info("Request was cancelled; its nodes stay for others", "request", h.request.ID)
-	s.metrics.request(h.pool, "cancelled", 0)
+	s.metrics.Cancelled(h.pool)
 	return s.freeNodes(ctx, h)
 }
 

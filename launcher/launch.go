@@ -37,7 +37,7 @@ func (s *session) launch(ctx context.Context, h *requestRun, n *nodeRun) error {
 		if err == nil {
 			s.accepted(ctx, h, n)
 			s.trust().Booted(n.node.ImageID)
-			s.metrics.launch(h.pool, launchResult(nil), s.now().Sub(start))
+			s.metrics.Launch(h.pool, nil, s.now().Sub(start))
 			log.Info("Node is ready", "external_id", n.node.ExternalID.Text(), "address", n.node.InterfaceIP,
 				"image", n.node.ImageID, "took", s.now().Sub(start))
 			return nil
@@ -45,7 +45,7 @@ func (s *session) launch(ctx context.Context, h *requestRun, n *nodeRun) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx) // not the launch's fault
 		}
-		s.metrics.launch(h.pool, launchResult(err), s.now().Sub(start))
+		s.metrics.Launch(h.pool, err, s.now().Sub(start))
 		if !n.node.Unanswered() { // else nothing has booted
 			s.boots.Note(n.node.ImageID, err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"poolkeeper/configs"
 	"poolkeeper/configs/kit"
+	"poolkeeper/launcher/metrics"
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/reap"
@@ -58,7 +59,7 @@ type Launcher struct {
 	log      hclog.Logger
 	now      func() time.Time
 	duties   reap.Duties
-	metrics  *metrics
+	metrics  *metrics.Metrics
 	mirror   *zkmodel.Mirror
 	member   string // of this launcher, among all: for the duties
 	clouds   map[string]*supply.Provider
@@ -96,13 +97,13 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 	if deps.FQDN == "" {
 		deps.FQDN = deps.Hostname
 	}
-	metrics, err := newMetrics(deps.Registerer)
+	figures, err := metrics.New(deps.Registerer)
 	if err != nil {
 		return nil, fmt.Errorf("make launcher: %w", err)
 	}
 	l := &Launcher{
 		cfg: cfg, deps: deps, log: deps.Logger.Named("launcher"), now: deps.Now,
-		duties: reap.NewDuties(), metrics: metrics, limits: newLimits(deps), lessons: newLessons(deps), offers: newOffers(deps),
+		duties: reap.NewDuties(), metrics: figures, limits: newLimits(deps), lessons: newLessons(deps), offers: newOffers(deps),
 		scanner: node.NewScanner(), boots: node.NewBoots(),
 		wake: make(chan struct{}, 1), clouds: map[string]*supply.Provider{}, records: map[string]*poolRecord{}, member: deps.FQDN + "-" + kit.RandomHex(16),
 	}
@@ -118,9 +119,17 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 			l.pools = append(l.pools, one)
 		}
 	}
-	metrics.now.launcher.Store(l) // complete: it may be scraped at any time
-	metrics.zero(cfg)
+	figures.Tell(l.shown()) // complete: it may be scraped at any time
 	return l, nil
+}
+
+// shown is what the gauges see of it.
+func (l *Launcher) shown() *metrics.Source {
+	usable := map[string]func() bool{}
+	for name, c := range l.clouds {
+		usable[name] = c.Usable
+	}
+	return &metrics.Source{Config: l.cfg, Pools: l.pools, Tree: l.mirror, Complete: l.Ready, Usable: usable}
 }
 
 // newMirror follows what a launcher looks at.

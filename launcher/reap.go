@@ -163,7 +163,7 @@ func (s *session) remove(ctx context.Context, lock *recipe.Held, n *zkmodel.Node
 		return err
 	}
 	s.step(step.Deleted)
-	s.metrics.deleted(n.Provider)
+	s.metrics.Deleted(n.Provider)
 	s.log.Info("Node is deleted", "node", n.ID, "provider", n.Provider)
 	return nil
 }

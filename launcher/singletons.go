@@ -33,7 +33,7 @@ func (l *Launcher) runDuties(ctx context.Context) error {
 		Client: l.deps.Client, Config: l.cfg, Member: l.member, Mirror: l.mirror,
 		LimitsTree: l.limits, OfferView: offerView{l.offers, l}, Clouds: clouds,
 		Stocked: l.stocked(), Pools: stockPools{l}, Machines: staticMachines{l.scanner},
-		Leaked: l.metrics.leaked,
+		Leaked: l.metrics.Leaked,
 		Ahead:  l.ahead, Now: l.now, Resync: l.deps.Resync, Log: l.log,
 	}
 	return duties.Run(ctx)

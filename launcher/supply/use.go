@@ -82,6 +82,12 @@ func (c *Provider) View() View {
 	return v
 }
 
+// Usable reports whether it can be used, with no trouble that it told of.
+func (c *Provider) Usable() bool {
+	v := c.View()
+	return v.Unavailable == "" && v.Trouble == ""
+}
+
 // Heard notes whether the cloud has answered a creation.
 func (c *Provider) Heard(answered bool) {
 	c.mu.Lock()

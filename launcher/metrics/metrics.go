@@ -1,4 +1,6 @@
-package launcher
+// Package metrics is the figures of a launcher: what it counts, and what it tells of
+// nodes, requests and limits when it is asked.
+package metrics
 
 import (
 	"context"
@@ -8,21 +10,24 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"poolkeeper/configs"
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/pool"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 )
 
-// metrics are the figures of one launcher.
-type metrics struct {
+// Metrics are the figures of one launcher. Every method may be called at any time.
+type Metrics struct {
 	launches, requests, declines, deletes, leaks *prometheus.CounterVec
 	launchTime, waitTime                         *prometheus.HistogramVec
 	now                                          *gauges
 }
 
-// newMetrics makes the figures known to reg, which may be nil.
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+// New makes the figures known to reg, which may be nil. Where a launcher before us, with
+// another configuration, has registered its own there, it goes on with those. It fails
+// when their names are taken by something else.
+func New(reg prometheus.Registerer) (*Metrics, error) {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "poolkeeper", Subsystem: "launcher", Name: name, Help: help,
@@ -34,7 +39,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Buckets: prometheus.ExponentialBuckets(0.05, 2, 16),
 		}, labels)
 	}
-	m := &metrics{
+	m := &Metrics{
 		launches:   counter("launches_total", "Attempts to launch a node.", "provider", "pool", "result"),
 		requests:   counter("requests_total", "Requests that came to an end in a pool.", "provider", "pool", "result"),
 		declines:   counter("declines_total", "Requests declined, by the state that they went to.", "state"),
@@ -75,30 +80,63 @@ func adopt[T prometheus.Collector](reg prometheus.Registerer, figure *T) error {
 	return nil
 }
 
-func (m *metrics) launch(p *pool.Pool, result string, took time.Duration) {
+// Launch counts an attempt to launch a node in a pool, how it ended, and how long it took.
+func (m *Metrics) Launch(p *pool.Pool, ended error, took time.Duration) {
 	m.now.series.note(p.Provider.Name, p.Section.Name)
+	result := launchResult(ended)
 	m.launches.WithLabelValues(p.Provider.Name, p.Section.Name, result).Inc()
 	m.launchTime.WithLabelValues(p.Provider.Name, p.Section.Name, result).Observe(took.Seconds())
 }
 
-func (m *metrics) request(p *pool.Pool, result string, age time.Duration) {
-	m.now.series.note(p.Provider.Name, p.Section.Name)
-	m.requests.WithLabelValues(p.Provider.Name, p.Section.Name, result).Inc()
-	if result == "fulfilled" {
-		m.waitTime.WithLabelValues(p.Provider.Name, p.Section.Name).Observe(max(age, 0).Seconds())
-	}
+// Fulfilled counts a request that has its nodes, and how old it was then.
+func (m *Metrics) Fulfilled(p *pool.Pool, age time.Duration) {
+	m.request(p, "fulfilled")
+	m.waitTime.WithLabelValues(p.Provider.Name, p.Section.Name).Observe(max(age, 0).Seconds())
 }
 
-func (m *metrics) declined(to zkmodel.RequestState) { m.declines.WithLabelValues(string(to)).Inc() }
+// Cancelled counts a request whose requestor has left.
+func (m *Metrics) Cancelled(p *pool.Pool) { m.request(p, "cancelled") }
 
-func (m *metrics) deleted(provider string) {
+func (m *Metrics) request(p *pool.Pool, result string) {
+	m.now.series.note(p.Provider.Name, p.Section.Name)
+	m.requests.WithLabelValues(p.Provider.Name, p.Section.Name, result).Inc()
+}
+
+// Declined counts a request that was declined, by the state that it went to.
+func (m *Metrics) Declined(to zkmodel.RequestState) { m.declines.WithLabelValues(string(to)).Inc() }
+
+// Deleted counts a node of a provider that was deleted.
+func (m *Metrics) Deleted(provider string) {
 	m.now.series.note(provider, "")
 	m.deletes.WithLabelValues(provider).Inc()
 }
 
-func (m *metrics) leaked(provider string) {
+// Leaked counts a machine without a record that was deleted.
+func (m *Metrics) Leaked(provider string) {
 	m.now.series.note(provider, "")
 	m.leaks.WithLabelValues(provider).Inc()
+}
+
+// Tell has the gauges tell of a launcher from now on, whose counters begin at 0 where
+// there are none yet.
+func (m *Metrics) Tell(of *Source) {
+	m.now.source.Store(of)
+	m.zero(of.Config)
+}
+
+// zero makes the counters of our providers known before they count.
+func (m *Metrics) zero(cfg *configs.Config) {
+	for _, p := range cfg.Providers {
+		m.now.series.note(p.Name, "")
+		m.deletes.WithLabelValues(p.Name)
+		m.leaks.WithLabelValues(p.Name)
+		for _, section := range p.Pools {
+			m.now.series.note(p.Name, section.Name)
+			m.requests.WithLabelValues(p.Name, section.Name, "fulfilled")
+			m.launches.WithLabelValues(p.Name, section.Name, launchResult(nil))
+			m.launches.WithLabelValues(p.Name, section.Name, launchResult(providers.ErrQuota))
+		}
+	}
 }
 
 // launchResult is the name of a launch's outcome, as Nodepool's metrics have it.

@@ -1,4 +1,4 @@
-package launcher
+package metrics
 
 import (
 	"sync/atomic"
@@ -7,16 +7,32 @@ import (
 
 	"poolkeeper/configs"
 	"poolkeeper/launcher/pool"
-	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 )
+
+// Tree is where nodes and requests are seen; *zkmodel.Mirror is one.
+type Tree interface {
+	Nodes() []*zkmodel.Node
+	Requests() []*zkmodel.Request
+}
+
+// Source is the launcher whose configuration counts.
+type Source struct {
+	Config *configs.Config
+	Pools  []*pool.Pool
+	Tree   Tree
+	// Complete is nil when the tree shows all nodes.
+	Complete func() error
+	// Usable tells for each configured provider whether it can be used at the moment.
+	Usable map[string]func() bool
+}
 
 // gauges tell of nodes, requests and limits as they are when somebody asks. What is
 // not there is told of as 0, for every state, so that no line in a graph breaks off
 // and none stays behind. All launchers tell the same of the tree; of limits, each
 // what its configuration says.
 type gauges struct {
-	launcher atomic.Pointer[Launcher] // the one whose configuration counts
+	source atomic.Pointer[Source]
 
 	nodes, labels, requests, addressable, pools, tenants, usable *prometheus.Desc
 
@@ -46,8 +62,8 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	tell := func(desc *prometheus.Desc, value int, labels ...string) {
 		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), labels...)
 	}
-	l := g.launcher.Load()
-	if l == nil { // described before it is used: one of each
+	of := g.source.Load()
+	if of == nil { // described before it is used: one of each
 		tell(g.nodes, 0, "", "", "")
 		tell(g.labels, 0, "", "")
 		tell(g.requests, 0, "")
@@ -57,34 +73,34 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		tell(g.usable, 0, "")
 		return
 	}
-	nodes := l.countNodes()
-	if l.Ready() == nil { // it sees all nodes
-		g.series.forget(l, nodes)
+	nodes := of.countNodes()
+	if of.Complete() == nil {
+		g.series.forget(of, nodes)
 	}
 	for key, n := range nodes {
 		tell(g.nodes, n, key.provider, key.pool, string(key.state))
 	}
-	for key, n := range l.countLabels() {
+	for key, n := range of.countLabels() {
 		tell(g.labels, n, key.label, string(key.state))
 	}
-	requests := l.mirror.Requests()
-	for state, n := range l.countRequests(requests) {
+	requests := of.Tree.Requests()
+	for state, n := range countRequests(requests) {
 		tell(g.requests, n, string(state))
 	}
-	for _, p := range l.pools {
+	for _, p := range of.Pools {
 		tell(g.addressable, p.Addressable(requests), p.Provider.Name, p.Section.Name)
 		for resource, limit := range p.Limits() {
 			tell(g.pools, limit, p.Provider.Name, p.Section.Name, resource)
 		}
 	}
-	for name, c := range l.clouds {
-		usable := 0
-		if view := c.View(); view.Unavailable == "" && view.Trouble == "" {
-			usable = 1
+	for name, usable := range of.Usable {
+		value := 0
+		if usable() {
+			value = 1
 		}
-		tell(g.usable, usable, name)
+		tell(g.usable, value, name)
 	}
-	for tenant, limits := range pool.TenantLimits(l.cfg) {
+	for tenant, limits := range pool.TenantLimits(of.Config) {
 		for resource, limit := range limits {
 			tell(g.tenants, limit, tenant, resource)
 		}
@@ -104,14 +120,14 @@ type (
 )
 
 // countNodes counts all nodes; every state of our pools is there.
-func (l *Launcher) countNodes() map[nodeCount]int {
+func (of *Source) countNodes() map[nodeCount]int {
 	counts := map[nodeCount]int{}
-	for _, p := range l.pools {
-		for state := range l.duties.Nodes {
+	for _, p := range of.Pools {
+		for _, state := range zkmodel.NodeStates() {
 			counts[nodeCount{p.Provider.Name, p.Section.Name, state}] = 0
 		}
 	}
-	for _, n := range l.mirror.Nodes() {
+	for _, n := range of.Tree.Nodes() {
 		if n.Broken == nil {
 			counts[nodeCount{n.Provider, n.Pool, n.State}]++
 		}
@@ -120,14 +136,14 @@ func (l *Launcher) countNodes() map[nodeCount]int {
 }
 
 // countLabels counts all nodes by label; every state of our labels is there.
-func (l *Launcher) countLabels() map[labelCount]int {
+func (of *Source) countLabels() map[labelCount]int {
 	counts := map[labelCount]int{}
-	for _, label := range l.cfg.Labels {
-		for state := range l.duties.Nodes {
+	for _, label := range of.Config.Labels {
+		for _, state := range zkmodel.NodeStates() {
 			counts[labelCount{label.Name, state}] = 0
 		}
 	}
-	for _, n := range l.mirror.Nodes() {
+	for _, n := range of.Tree.Nodes() {
 		for _, label := range n.Type {
 			counts[labelCount{label, n.State}]++
 		}
@@ -136,9 +152,9 @@ func (l *Launcher) countLabels() map[labelCount]int {
 }
 
 // countRequests counts requests; every state is there.
-func (l *Launcher) countRequests(requests []*zkmodel.Request) map[zkmodel.RequestState]int {
+func countRequests(requests []*zkmodel.Request) map[zkmodel.RequestState]int {
 	counts := map[zkmodel.RequestState]int{}
-	for state := range l.duties.Requests {
+	for _, state := range zkmodel.RequestStates() {
 		counts[state] = 0
 	}
 	for _, r := range requests {
@@ -147,19 +163,4 @@ func (l *Launcher) countRequests(requests []*zkmodel.Request) map[zkmodel.Reques
 		}
 	}
 	return counts
-}
-
-// zero makes the counters of our providers known before they count.
-func (m *metrics) zero(cfg *configs.Config) {
-	for _, p := range cfg.Providers {
-		m.now.series.note(p.Name, "")
-		m.deletes.WithLabelValues(p.Name)
-		m.leaks.WithLabelValues(p.Name)
-		for _, section := range p.Pools {
-			m.now.series.note(p.Name, section.Name)
-			m.requests.WithLabelValues(p.Name, section.Name, "fulfilled")
-			m.launches.WithLabelValues(p.Name, section.Name, launchResult(nil))
-			m.launches.WithLabelValues(p.Name, section.Name, launchResult(providers.ErrQuota))
-		}
-	}
 }

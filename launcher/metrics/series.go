@@ -1,4 +1,4 @@
-package launcher
+package metrics
 
 import (
 	"sync"
@@ -38,10 +38,10 @@ func (s *series) note(provider, pool string) {
 	s.known[schedule.PoolKey{Provider: provider, Pool: ""}], s.known[schedule.PoolKey{Provider: provider, Pool: pool}] = true, true
 }
 
-// forget deletes the lines of pools that launcher l does not have and that have no nodes.
-func (s *series) forget(l *Launcher, nodes map[nodeCount]int) {
+// forget deletes the lines of pools that the launcher does not have and that have no nodes.
+func (s *series) forget(of *Source, nodes map[nodeCount]int) {
 	there := map[schedule.PoolKey]bool{}
-	for name := range l.clouds {
+	for name := range of.Usable {
 		there[schedule.PoolKey{Provider: name, Pool: ""}] = true
 	}
 	for key := range nodes { // all of our pools among them

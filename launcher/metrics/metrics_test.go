@@ -1,0 +1,223 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"poolkeeper/configs"
+	"poolkeeper/launcher/node"
+	"poolkeeper/launcher/pool"
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+)
+
+// tree is a tree that does not change by itself.
+type tree struct {
+	nodes    []*zkmodel.Node
+	requests []*zkmodel.Request
+}
+
+func (t *tree) Nodes() []*zkmodel.Node       { return t.nodes }
+func (t *tree) Requests() []*zkmodel.Request { return t.requests }
+
+// site is a configuration with one pool main, of label small, in each provider.
+func site(seen *tree, names ...string) *Source {
+	of := &Source{
+		Config: &configs.Config{Labels: []configs.Label{{Name: "small"}}},
+		Tree:   seen, Complete: func() error { return nil }, Usable: map[string]func() bool{},
+	}
+	for _, name := range names {
+		section := configs.Pool{Name: "main", MaxServers: 3, MaxCores: -1, MaxRAM: -1, MaxVolumes: -1, MaxVolumeGB: -1, Labels: []configs.PoolLabel{{Name: "small"}}}
+		provider := configs.Provider{Name: name, Pools: []configs.Pool{section}}
+		of.Config.Providers = append(of.Config.Providers, provider)
+		of.Pools = append(of.Pools, pool.New("host", provider, section))
+		of.Usable[name] = func() bool { return name != "down" }
+	}
+	return of
+}
+
+// told is what a registry tells, one "name label=value…" each; names without what is
+// common to all, and of histograms how often something was observed.
+func told(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			line := strings.TrimPrefix(family.GetName(), "poolkeeper_launcher_")
+			for _, pair := range metric.GetLabel() {
+				line += " " + pair.GetName() + "=" + pair.GetValue()
+			}
+			lines[line] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue() + float64(metric.GetHistogram().GetSampleCount())
+		}
+	}
+	return lines
+}
+
+// expect compares lines with what a registry tells; -1 is a line that is not to be there.
+func expect(t *testing.T, registry *prometheus.Registry, want map[string]float64) {
+	t.Helper()
+	lines := told(t, registry)
+	for line, value := range want {
+		got, there := lines[line]
+		if there != (value >= 0) || there && got != value {
+			t.Errorf("%s: %v (there: %t), want %v", line, got, there, value)
+		}
+	}
+}
+
+func made(t *testing.T, registry *prometheus.Registry, of *Source) *Metrics {
+	t.Helper()
+	m, err := New(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Tell(of)
+	return m
+}
+
+// Every state of our pools and labels is told of, as 0 where there is nothing: a state
+// that is left out is a line in a graph that stands still at its last value. Records that
+// cannot be decoded are in no state.
+func TestGaugesTellOfEveryState(t *testing.T) {
+	seen := &tree{
+		nodes: []*zkmodel.Node{
+			{Provider: "cloud", Pool: "main", State: zkmodel.NodeReady, Type: zkmodel.Strings{"small", "old"}},
+			{Provider: "cloud", Pool: "main", State: zkmodel.NodeReady, Type: zkmodel.Strings{"small"}, Broken: errors.New("no JSON")},
+		},
+		requests: []*zkmodel.Request{
+			{State: zkmodel.RequestRequested, NodeTypes: []string{"small"}},
+			{State: zkmodel.RequestRequested, NodeTypes: []string{"large"}},
+			{State: zkmodel.RequestPending, Broken: errors.New("no JSON")},
+		},
+	}
+	registry := prometheus.NewRegistry()
+	of := site(seen, "cloud", "down")
+	of.Config.TenantLimits = []configs.TenantLimit{{Tenant: "t1", Limits: providers.Resources{providers.Cores: 8}}}
+	made(t, registry, of)
+	want := map[string]float64{
+		"label_nodes label=old state=ready":                      1,
+		"label_nodes label=old state=hold":                       -1, // not a label of ours
+		"open_requests state=requested":                          2,
+		"open_requests state=pending":                            0,
+		"open_requests state=failed":                             0,
+		"addressable_requests pool=main provider=cloud":          1,
+		"pool_limit pool=main provider=cloud resource=instances": 3,
+		"pool_limit pool=main provider=cloud resource=cores":     -1,
+		"tenant_limit resource=cores tenant=t1":                  8,
+		"provider_usable provider=cloud":                         1,
+		"provider_usable provider=down":                          0,
+	}
+	for _, state := range zkmodel.NodeStates() {
+		want[fmt.Sprintf("nodes pool=main provider=down state=%s", state)] = 0
+	}
+	want["nodes pool=main provider=cloud state=ready"] = 1
+	expect(t, registry, want)
+}
+
+// Counters are there before they count, so that the first launch is seen as a step from
+// 0 and not as the beginning of a line.
+func TestCountersBeginAtZero(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	made(t, registry, site(&tree{}, "cloud"))
+	expect(t, registry, map[string]float64{
+		"launches_total pool=main provider=cloud result=ready":       0,
+		"launches_total pool=main provider=cloud result=error.quota": 0,
+		"requests_total pool=main provider=cloud result=fulfilled":   0,
+		"nodes_deleted_total provider=cloud":                         0,
+		"leaked_nodes_total provider=cloud":                          0,
+	})
+}
+
+// What happens is counted under the pool that it happened in; a request that was
+// cancelled has no place among how long fulfilled ones took.
+func TestCounters(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	of := site(&tree{}, "cloud", "other")
+	m := made(t, registry, of)
+	m.Launch(of.Pools[0], nil, time.Second)
+	m.Launch(of.Pools[0], fmt.Errorf("create: %w", providers.ErrQuota), time.Second)
+	m.Fulfilled(of.Pools[1], -time.Second) // our clock is behind
+	m.Cancelled(of.Pools[1])
+	m.Declined(zkmodel.RequestFailed)
+	m.Deleted("cloud")
+	m.Leaked("other")
+	expect(t, registry, map[string]float64{
+		"launches_total pool=main provider=cloud result=ready":       1,
+		"launches_total pool=main provider=cloud result=error.quota": 1,
+		"launch_seconds pool=main provider=cloud result=ready":       1,
+		"requests_total pool=main provider=other result=fulfilled":   1,
+		"requests_total pool=main provider=other result=cancelled":   1,
+		"request_seconds pool=main provider=other":                   1,
+		"declines_total state=failed":                                1,
+		"nodes_deleted_total provider=cloud":                         1,
+		"leaked_nodes_total provider=other":                          1,
+	})
+}
+
+// A launcher with another configuration goes on with the figures, and what it does not
+// have leaves no line behind once its nodes are gone, nor before the tree is seen whole.
+func TestPoolsThatAreGoneAreForgotten(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	first := site(&tree{}, "cloud", "other", "third")
+	m := made(t, registry, first)
+	for _, p := range first.Pools {
+		m.Fulfilled(p, time.Second)
+	}
+	seen := &tree{nodes: []*zkmodel.Node{{Provider: "other", Pool: "main", State: zkmodel.NodeInUse}}}
+	next := site(seen, "cloud")
+	reading := errors.New("tree is being read")
+	next.Complete = func() error { return reading }
+	made(t, registry, next)
+	const cloud, other, third = "requests_total pool=main provider=cloud result=fulfilled",
+		"requests_total pool=main provider=other result=fulfilled", "requests_total pool=main provider=third result=fulfilled"
+	told(t, registry) // what is forgotten is gone in the next one at the latest
+	expect(t, registry, map[string]float64{cloud: 1, other: 1, third: 1})
+	reading = nil
+	told(t, registry) // what is forgotten is gone in the next one at the latest
+	expect(t, registry, map[string]float64{cloud: 1, other: 1, third: -1})
+	seen.nodes = nil
+	told(t, registry) // what is forgotten is gone in the next one at the latest
+	expect(t, registry, map[string]float64{cloud: 1, other: -1, "nodes_deleted_total provider=other": -1, "nodes_deleted_total provider=cloud": 0})
+}
+
+// A name that something else has registered is an error, not figures that nobody reads.
+func TestNamesThatAreTaken(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "poolkeeper_launcher_leaked_nodes_total"}))
+	if _, err := New(registry); err == nil {
+		t.Error("made although a name is taken")
+	}
+	if _, err := New(nil); err != nil {
+		t.Errorf("without a registry: %v", err)
+	}
+}
+
+// The outcomes of launches are Nodepool's names; graphs of a site that migrated ask for them.
+func TestLaunchResults(t *testing.T) {
+	for want, err := range map[string]error{
+		"ready":                     nil,
+		"error.quota":               providers.ErrQuota,
+		"error.keyscan":             node.ErrKeyScan,
+		"error.image":               pool.ErrNoImage,
+		"error.status":              providers.ErrNodeFailed,
+		"error.servercreatetimeout": context.DeadlineExceeded,
+		"error.unknown":             errors.New("?"),
+	} {
+		if err != nil {
+			err = fmt.Errorf("launch: %w", err)
+		}
+		if got := launchResult(err); got != want {
+			t.Errorf("%v: %s, want %s", err, got, want)
+		}
+	}
+}
