@@ -1,6 +1,10 @@
 package configs
 
-import "gopkg.in/yaml.v3"
+import (
+	"gopkg.in/yaml.v3"
+
+	"poolkeeper/configs/yamltext"
+)
 
 // maxAttributeDepth is how deep a mapping of anything may be. It also ends
 // anchors that hold themselves.
@@ -35,7 +39,7 @@ func (v value) anything(depth int) any {
 
 // scalar is a number, a truth value, nothing or text, as YAML 1.1 has it.
 func (v value) scalar() any {
-	if !isPlain(v.node) {
+	if !yamltext.IsPlain(v.node) {
 		return v.node.Value
 	}
 	if v.isNull() {

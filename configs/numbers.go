@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"poolkeeper/configs/yamltext"
 )
 
 // flag decodes a truth value. Nodepool's daemons take anything for one, and
@@ -30,7 +32,7 @@ func (v value) truth() bool {
 	if v.node.Kind != yaml.ScalarNode {
 		return len(v.node.Content) > 0
 	}
-	if n, err := parseFloat(v.node.Value); err == nil && isPlain(v.node) {
+	if n, err := parseFloat(v.node.Value); err == nil && yamltext.IsPlain(v.node) {
 		return n != 0
 	}
 	return v.node.Value != ""
@@ -87,7 +89,7 @@ func (v value) integer() (float64, bool) {
 		return math.Inf(-1), true
 	case errors.Is(err, errRange):
 		return math.Inf(1), true
-	case isBool && isPlain(v.node):
+	case isBool && yamltext.IsPlain(v.node):
 		n := 0.0
 		if on {
 			n = 1
@@ -178,7 +180,7 @@ func (v value) sane(t, most time.Duration) {
 // wantPlain remarks that a number or truth value is quoted: Nodepool's
 // validator refuses it, some of its daemons take it.
 func (v value) wantPlain(what string) {
-	if !isPlain(v.node) {
+	if !yamltext.IsPlain(v.node) {
 		v.report(refused, "%s must not be quoted", what)
 	}
 }

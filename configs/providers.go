@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"poolkeeper/configs/yamltext"
 )
 
 // provider decodes a provider, whose schema depends on its driver.
@@ -48,7 +50,7 @@ func (l *loader) decodeProvider(v value) Provider {
 
 // names are those of the items of a list that is read no further.
 func (v value) names(key string) []string {
-	found := lookup(v.node, key, 10)
+	found := yamltext.Lookup(v.node, key)
 	if found == nil {
 		return nil
 	}

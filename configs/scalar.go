@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"poolkeeper/configs/yamltext"
 )
 
 // Nodepool reads YAML 1.1, where 0140 is 96, 2:20 is 140 and yes is true.
@@ -32,23 +34,8 @@ var (
 	errRange     = errors.New("out of range")
 )
 
-// isPlain tells an unquoted scalar, whose text decides its type.
-func isPlain(node *yaml.Node) bool {
-	return node.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) == 0 &&
-		(node.Style&yaml.TaggedStyle == 0 || node.Tag != "!!str")
-}
-
 // isNull tells a value that is as good as not there: nothing, ~ or null.
-func (v value) isNull() bool {
-	if v.node.Kind != yaml.ScalarNode || !isPlain(v.node) {
-		return false
-	}
-	switch v.node.Value {
-	case "", "~", "null", "Null", "NULL":
-		return true
-	}
-	return false
-}
+func (v value) isNull() bool { return yamltext.IsNull(v.node) }
 
 // describe says what the value is, for a message about what it should be.
 func (v value) describe() string {

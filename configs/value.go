@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"poolkeeper/configs/yamltext"
 )
 
 // value is one node of a file together with the way to it, so that whatever is
@@ -186,7 +188,7 @@ func (v value) entries() (list []entry, ok bool) {
 	index := map[string]int{}
 	for i := 0; i+1 < len(v.node.Content) && v.spend(); i += 2 {
 		key, content := v.node.Content[i], v.node.Content[i+1]
-		if isMerge(key) {
+		if yamltext.IsMerge(key) {
 			continue
 		}
 		name := value{src: v.src, node: key, at: v.at}.resolved()
@@ -221,7 +223,7 @@ func (v value) merged(own map[string]int) []entry {
 	merges := 0
 	for i := len(v.node.Content) - 2; i >= 0; i -= 2 {
 		key := v.node.Content[i]
-		if !isMerge(key) {
+		if !yamltext.IsMerge(key) {
 			continue
 		}
 		if merges++; merges == 2 {
@@ -253,53 +255,6 @@ func (v value) mergeSources() []value {
 	return []value{v}
 }
 
-// isMerge tells a merge key from a key that only looks like one.
-func isMerge(key *yaml.Node) bool {
-	return key.Kind == yaml.ScalarNode && key.Value == "<<" && isPlain(key)
-}
-
 // peek is the text of a scalar below a mapping's key, "" when there is none,
 // before the mapping is decoded.
-func (v value) peek(key string) string {
-	found := lookup(v.node, key, 10)
-	if found == nil {
-		return ""
-	}
-	one := value{src: v.src, node: found}.resolved()
-	if one.node.Kind != yaml.ScalarNode || one.isNull() {
-		return ""
-	}
-	return one.node.Value
-}
-
-// lookup finds a key's value, in a mapping or in what it merges.
-func lookup(node *yaml.Node, key string, depth int) *yaml.Node {
-	if depth == 0 || node == nil {
-		return nil
-	}
-	switch node.Kind {
-	case yaml.AliasNode:
-		return lookup(node.Alias, key, depth-1)
-	case yaml.SequenceNode: // of a merge key: the first one wins
-		for _, item := range node.Content {
-			if found := lookup(item, key, depth-1); found != nil {
-				return found
-			}
-		}
-	case yaml.MappingNode:
-		var found, merged *yaml.Node
-		for i := 0; i+1 < len(node.Content); i += 2 {
-			switch name := node.Content[i]; {
-			case isMerge(name): // the last one that has it counts
-				merged = cmp.Or(lookup(node.Content[i+1], key, depth-1), merged)
-			case name.Kind == yaml.ScalarNode && name.Value == key:
-				found = node.Content[i+1] // the last one counts
-			}
-		}
-		if found != nil {
-			return found
-		}
-		return merged
-	}
-	return nil
-}
+func (v value) peek(key string) string { return yamltext.Text(v.node, key) }
