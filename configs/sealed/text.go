@@ -1,0 +1,144 @@
+package sealed
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"filippo.io/age"
+)
+
+// maxValue is the longest value that can be sealed, in bytes.
+const maxValue = 256 << 10
+
+// padding is what the length of a sealed value is a multiple of, so that it does not tell
+// that of a password.
+const padding = 64
+
+var (
+	begin = regexp.MustCompile(`^sealed:v[0-9]+:`)
+	form  = regexp.MustCompile(`^sealed:v1:(age1[a-z0-9]{58}):([A-Za-z0-9_-]+)$`)
+)
+
+// letter is what is encrypted: the value, and the place that it is for.
+type letter struct {
+	For   string `json:"for"`
+	Value string `json:"value"`
+}
+
+// Is reports whether a text is sealed, in whatever version and shape.
+func Is(text string) bool { return strings.HasPrefix(text, "sealed:v") && begin.MatchString(text) }
+
+// Recipient is the public key that a text is sealed to; "" for a text that is damaged or of
+// a version that we do not know.
+func Recipient(text string) string {
+	if m := form.FindStringSubmatch(compact(text)); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// CheckRecipient says what is wrong with a public key.
+//
+// Errors: ErrValue.
+func CheckRecipient(recipient string) error {
+	if _, err := age.ParseX25519Recipient(recipient); err != nil {
+		return fmt.Errorf("%w: %q is no public key as age1…", ErrValue, recipient)
+	}
+	return nil
+}
+
+// Seal encrypts a value to a public key, for one place: a path of yamltext. The result is one
+// word, which YAML and JSON take without quotes and escapes.
+//
+// Errors: ErrValue.
+func Seal(recipient, place, value string) (string, error) {
+	to, err := age.ParseX25519Recipient(recipient)
+	switch {
+	case err != nil:
+		return "", CheckRecipient(recipient)
+	case value == "":
+		return "", fmt.Errorf("%w: the value is empty", ErrValue)
+	case len(value) > maxValue:
+		return "", fmt.Errorf("%w: the value has more than %d KiB", ErrValue, maxValue>>10)
+	case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
+		return "", fmt.Errorf("%w: the value is no text in UTF-8", ErrValue)
+	}
+	plain, err := json.Marshal(letter{For: place, Value: value})
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrValue, err)
+	}
+	plain = append(plain, bytes.Repeat([]byte{' '}, padding-len(plain)%padding)...)
+	var out bytes.Buffer
+	w, err := age.Encrypt(&out, to)
+	if err == nil {
+		_, err = w.Write(plain)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrValue, err)
+	}
+	return "sealed:v1:" + recipient + ":" + base64.RawURLEncoding.EncodeToString(out.Bytes()), nil
+}
+
+// Open is the value of a sealed text that stands at a place.
+//
+// Errors: ErrNoKey, ErrKeyFile and ErrElsewhere, ErrDamaged. None holds the value.
+func (k *Keys) Open(text, place string) (string, error) {
+	m := form.FindStringSubmatch(compact(text))
+	switch {
+	case m == nil && !strings.HasPrefix(text, "sealed:v1:"):
+		return "", fmt.Errorf("%w: it is sealed in a way that this version does not know", ErrDamaged)
+	case m == nil:
+		return "", fmt.Errorf("%w: it is not the whole of a sealed value", ErrDamaged)
+	case k == nil:
+		return "", fmt.Errorf("%w: the secure file names no secret-key", ErrNoKey)
+	case k.fault != nil:
+		return "", k.fault
+	}
+	for _, one := range k.list {
+		if one.Recipient().String() == m[1] {
+			return open(one, m[2], place)
+		}
+	}
+	return "", fmt.Errorf("%w: it is sealed to %s, which %s does not have", ErrNoKey, m[1], k.file)
+}
+
+// open decrypts, and compares the place.
+func open(key *age.X25519Identity, body, place string) (string, error) {
+	cipher, err := base64.RawURLEncoding.DecodeString(body)
+	if err != nil {
+		return "", fmt.Errorf("%w: it is not the whole of a sealed value", ErrDamaged)
+	}
+	r, err := age.Decrypt(bytes.NewReader(cipher), key)
+	if err != nil {
+		return "", fmt.Errorf("%w: it was changed after it was sealed", ErrDamaged)
+	}
+	plain, err := io.ReadAll(r)
+	if err != nil {
+		return "", fmt.Errorf("%w: it was changed after it was sealed", ErrDamaged)
+	}
+	var l letter
+	if json.Unmarshal(plain, &l) != nil {
+		return "", fmt.Errorf("%w: what was sealed is no value of ours", ErrDamaged)
+	}
+	if l.For != place {
+		return "", fmt.Errorf("%w: %s, and opens nowhere else", ErrElsewhere, l.For)
+	}
+	return l.Value, nil
+}
+
+// compact is a text without the blanks that YAML leaves where it was folded.
+func compact(text string) string {
+	if !strings.ContainsAny(text, " \t\r\n") {
+		return text
+	}
+	return strings.Join(strings.Fields(text), "")
+}
