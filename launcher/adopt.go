@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/step"
@@ -18,9 +19,9 @@ import (
 // may be booting for long. Whoever launches it goes on; where that one is gone too,
 // another launcher of the pool does, without a request.
 
-// adopt goes on with the launch of a node whose request for stock is gone, under
+// Adopt goes on with the launch of a node whose request for stock is gone, under
 // the node's lock. In the end the node is ready and nobody's, or has failed.
-func (s *session) adopt(ctx context.Context, lock *recipe.Held, n *zkmodel.Node) error {
+func (s *session) Adopt(ctx context.Context, lock *recipe.Held, n *zkmodel.Node) error {
 	if _, err := s.store.Request(ctx, n.AllocatedTo); !errors.Is(err, zkmodel.ErrNotFound) {
 		return err
 	}
@@ -50,6 +51,6 @@ func (s *session) adopt(ctx context.Context, lock *recipe.Held, n *zkmodel.Node)
 	if n.State != zkmodel.NodeReady {
 		return nil // there is nothing to boot it from
 	}
-	release(n)
+	node.Free(n)
 	return s.save(ctx, own)
 }

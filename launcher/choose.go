@@ -19,7 +19,7 @@ func (s *session) spec(h *requestRun, n *nodeRun, image pool.Image) providers.No
 	meta[providers.MetaNode] = n.node.ID
 	meta[providers.MetaPool] = h.pool.Section.Name
 	meta[providers.MetaProvider] = h.pool.Provider.Name
-	meta[providers.MetaSite] = s.site
+	meta[providers.MetaSite] = s.finder.Site
 	if n.node.LaunchID != "" { // one that an older release began has none
 		meta[providers.MetaLaunch] = n.node.LaunchID
 	}

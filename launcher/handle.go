@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/node"
@@ -15,9 +14,6 @@ import (
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
-
-// cleanupTime is how long giving back what we hold may take at the end.
-const cleanupTime = 5 * time.Second
 
 // handle launches the nodes of an accepted request, all at once, and settles it
 // when every one is ready or has failed.
@@ -136,7 +132,7 @@ func (s *session) fulfill(ctx context.Context, h *requestRun) error {
 		h.request.Nodes = append(h.request.Nodes, n.node.ID)
 		locks = append(locks, n.lock)
 		if stock {
-			release(n.node)
+			node.Free(n.node)
 		}
 		if n.unsaved || stock {
 			changed = append(changed, n.node)
@@ -204,7 +200,7 @@ func (s *session) freeNodes(ctx context.Context, h *requestRun) error {
 		}
 		switch n.node.State {
 		case zkmodel.NodeReady:
-			release(n.node)
+			node.Free(n.node)
 		case zkmodel.NodeInit:
 			failed = errors.Join(failed, zkmodel.Move(n.node, zkmodel.NodeDeleting, zkmodel.ByUs, s.epoch()))
 		default: // failed or aborted: written already
@@ -215,9 +211,6 @@ func (s *session) freeNodes(ctx context.Context, h *requestRun) error {
 	}
 	return failed
 }
-
-// release makes a node nobody's.
-func release(n *zkmodel.Node) { n.AllocatedTo, n.TenantName, n.Requestor = "", "", "" }
 
 // unlockNodes releases the nodes' locks.
 func (s *session) unlockNodes(ctx context.Context, h *requestRun) error {
@@ -235,7 +228,7 @@ func (s *session) unlockNodes(ctx context.Context, h *requestRun) error {
 // releaseLocks releases whatever a requestRun still holds and forgets it, once the mirror
 // shows how it ended. It works after the end of ctx too.
 func (s *session) releaseLocks(ctx context.Context, h *requestRun) {
-	ctx, cancel := s.cleanupContext(ctx)
+	ctx, cancel := inflight.Cleanup(ctx, s.store.Session())
 	defer cancel()
 	err := s.unlockNodes(ctx, h)
 	if h.lock != nil {

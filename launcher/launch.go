@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	deleteTime  = 10 * time.Minute // how long the deletion of one machine may take
+	undoLimit   = 10 * time.Minute // how long the deletion of one machine may take
 	undoTries   = 5                // how often a failed machine's deletion is begun before the node fails for good,
 	undoTime    = 30 * time.Second // and until when
 	consoleSize = 16 << 10         // bytes of a failed machine's console that are logged
@@ -194,7 +194,7 @@ func (s *session) undo(ctx context.Context, c *supply.Provider, h *nodeRun) erro
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, deleteTime)
+	ctx, cancel := context.WithTimeout(ctx, undoLimit)
 	defer cancel()
 	pauses := kit.Backoff{First: inflight.FirstPause, Longest: inflight.ShortPause}
 	for begun, try := s.now(), 1; ; try++ {

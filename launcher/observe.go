@@ -1,13 +1,13 @@
 package launcher
 
 import (
-	"slices"
 	"time"
 
 	"poolkeeper/launcher/bootable"
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/lesson"
 	"poolkeeper/launcher/pool"
+	"poolkeeper/launcher/reaper"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/supply"
 	"poolkeeper/zkmodel"
@@ -38,7 +38,7 @@ func (s *session) observe() (*schedule.Snapshot, time.Time) {
 	}
 	snap.Away = schedule.Absences(s.knownOffers(), snap.Registered, s.cfg.LauncherGrace, snap.Now, snap.Lag)
 	snap.Failed = s.failedHere(snap.Requests)
-	snap.Frozen = s.frozenNodes(snap.Nodes)
+	snap.Frozen = reaper.Frozen(s.cfg, snap.Nodes)
 	again := schedule.Earlier(s.jobs.Next(), s.leaving(snap))
 	for _, r := range snap.Requests {
 		if !s.jobs.Left(inflight.Request(r.ID)).IsZero() {
@@ -61,32 +61,6 @@ func (s *session) observe() (*schedule.Snapshot, time.Time) {
 		snap.Pools = append(snap.Pools, s.poolView(p, view, launching[p.Provider.Name], counted[p.Provider.Name]))
 	}
 	return snap, again
-}
-
-// frozenNodes are those of pools and labels that are left out of the
-// configuration.
-func (l *Launcher) frozenNodes(nodes []*zkmodel.Node) map[string]bool {
-	if len(l.cfg.Frozen) == 0 {
-		return nil
-	}
-	frozen := map[string]bool{}
-	for _, n := range nodes {
-		if l.isFrozen(n) {
-			frozen[n.ID] = true
-		}
-	}
-	return frozen
-}
-
-// isFrozen tells whether nothing may follow from what the configuration says, or
-// does not say, of a node's pool and labels.
-func (l *Launcher) isFrozen(n *zkmodel.Node) bool {
-	if n.Broken != nil {
-		return false
-	}
-	return l.cfg.FrozenPool(n.Provider, n.Pool) != "" || slices.ContainsFunc(n.Type, func(label string) bool {
-		return l.cfg.FrozenLabel(n.Provider, n.Pool, label) != ""
-	})
 }
 
 // poolView is a pool as it stands at this moment.
@@ -151,7 +125,7 @@ func (s *session) leaving(snap *schedule.Snapshot) (again time.Time) {
 		}
 	}
 	for id, told := range s.evicted {
-		if over := told.Add(evictTime); ready[id] && over.After(snap.Now) {
+		if over := told.Add(reaper.EvictTime); ready[id] && over.After(snap.Now) {
 			snap.Evicted[id], again = true, schedule.Earlier(again, over)
 		} else {
 			delete(s.evicted, id)

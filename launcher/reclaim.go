@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/step"
@@ -187,7 +188,7 @@ func (s *session) reclaimNode(ctx context.Context, id string) error {
 	}
 	switch n.State {
 	case zkmodel.NodeReady:
-		release(n)
+		node.Free(n)
 		err = s.store.SaveNode(ctx, lock, n)
 	case zkmodel.NodeInit:
 		n.Reason = "its launcher is gone"

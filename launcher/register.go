@@ -163,11 +163,3 @@ func (s *session) awaitRegistered(ctx context.Context, f *follower) error {
 		}
 	}
 }
-
-// cleanupContext is the context of what is done when ctx has ended: short, and over
-// with the session.
-func (s *session) cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	short, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
-	bound, unbind := s.store.Session().Bind(short)
-	return bound, func() { unbind(); cancel() }
-}

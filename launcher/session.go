@@ -14,6 +14,7 @@ import (
 	"poolkeeper/configs/kit"
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/node"
+	"poolkeeper/launcher/reaper"
 	"poolkeeper/launcher/request"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/zkmodel"
@@ -39,10 +40,12 @@ const allProviders = "*"
 type session struct {
 	*Launcher
 	store *zkmodel.Store
-	site  string // the installation, which our machines carry
 	log   hclog.Logger
 	jobs  *inflight.Jobs
 	own   *inflight.Records // nodes and requests in our hands
+	// finder finds machines that no record names; it knows the installation.
+	finder node.Finder
+	reaper *reaper.Reaper
 	// tenures are the locks of the providers' quotas, by provider.
 	tenures map[string]*inflight.QuotaLock
 
@@ -135,7 +138,7 @@ func (s *session) run(ctx context.Context) error {
 
 // endQuotaLocks gives the locks of the quotas back.
 func (s *session) endQuotaLocks(ctx context.Context) {
-	cleanup, done := s.cleanupContext(ctx)
+	cleanup, done := inflight.Cleanup(ctx, s.store.Session())
 	defer done()
 	for _, t := range s.tenures {
 		t.End(cleanup)
@@ -158,11 +161,28 @@ func (s *session) prepare(ctx context.Context) error {
 			return fmt.Errorf("prepare the tree: %w", err)
 		}
 	}
-	var err error
-	if s.site, err = s.store.SiteID(ctx); err != nil {
+	site, err := s.store.SiteID(ctx)
+	if err != nil {
 		return err
 	}
+	s.furnish(site)
 	return s.readClock(ctx)
+}
+
+// furnish makes the rooms that do the work on records. site is the installation.
+func (s *session) furnish(site string) {
+	s.finder = node.Finder{
+		Site: site, LaunchOf: s.store.LaunchOf, Now: func() time.Time { return s.now().Add(s.ahead()) },
+	}
+	clouds := map[string]reaper.Cloud{}
+	for name, c := range s.clouds {
+		clouds[name] = c
+	}
+	s.reaper = reaper.New(reaper.Deps{
+		Store: s.store, Config: s.cfg, Own: s.own, Jobs: s.jobs, Tree: s.mirror, Clouds: clouds, Stock: s.stocked(),
+		Launch: s, Finder: s.finder, Log: s.log, Refused: &s.tells.nodes, Deleted: s.metrics.Deleted, Step: s.deps.Step,
+		Now: s.now, Ahead: s.ahead,
+	})
 }
 
 // loop looks at the tree whenever it changes and does what is to be done.
@@ -189,7 +209,7 @@ func (s *session) loop(ctx context.Context, f *follower) {
 		began := s.now()
 		snap, again := s.observe()
 		rest := s.now().Sub(began) // as long as it took, so that a burst leaves time to act
-		again = schedule.Earlier(again, s.decide(ctx, snap), s.reapDue(ctx, snap), resync)
+		again = schedule.Earlier(again, s.decide(ctx, snap), s.reaper.Due(ctx, snap), resync)
 		s.looking.Store(0)
 		if kit.Sleep(ctx, rest) != nil || !f.wait(ctx, s.wake, again.Sub(s.now())) {
 			return
@@ -224,7 +244,7 @@ func (s *session) decide(ctx context.Context, snap *schedule.Snapshot) time.Time
 			}
 			for _, id := range d.Evict {
 				s.evicted[id] = snap.Now
-				s.jobs.Start(inflight.Node(id), func() error { return s.evict(ctx, id) })
+				s.jobs.Start(inflight.Node(id), func() error { return s.reaper.Evict(ctx, id) })
 			}
 		}
 		again = schedule.Earlier(again, due)

@@ -126,9 +126,9 @@ func (d cloudDuty) Slots() ([]providers.Slot, error) {
 type staticMachines struct{ *node.Scanner }
 
 func (m staticMachines) Alive(ctx context.Context, n configs.StaticNode) ([]string, error) {
-	return alive(ctx, m.Scanner, n)
+	return m.Scanner.Alive(ctx, n)
 }
 
 func (m staticMachines) Address(ctx context.Context, name string) (v4, v6 string) {
-	return publicAddress(ctx, name)
+	return node.PublicAddress(ctx, name)
 }

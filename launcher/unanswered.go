@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/reap"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/supply"
@@ -47,32 +46,12 @@ func (s *session) answered(ctx context.Context, n *nodeRun, err error) {
 	}
 }
 
-// uptakeLeft is for how long yet a cloud may make a machine that it was asked for and
-// has not told of; 0 or less is none.
-func (s *session) uptakeLeft(n *zkmodel.Node) time.Duration {
-	c := s.clouds[n.Provider]
-	if c == nil || !n.Unanswered() {
-		return 0
-	}
-	most := c.Section().UnansweredCreateTimeout
-	return min(most, n.Asked.Time().Add(most).Sub(s.now().Add(s.ahead()))) // its writer may have been early
-}
-
-// search looks for the machines of a node until there is one, or none can come any more.
-func (s *session) search(ctx context.Context, p supply.Machines, n *zkmodel.Node, moved <-chan struct{}, tell func(left time.Duration) error) ([]string, error) {
-	return node.Search{
-		Node: n.ID, Moved: moved, Tell: tell,
-		Left: func() time.Duration { return s.uptakeLeft(n) },
-		List: func(ctx context.Context) ([]string, error) { return s.machinesOf(ctx, p, n) },
-	}.Run(ctx)
-}
-
 // begun finds the machine that was asked for already, by us or by the launcher before
 // us; "" when there is none and none can come any more.
 func (s *session) begun(ctx context.Context, p supply.Machines, h *requestRun, n *nodeRun) (string, error) {
 	moved, done := s.seek(h)
 	defer done()
-	ids, err := s.search(ctx, p, n.node, moved, func(left time.Duration) error {
+	ids, err := s.finder.Search(ctx, p, n.node, h.pool.Provider.UnansweredCreateTimeout, moved, func(left time.Duration) error {
 		s.log.Warn("Creation got no answer; its machine is looked for before another is asked for",
 			"node", n.node.ID, "provider", n.node.Provider, "asked", n.node.Asked.Time(), "left", left.Round(time.Second))
 		n.node.Reason = fmt.Sprintf("%s of %s; until %s its machine may still be made", providers.ErrUnanswered,

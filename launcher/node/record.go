@@ -32,3 +32,6 @@ func Describe(n *zkmodel.Node, i providers.Instance) {
 	n.PythonPath = cmp.Or(i.PythonPath, n.PythonPath)
 	n.ShellType = cmp.Or(i.ShellType, n.ShellType)
 }
+
+// Free makes a node nobody's.
+func Free(n *zkmodel.Node) { n.AllocatedTo, n.TenantName, n.Requestor = "", "", "" }

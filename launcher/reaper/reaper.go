@@ -1,0 +1,193 @@
+package reaper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/configs"
+	"poolkeeper/launcher/inflight"
+	"poolkeeper/launcher/node"
+	"poolkeeper/launcher/reap"
+	"poolkeeper/launcher/step"
+	"poolkeeper/launcher/supply"
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// Cloud is a provider as deletions use it: a *supply.Provider.
+type Cloud interface {
+	// Use is the provider, or supply.ErrNotOpen while it is not open.
+	Use() (supply.Machines, error)
+	// Remove deletes a machine of a node; the proof is that of the node's record.
+	Remove(ctx context.Context, proof zkmodel.Proof, node, externalID string) error
+	// Section is its section of the configuration.
+	Section() configs.Provider
+}
+
+// Prover proves that a record is gone: a *zkmodel.Mirror.
+type Prover interface {
+	Absent(ctx context.Context, s *recipe.Session, path string) (zkmodel.Proof, error)
+}
+
+// Adopter goes on with the launch of a node for stock, which is locked, to its end.
+type Adopter interface {
+	Adopt(ctx context.Context, lock *recipe.Held, n *zkmodel.Node) error
+}
+
+// Deps is what a Reaper is given, all of it required but for Step.
+type Deps struct {
+	Store  *zkmodel.Store
+	Config *configs.Config
+	Own    *inflight.Records // what is in our hands
+	Jobs   *inflight.Jobs
+	Tree   Prover
+	Clouds map[string]Cloud // by provider
+	Stock  []configs.Label  // those that we keep in stock
+	Launch Adopter
+	Finder node.Finder
+
+	Log     hclog.Logger
+	Refused *recipe.Throttle // of nodes that we may not change
+	Deleted func(provider string)
+	Step    func(step.Step)
+	Now     func() time.Time
+	Ahead   func() time.Duration // how far ZooKeeper's clock is ahead of Now
+}
+
+// Reaper sees to the nodes whose lock is free.
+type Reaper struct {
+	Deps
+	duties reap.Duties
+}
+
+// New makes a Reaper. It does nothing by itself.
+func New(deps Deps) *Reaper {
+	if deps.Step == nil {
+		deps.Step = func(step.Step) {}
+	}
+	return &Reaper{Deps: deps, duties: reap.NewDuties()}
+}
+
+// Reap does what is due, under the node's lock and after a second look at it.
+func (r *Reaper) Reap(ctx context.Context, c reap.Reaping) error {
+	id := c.Node.ID
+	lock, n, err := r.Store.LockNode(ctx, id, "")
+	switch {
+	case errors.Is(err, zkmodel.ErrNotFound):
+		return nil
+	case err != nil:
+		r.Log.Debug("Node is somebody else's", "node", id, "error", err)
+		return err
+	}
+	r.Step(step.DeleteLocked)
+	r.Own.Note(n)
+	defer r.Own.FinishNode(id)
+	bound, cancel := lock.Bind(ctx)
+	defer cancel()
+	err = r.reapLocked(bound, lock, n, c)
+	if err != nil && ctx.Err() == nil {
+		r.Refused.Failed(r.Log, err, "Node is left alone for a moment", "node", id, "state", n.State)
+	}
+	cleanup, done := inflight.Cleanup(ctx, r.Store.Session())
+	defer done()
+	return errors.Join(err, lock.Release(cleanup))
+}
+
+// reapLocked does what is due with a node that we have locked and read afresh.
+func (r *Reaper) reapLocked(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, c reap.Reaping) error {
+	if n.Broken != nil {
+		if c.Node.Broken == nil || !n.Leftover() {
+			return nil
+		}
+		return r.removeNowhere(ctx, lock, n)
+	}
+	if n.State != c.Node.State || c.Duty != reap.DutyAdopt && r.duties.Node(n.State) != c.Duty {
+		return nil // somebody moved it; the next look decides anew
+	}
+	switch c.Duty {
+	case reap.DutyAdopt:
+		return r.Launch.Adopt(ctx, lock, n)
+	case reap.DutySettle:
+		return r.settleNode(ctx, lock, n, c.Why)
+	case reap.DutyRecover, reap.DutyExpire, reap.DutyRemove:
+		if reap.NoProvider(n) {
+			return r.removeNowhere(ctx, lock, n)
+		}
+		if err := r.launchOver(ctx, n); err != nil {
+			return err
+		}
+		return r.remove(ctx, lock, n, c.Why)
+	case reap.DutyNone, reap.DutyAssign, reap.DutyReclaim:
+	}
+	return nil
+}
+
+// removeNowhere removes the record of a node that names no provider, once every
+// configured cloud was listed and none has a machine with its id.
+func (r *Reaper) removeNowhere(ctx context.Context, lock *recipe.Held, n *zkmodel.Node) error {
+	for name, c := range r.Clouds {
+		p, err := c.Use()
+		if err != nil {
+			return err
+		}
+		list, err := p.ListNodes(ctx)
+		if err != nil && !errors.Is(err, providers.ErrNotSupported) {
+			return fmt.Errorf("look for a machine of node %s in %s: %w", n.ID, name, err)
+		}
+		for _, m := range list {
+			if m.Metadata[providers.MetaNode] == n.ID && providers.OfSite(m.Metadata, name, r.Finder.Site) {
+				return fmt.Errorf("node %s names no provider, and machine %s in %s has its id: %w", n.ID, m.ExternalID, name, zkmodel.ErrConflict)
+			}
+		}
+	}
+	// The lock is below the record, so it ends within this.
+	if err := lock.DeleteTree(lock.Session().Context(), n.Path()); err != nil { //nolint:contextcheck // see above
+		return err
+	}
+	r.Log.Info("Record of a node without a provider is deleted; no cloud has its machine", "node", n.ID)
+	return nil
+}
+
+// launchOver makes sure that nobody goes on with the launch of a node: its request is
+// proven to be gone, or waits, or is done. zkmodel.ErrConflict says that somebody does.
+func (r *Reaper) launchOver(ctx context.Context, n *zkmodel.Node) error {
+	if !reap.InLaunch(n) || n.AllocatedTo == "" {
+		return nil
+	}
+	request, err := r.Store.Request(ctx, n.AllocatedTo)
+	switch {
+	case errors.Is(err, zkmodel.ErrNotFound):
+		_, err := r.Tree.Absent(ctx, r.Store.Session(), zkmodel.RequestPath(n.AllocatedTo))
+		return err
+	case err != nil:
+		return err
+	case request.Broken != nil || request.State == zkmodel.RequestPending:
+		return fmt.Errorf("node %s belongs to request %s, which may be pending: %w", n.ID, request.ID, zkmodel.ErrConflict)
+	}
+	return nil
+}
+
+// settleNode gives a ready node whose request is gone back for others to use, or
+// ends one that nobody wanted for too long.
+func (r *Reaper) settleNode(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, why string) error {
+	if n.AllocatedTo == "" {
+		rules := r.rules()
+		rules.Lag = r.Ahead()
+		rules.Frozen = Frozen(r.Config, []*zkmodel.Node{n})
+		if _, _, due := reap.Ready(n, rules); !rules.Useless(n) && (due.IsZero() || due.After(r.Now())) {
+			return nil
+		}
+		return r.remove(ctx, lock, n, why)
+	}
+	if _, err := r.Store.Request(ctx, n.AllocatedTo); !errors.Is(err, zkmodel.ErrNotFound) {
+		return err
+	}
+	r.Log.Info("Node is free again", "node", n.ID, "request", n.AllocatedTo)
+	node.Free(n)
+	return r.Store.SaveNode(ctx, lock, n)
+}

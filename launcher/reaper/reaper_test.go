@@ -1,0 +1,270 @@
+package reaper
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"poolkeeper/configs"
+	"poolkeeper/launcher/reap"
+	"poolkeeper/launcher/schedule"
+	"poolkeeper/launcher/step"
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+func external(id string) func(*zkmodel.Node) {
+	return func(n *zkmodel.Node) { n.ExternalID = zkmodel.TextValue(id) }
+}
+
+func allocated(request string) func(*zkmodel.Node) {
+	return func(n *zkmodel.Node) { n.AllocatedTo = request }
+}
+
+// Mistake: a machine that goes before its record says so, or a record before its machine:
+// a crash in between leaves a node that is given away without a machine, or a machine
+// that nobody knows.
+func TestMachineGoesBetweenMarkAndRecord(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	n := r.node(zkmodel.NodeUsed, external("vm"))
+	r.machine(r.here, "vm", n.ID, nil)
+	r.machine(r.here, "other", "another", nil)
+	r.here.removing = func(string) error {
+		now, err := r.Store.Node(t.Context(), n.ID)
+		if err != nil || now.State != zkmodel.NodeDeleting || now.Reason != "the test says so" {
+			t.Errorf("the cloud is asked while the node is %+v %v", now, err)
+		}
+		return nil
+	}
+	if err := r.reap(n, reap.DutyRemove); err != nil {
+		t.Fatal(err)
+	}
+	r.is(n, "")
+	if want := []step.Step{step.DeleteLocked, step.DeleteMarked, step.DeleteCloud, step.Deleted}; !slices.Equal(r.steps, want) {
+		t.Errorf("steps %q, want %q", r.steps, want)
+	}
+	if left := r.here.left(); !slices.Equal(left, []string{"other"}) || !slices.Equal(r.deleted, []string{"here"}) {
+		t.Errorf("left are %q, counted %q", left, r.deleted)
+	}
+}
+
+// Mistake: a record, or a lock, that does not outlive, or outlives, a deletion that failed.
+func TestRecordStaysWithItsMachine(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	n := r.node(zkmodel.NodeUsed, external("vm"))
+	r.machine(r.here, "vm", n.ID, nil)
+	r.here.removing = func(string) error { return providers.ErrTransient }
+	if err := r.reap(n, reap.DutyRemove); !errors.Is(err, providers.ErrTransient) {
+		t.Errorf("%v", err)
+	}
+	r.here.removing = func(string) error { return nil }
+	if err := r.reap(r.is(n, zkmodel.NodeDeleting), reap.DutyRemove); err != nil {
+		t.Error(err)
+	}
+	r.is(n, "")
+	if left := r.here.left(); len(left) > 0 {
+		t.Errorf("left are %q", left)
+	}
+}
+
+// Mistake: acting on what the tree showed when it was decided: a node that was put on
+// hold, or locked, meanwhile would be taken from whoever did so.
+func TestNodeThatMovedIsLeft(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	n := r.node(zkmodel.NodeHold, external("vm"))
+	seen := new(*n)
+	seen.State = zkmodel.NodeUsed
+	if err := r.reap(seen, reap.DutyRemove); err != nil {
+		t.Error(err)
+	}
+	r.is(n, zkmodel.NodeHold)
+	lock, _, err := r.Store.LockNode(t.Context(), n.ID, "zuul")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.reap(n, reap.DutyExpire); !errors.Is(err, recipe.ErrLocked) {
+		t.Errorf("reap what is locked: %v", err)
+	}
+	if err := lock.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	r.is(n, zkmodel.NodeHold)
+	if len(r.adopted)+len(r.deleted) > 0 {
+		t.Errorf("adopted %q, deleted %q", r.adopted, r.deleted)
+	}
+}
+
+// Mistake: a node in launch that is deleted although its request is pending, so that
+// somebody may go on with it, or not proven to be gone.
+func TestLaunchIsOverBeforeItsNodeGoes(t *testing.T) {
+	t.Parallel()
+	unsure := errors.New("the list is old")
+	for name, c := range map[string]struct {
+		request zkmodel.RequestState // "" for gone
+		tree    prover
+		err     error
+		goes    bool
+	}{
+		"pending":            {request: zkmodel.RequestPending, err: zkmodel.ErrConflict},
+		"waits again":        {request: zkmodel.RequestRequested, goes: true},
+		"gone":               {goes: true},
+		"gone, but not sure": {tree: prover{unsure}, err: unsure},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRoom(t, func(d *Deps) { d.Tree = c.tree })
+			request := "200-0000000009"
+			if c.request != "" {
+				request = r.request(c.request)
+			}
+			n := r.node(zkmodel.NodeBuilding, external("vm"), allocated(request))
+			r.machine(r.here, "vm", n.ID, nil)
+			if err := r.reap(n, reap.DutyRemove); !errors.Is(err, c.err) {
+				t.Errorf("%v, want %v", err, c.err)
+			}
+			if c.goes {
+				r.is(n, "")
+				return
+			}
+			r.is(n, zkmodel.NodeBuilding)
+			if left := r.here.left(); len(left) != 1 {
+				t.Errorf("left are %q", left)
+			}
+		})
+	}
+}
+
+// Mistake: a machine that leaks since its record does not name it, or one of another
+// installation, or of a later launch with the same id, that is deleted in its place.
+func TestMachineWithoutANameIsFound(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	n := r.node(zkmodel.NodeFailed, func(n *zkmodel.Node) { n.LaunchID = "mine" })
+	r.machine(r.here, "mine", n.ID, map[string]string{providers.MetaLaunch: "mine"})
+	r.machine(r.here, "old", n.ID, map[string]string{providers.MetaLaunch: "another"})
+	r.machine(r.here, "theirs", n.ID, map[string]string{providers.MetaSite: "another"})
+	if err := r.reap(n, reap.DutyRemove); err != nil {
+		t.Fatal(err)
+	}
+	r.is(n, "")
+	if left := r.here.left(); !slices.Equal(left, []string{"old", "theirs"}) {
+		t.Errorf("left are %q", left)
+	}
+}
+
+// Mistake: a record without a provider that goes while some cloud, or one that does not
+// answer, may have its machine.
+func TestNodeOfNoProviderGoesWhenNoCloudHasIt(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	n := r.node(zkmodel.NodeDeleting, func(n *zkmodel.Node) { n.Provider = "" })
+	r.there.listing = providers.ErrTransient
+	if err := r.reap(n, reap.DutyRemove); !errors.Is(err, providers.ErrTransient) {
+		t.Errorf("a cloud that cannot be listed: %v", err)
+	}
+	r.there.listing = nil
+	r.machine(r.there, "vm", n.ID, nil)
+	if err := r.reap(n, reap.DutyRemove); !errors.Is(err, zkmodel.ErrConflict) {
+		t.Errorf("a cloud that has it: %v", err)
+	}
+	r.is(n, zkmodel.NodeDeleting)
+	r.there.machines, r.there.listing = nil, providers.ErrNotSupported // it makes none
+	if err := r.reap(n, reap.DutyRemove); err != nil {
+		t.Error(err)
+	}
+	r.is(n, "")
+}
+
+// Mistake: a ready node taken from its request, or one that stays with a request that is
+// gone for ever.
+func TestReadyNodeIsFreedWithItsRequest(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	kept, free := r.node(zkmodel.NodeReady, allocated(r.request(zkmodel.RequestFulfilled))), r.node(zkmodel.NodeReady, allocated("200-0000000009"))
+	for _, n := range []*zkmodel.Node{kept, free} {
+		if err := r.reap(n, reap.DutySettle); err != nil {
+			t.Error(err)
+		}
+	}
+	if r.is(kept, zkmodel.NodeReady).AllocatedTo == "" || r.is(free, zkmodel.NodeReady).AllocatedTo != "" {
+		t.Error("not the one whose request is gone is free")
+	}
+}
+
+// Mistake: an age that is judged by the decision and not by the record: a node that was
+// given back a moment ago would be deleted as too old.
+func TestAgeIsJudgedAgain(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t, func(d *Deps) {
+		d.Config = &configs.Config{Labels: []configs.Label{{Name: "small", MaxReadyAge: time.Hour}}}
+		d.Now = func() time.Time { return time.Now().Add(30 * time.Minute) }
+	})
+	n := r.node(zkmodel.NodeReady)
+	if err := r.reap(n, reap.DutySettle); err != nil {
+		t.Error(err)
+	}
+	r.is(n, zkmodel.NodeReady)
+	r.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	if err := r.reap(n, reap.DutySettle); err != nil {
+		t.Error(err)
+	}
+	r.is(n, "")
+}
+
+// Mistake: a node in launch for stock that is deleted instead of gone on with.
+func TestLaunchForStockIsHandedOn(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	n := r.node(zkmodel.NodeBuilding, allocated("200-0000000009"))
+	if err := r.reap(n, reap.DutyAdopt); err != nil {
+		t.Error(err)
+	}
+	r.is(n, zkmodel.NodeBuilding)
+	if !slices.Equal(r.adopted, []string{n.ID}) {
+		t.Errorf("adopted %q", r.adopted)
+	}
+}
+
+// Mistake: an eviction that takes a node which a request has just got.
+func TestOnlyIdleNodesMakeRoom(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	idle, taken, used := r.node(zkmodel.NodeReady), r.node(zkmodel.NodeReady, allocated("200-1")), r.node(zkmodel.NodeUsed)
+	for _, n := range []*zkmodel.Node{idle, taken, used} {
+		if err := r.Evict(t.Context(), n.ID); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := r.is(idle, zkmodel.NodeDeleting); n.Reason != "a request needs its room" {
+		t.Errorf("reason %q", n.Reason)
+	}
+	r.is(taken, zkmodel.NodeReady)
+	r.is(used, zkmodel.NodeUsed)
+	if err := r.Evict(t.Context(), "0000000099"); err != nil {
+		t.Errorf("one that is gone: %v", err)
+	}
+}
+
+// Mistake: nodes of a cloud that is not open yet that are tried, and fail, in each round;
+// and nodes in our hands that are reaped.
+func TestDueIsWhatCanBeDone(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	r.there.closed = errors.New("not open")
+	gone := r.node(zkmodel.NodeUsed, external("a"))
+	waits := r.node(zkmodel.NodeUsed, func(n *zkmodel.Node) { n.Provider = "there" })
+	ours := r.node(zkmodel.NodeUsed, external("b"))
+	r.Own.Note(ours)
+	snap := &schedule.Snapshot{Now: time.Now(), Nodes: []*zkmodel.Node{gone, waits, ours}}
+	r.Due(context.WithoutCancel(t.Context()), snap)
+	r.Jobs.Wait()
+	r.is(gone, "")
+	r.is(waits, zkmodel.NodeUsed)
+	r.is(ours, zkmodel.NodeUsed)
+}

@@ -1,0 +1,96 @@
+package reaper
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"poolkeeper/launcher/step"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// deleteTime is how long the deletion of one machine may take.
+const deleteTime = 10 * time.Minute
+
+// remove deletes a node: in the cloud, then its record. The record says so
+// before, and stays while the machine may exist.
+func (r *Reaper) remove(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, why string) error {
+	machine := mayHaveMachine(n)
+	if n.State != zkmodel.NodeDeleting && n.State != zkmodel.NodeDeleted {
+		was := n.State
+		if n.Reason == "" {
+			n.Reason = why
+		}
+		if err := zkmodel.Move(n, zkmodel.NodeDeleting, zkmodel.ByUs, zkmodel.EpochOf(r.Now())); err != nil {
+			return err
+		}
+		if err := r.Store.SaveNode(ctx, lock, n); err != nil {
+			return err
+		}
+		r.Log.Info("Deleting node", "node", n.ID, "provider", n.Provider, "state", was, "why", why)
+		r.Own.Note(n)
+		r.Step(step.DeleteMarked)
+	}
+	if machine {
+		if err := r.removeMachine(ctx, lock, n); err != nil {
+			return err
+		}
+		r.Step(step.DeleteCloud)
+	}
+	// Our lock ends within this, so it must not end with our lock.
+	if err := r.Store.DeleteNode(lock.Session().Context(), lock, n); err != nil { //nolint:contextcheck // see above
+		return err
+	}
+	r.Step(step.Deleted)
+	r.Deleted(n.Provider)
+	r.Log.Info("Node is deleted", "node", n.ID, "provider", n.Provider)
+	return nil
+}
+
+// mayHaveMachine tells whether a cloud may hold something of a node.
+func mayHaveMachine(n *zkmodel.Node) bool {
+	switch n.State {
+	case zkmodel.NodeInit, zkmodel.NodeDeleted:
+		return false // the cloud was not asked yet, or has forgotten it
+	case zkmodel.NodeAborted:
+		return !n.ExternalID.IsNull() // the cloud refused
+	default:
+		return true
+	}
+}
+
+// removeMachine deletes what a node's record stands for, which we have read under
+// its lock.
+func (r *Reaper) removeMachine(ctx context.Context, lock *recipe.Held, n *zkmodel.Node) error {
+	c := r.Clouds[n.Provider]
+	p, err := c.Use()
+	if err != nil {
+		return err
+	}
+	proof, err := zkmodel.UnderLock(lock, n)
+	if err != nil {
+		return err
+	}
+	ids := []string{n.ExternalID.Text()}
+	if n.ExternalID.IsNull() {
+		// Its launcher may have died between the cloud's answer and the record, or the
+		// cloud has not answered.
+		ids, err = r.Finder.Search(ctx, p, n, c.Section().UnansweredCreateTimeout, nil, func(left time.Duration) error {
+			r.Log.Info("Node keeps its place while its machine may still be made", "node", n.ID, "provider", n.Provider,
+				"asked", n.Asked.Time(), "left", left.Round(time.Second))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, deleteTime, fmt.Errorf("deletion took longer than %s", deleteTime))
+	defer cancel()
+	for _, id := range ids {
+		if err := c.Remove(ctx, proof, n.ID, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
