@@ -66,7 +66,7 @@ func (s *session) writeDecline(ctx context.Context, lock *recipe.Held, r *zkmode
 func (s *session) awaited(ctx context.Context, r *zkmodel.Request) (*schedule.Absence, error) {
 	now := func() *schedule.Absence {
 		registered := s.mirror.Components(zkmodel.KindPool)
-		return schedule.Awaited(schedule.Absences(s.knownOffers(), registered, s.cfg.LauncherGrace, s.now(), s.ahead()), registered, r)
+		return schedule.Awaited(schedule.Absences(s.offers.Known(), registered, s.cfg.LauncherGrace, s.now(), s.ahead()), registered, r)
 	}
 	if other := now(); other != nil || s.cfg.LauncherGrace == 0 {
 		return other, nil

@@ -8,6 +8,7 @@ import (
 
 	"poolkeeper/configs/kit"
 	"poolkeeper/launcher/inflight"
+	"poolkeeper/launcher/lesson"
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/step"
@@ -55,7 +56,7 @@ func (s *session) launch(ctx context.Context, h *requestRun, n *nodeRun) error {
 		log.Warn("Launch failed", "attempt", n.node.Attempt, "of", last, "error", err)
 		s.logConsole(ctx, h, n)
 		if errors.Is(err, providers.ErrQuota) {
-			s.refused(ctx, h, n, err)
+			s.teacher.Refused(ctx, h.cloud, h.asked, n.node, !h.pool.Section.IgnoreProviderQuota, err)
 			return errors.Join(err, s.giveUp(ctx, n, zkmodel.NodeAborted, err))
 		}
 		if errors.Is(err, providers.ErrUnanswered) { // the request goes elsewhere; the node's place stays taken
@@ -275,4 +276,13 @@ func (s *session) bootWatched(ctx context.Context, p supply.Machines, h *request
 		err = fmt.Errorf("%w (%s)", err, instance.Runs)
 	}
 	return err
+}
+
+// accepted learns from a machine that the cloud has accepted, once for each.
+func (s *session) accepted(ctx context.Context, h *requestRun, n *nodeRun) {
+	if n.accepted || h.asked.Kind != lesson.Trial {
+		return
+	}
+	n.accepted = true
+	s.teacher.Accepted(ctx, h.cloud, h.asked, n.node)
 }

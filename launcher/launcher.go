@@ -18,6 +18,7 @@ import (
 	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/reap"
 	"poolkeeper/launcher/schedule"
+	"poolkeeper/launcher/shared"
 	"poolkeeper/launcher/step"
 	"poolkeeper/launcher/supply"
 	"poolkeeper/providers"
@@ -65,10 +66,10 @@ type Launcher struct {
 	clouds   map[string]*supply.Provider
 	pools    []*pool.Pool
 	records  map[string]*poolRecord // of our pools, by their ids
-	limits   *recipe.Tree
-	lessons  *recipe.Tree
-	offers   *recipe.Tree
-	clock    atomic.Int64 // how far ZooKeeper's is ahead of ours, in ns
+	limits   *shared.Limits
+	refusals *shared.Refusals
+	offers   *shared.Offers
+	clock    shared.Clock
 	scanner  *node.Scanner
 	boots    *node.Boots
 	wake     chan struct{}
@@ -103,7 +104,8 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 	}
 	l := &Launcher{
 		cfg: cfg, deps: deps, log: deps.Logger.Named("launcher"), now: deps.Now,
-		duties: reap.NewDuties(), metrics: figures, limits: newLimits(deps), lessons: newLessons(deps), offers: newOffers(deps),
+		duties: reap.NewDuties(), metrics: figures,
+		limits: shared.NewLimits(deps.Client, deps.Logger), refusals: shared.NewRefusals(deps.Client, deps.Logger), offers: shared.NewOffers(deps.Client, deps.Logger),
 		scanner: node.NewScanner(), boots: node.NewBoots(),
 		wake: make(chan struct{}, 1), clouds: map[string]*supply.Provider{}, records: map[string]*poolRecord{}, member: deps.FQDN + "-" + kit.RandomHex(16),
 	}
@@ -149,13 +151,15 @@ func (l *Launcher) Run(ctx context.Context) error {
 	if l.deps.Mirror == nil {
 		group.Go(func() error { return l.mirror.Run(ctx) })
 	}
-	for _, c := range l.clouds {
+	limited := map[string]shared.Limited{}
+	for name, c := range l.clouds {
+		limited[name] = c
 		group.Go(func() error { c.Run(ctx); return nil })
 	}
-	group.Go(func() error { return l.followLimits(ctx) })
-	group.Go(func() error { return l.followLessons(ctx) })
+	group.Go(func() error { return l.limits.Run(ctx, limited) })
+	group.Go(func() error { return l.refusals.Run(ctx, l.notify) })
 	group.Go(func() error { return l.watchAttendance(ctx) })
-	group.Go(func() error { return l.followOffers(ctx) })
+	group.Go(func() error { return l.offers.Run(ctx, l.notify) })
 	group.Go(func() error { return l.runDuties(ctx) })
 	group.Go(func() error { return l.serveRegistered(ctx) })
 	err := group.Wait()
@@ -193,6 +197,9 @@ func (l *Launcher) notify() {
 	default:
 	}
 }
+
+// ahead is how far ZooKeeper's clock is ahead of ours.
+func (l *Launcher) ahead() time.Duration { return l.clock.Ahead() }
 
 // step tells whoever wants to know where we are.
 func (l *Launcher) step(at step.Step) {

@@ -21,7 +21,9 @@ func (s *session) observe() (*schedule.Snapshot, time.Time) {
 	for name, t := range s.tenures {
 		counted[name] = t.Use()
 	}
-	s.takeLessons()
+	for name, c := range s.clouds {
+		s.refusals.Tell(name, c)
+	}
 	snap := &schedule.Snapshot{
 		Now:        s.now(),
 		Lag:        s.ahead(),
@@ -36,7 +38,7 @@ func (s *session) observe() (*schedule.Snapshot, time.Time) {
 		Tenants:    pool.TenantLimits(s.cfg),
 		Order:      s.cfg.PoolOrder,
 	}
-	snap.Away = schedule.Absences(s.knownOffers(), snap.Registered, s.cfg.LauncherGrace, snap.Now, snap.Lag)
+	snap.Away = schedule.Absences(s.offers.Known(), snap.Registered, s.cfg.LauncherGrace, snap.Now, snap.Lag)
 	snap.Failed = s.failedHere(snap.Requests)
 	snap.Frozen = reaper.Frozen(s.cfg, snap.Nodes)
 	again := schedule.Earlier(s.jobs.Next(), s.leaving(snap))

@@ -17,6 +17,8 @@ import (
 	"poolkeeper/launcher/reaper"
 	"poolkeeper/launcher/request"
 	"poolkeeper/launcher/schedule"
+	"poolkeeper/launcher/shared"
+	"poolkeeper/launcher/supply"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -46,6 +48,8 @@ type session struct {
 	// finder finds machines that no record names; it knows the installation.
 	finder node.Finder
 	reaper *reaper.Reaper
+	// teacher learns from what clouds refuse and accept.
+	teacher *shared.Teacher
 	// tenures are the locks of the providers' quotas, by provider.
 	tenures map[string]*inflight.QuotaLock
 
@@ -74,6 +78,7 @@ func newSession(l *Launcher, store *zkmodel.Store) *session {
 		Launcher: l, store: store, log: l.log, jobs: inflight.NewJobs(l.now, l.notify),
 		own: inflight.NewRecords(l.mirror, l.log, l.notify), failed: map[string]map[string]string{}, evicted: map[string]time.Time{}, tenures: map[string]*inflight.QuotaLock{},
 	}
+	s.teacher = &shared.Teacher{Records: store, Nodes: s.own.Nodes, Now: l.now, Log: l.log}
 	for name := range l.clouds {
 		path := zkmodel.QuotaLockPath(name)
 		if len(l.cfg.TenantLimits) > 0 {
@@ -111,7 +116,7 @@ func (s *session) run(ctx context.Context) error {
 	if err := s.mirror.WaitSynced(ctx); err != nil {
 		return fmt.Errorf("read the tree: %w", err)
 	}
-	if err := s.lessons.WaitSynced(ctx); err != nil {
+	if err := s.refusals.WaitSynced(ctx); err != nil {
 		return fmt.Errorf("read the tree: %w", err)
 	}
 	f := s.follow()
@@ -149,7 +154,7 @@ func (s *session) endQuotaLocks(ctx context.Context) {
 func (l *Launcher) barrier(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return l.mirror.Barrier(ctx) })
-	group.Go(func() error { return l.lessons.Barrier(ctx) })
+	group.Go(func() error { return l.refusals.Barrier(ctx) })
 	return group.Wait()
 }
 
@@ -166,7 +171,7 @@ func (s *session) prepare(ctx context.Context) error {
 		return err
 	}
 	s.furnish(site)
-	return s.readClock(ctx)
+	return s.clock.Read(ctx, s.store, s.log)
 }
 
 // furnish makes the rooms that do the work on records. site is the installation.
@@ -201,7 +206,7 @@ func (s *session) loop(ctx context.Context, f *follower) {
 				s.findOrphans(ctx)
 			}
 			if !now.Before(resync) {
-				s.jobs.Start(inflight.Task("clock"), func() error { return s.readClock(ctx) })
+				s.jobs.Start(inflight.Task("clock"), func() error { return s.clock.Read(ctx, s.store, s.log) })
 				resync = now.Add(every)
 				every = s.deps.Resync
 			}
@@ -224,7 +229,7 @@ func (s *session) decide(ctx context.Context, snap *schedule.Snapshot) time.Time
 	s.moveOn(snap)
 	decisions := schedule.Assign(snap)
 	s.last.Store(&decisions)
-	s.showWants(decisions)
+	supply.ShowWants(s.clouds, decisions)
 	s.waiting = len(decisions) > 0
 	var group errgroup.Group
 	group.SetLimit(writers)

@@ -14,8 +14,6 @@ import (
 	"poolkeeper/launcher/step"
 	"poolkeeper/launcher/supply"
 	"poolkeeper/providers"
-	"poolkeeper/zkmodel"
-	"poolkeeper/zkmodel/recipe"
 )
 
 const (
@@ -31,7 +29,7 @@ func (l *Launcher) runDuties(ctx context.Context) error {
 	}
 	duties := singleton.Duties{
 		Client: l.deps.Client, Config: l.cfg, Member: l.member, Mirror: l.mirror,
-		LimitsTree: l.limits, OfferView: offerView{l.offers, l}, Clouds: clouds,
+		LimitsTree: l.limits.Tree, OfferView: l.offers, Clouds: clouds,
 		Stocked: l.stocked(), Pools: stockPools{l}, Machines: staticMachines{l.scanner},
 		Leaked: l.metrics.Leaked,
 		Ahead:  l.ahead, Now: l.now, Resync: l.deps.Resync, Log: l.log,
@@ -64,14 +62,6 @@ func (p stockPools) CanMake(label string) bool {
 
 // Asked is called when a node for stock was asked for.
 func (p stockPools) Asked(string) { p.step(step.MinReady) }
-
-// offerView is what we know of offers.
-type offerView struct {
-	*recipe.Tree
-	launcher *Launcher
-}
-
-func (v offerView) Known() map[string]zkmodel.Offer { return v.launcher.knownOffers() }
 
 // cloudDuty is a provider as the duties see it.
 type cloudDuty struct{ *supply.Provider }

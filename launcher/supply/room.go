@@ -1,5 +1,30 @@
 package supply
 
+import (
+	"slices"
+
+	"poolkeeper/configs"
+	"poolkeeper/launcher/schedule"
+)
+
+// ShowWants tells clouds which of them requests wait for, by what was decided over all.
+// One whose limits no pool heeds is not told.
+func ShowWants(clouds map[string]*Provider, decisions []schedule.Decision) {
+	short := map[string]bool{}
+	for _, d := range decisions {
+		if w, waits := d.(schedule.Wait); waits {
+			for _, name := range w.Short {
+				short[name] = true
+			}
+		}
+	}
+	for name, c := range clouds {
+		if slices.ContainsFunc(c.cfg.Pools, func(p configs.Pool) bool { return !p.IgnoreProviderQuota }) {
+			c.Want(short[name])
+		}
+	}
+}
+
 // Want notes whether a request waits for room in the cloud, as far as its limits may
 // be the reason.
 func (c *Provider) Want(wanted bool) {

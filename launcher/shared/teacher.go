@@ -1,0 +1,104 @@
+package shared
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/configs"
+	"poolkeeper/launcher/lesson"
+	"poolkeeper/launcher/schedule"
+	"poolkeeper/launcher/supply"
+	"poolkeeper/zkmodel"
+)
+
+// Teacher learns from what launches meet in clouds, and tells all launchers.
+type Teacher struct {
+	Records Records
+	// Nodes are those in the tree and in our hands.
+	Nodes func() []*zkmodel.Node
+	Now   func() time.Time
+	Log   hclog.Logger
+}
+
+// Records is where lessons and limits are written; *zkmodel.Store is one.
+type Records interface {
+	ChangeRefusals(ctx context.Context, provider string, change func(old []byte) ([]byte, error)) error
+	ForgetLimits(ctx context.Context, provider string) error
+}
+
+// Cloud is one that a launch asked for a machine; *supply.Provider is one.
+type Cloud interface {
+	Section() configs.Provider
+	Lessons() supply.Taught
+	Heed(l lesson.Lesson)
+}
+
+// Refused learns from a refusal that the launch of a node met, and tells all launchers
+// before the node's record says that the launch is over: until then the launch counts.
+// limited says that the cloud's own limits are heeded: they are asked for anew then.
+func (t *Teacher) Refused(ctx context.Context, c Cloud, asked lesson.Asked, n *zkmodel.Node, limited bool, reason error) {
+	use := t.inUse(c, n.ID)
+	known := c.Lessons().Lesson.Round
+	learned := t.learn(ctx, c, func(l lesson.Lesson) (lesson.Lesson, bool) {
+		return l.Refuse(lesson.Refusal{
+			Asked: asked, Need: schedule.NodeResources(n, nil), Use: use,
+			Late: !n.ExternalID.IsNull(), Reason: reason.Error(),
+		}), true
+	})
+	level := hclog.Debug
+	if learned.Round != known {
+		level = hclog.Warn
+	}
+	t.Log.Log(level, "Cloud refuses; what it holds is its limit until it is tried again", "provider", c.Section().Name,
+		"holds", learned.Holds, "pause", learned.Pause(), "error", reason)
+	if learned.Round == known || !limited {
+		return
+	}
+	if err := t.Records.ForgetLimits(ctx, c.Section().Name); err != nil && !errors.Is(err, context.Canceled) {
+		t.Log.Warn("Limits stay as they are", "provider", c.Section().Name, "error", err)
+	}
+}
+
+// Accepted learns from a machine that the cloud has accepted for a node, where it was
+// asked for as a trial; it is called once for each.
+func (t *Teacher) Accepted(ctx context.Context, c Cloud, asked lesson.Asked, n *zkmodel.Node) {
+	held := schedule.Plus(schedule.Plus(nil, t.inUse(c, n.ID).Held), schedule.NodeResources(n, nil))
+	t.learn(ctx, c, func(l lesson.Lesson) (lesson.Lesson, bool) { return l.Accept(asked, held) })
+}
+
+// learn changes what a cloud taught: here at once, then in the tree, which has the
+// last word. It returns what is known then.
+func (t *Teacher) learn(ctx context.Context, c Cloud, change func(lesson.Lesson) (lesson.Lesson, bool)) lesson.Lesson {
+	local, news := change(c.Lessons().Lesson)
+	if !news {
+		return local
+	}
+	c.Heed(local)
+	err := t.Records.ChangeRefusals(ctx, c.Section().Name, func(old []byte) ([]byte, error) {
+		var shared lesson.Lesson
+		if len(old) > 0 && json.Unmarshal(old, &shared) != nil {
+			shared = lesson.Lesson{} // nothing that we can read: begun anew
+		}
+		if next, news := change(shared); news {
+			local = next
+			return json.Marshal(next)
+		}
+		return old, nil
+	})
+	if err != nil && ctx.Err() == nil {
+		t.Log.Warn("What a refusal taught is not shared", "provider", c.Section().Name, "error", err)
+	}
+	c.Heed(local)
+	return local
+}
+
+// inUse is what is in a cloud now, but for one node.
+func (t *Teacher) inUse(c Cloud, except string) lesson.Use {
+	view := c.Lessons()
+	all := schedule.Uses(t.Nodes(), map[string]bool{c.Section().Name: view.Lesson.Late}, t.Now(), except)
+	return *all[c.Section().Name]
+}
