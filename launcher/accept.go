@@ -8,39 +8,20 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"poolkeeper/launcher/lesson"
+	"poolkeeper/launcher/launch"
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/step"
-	"poolkeeper/launcher/supply"
-	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
 
 // requestRun is a request in our hands: locked, with its nodes.
 type requestRun struct {
-	request *zkmodel.Request
-	lock    *recipe.Held
-	pool    *pool.Pool
-	cloud   *supply.Provider
-	nodes   []*nodeRun // in the order of the request's labels
-	asked   lesson.Asked
-}
-
-// nodeRun is one node of a request, locked by us until the request is done.
-type nodeRun struct {
-	place schedule.Place
-	node  *zkmodel.Node
+	launch.Order
 	lock  *recipe.Held
-	err   error // of the launch
-
-	spec    providers.NodeSpec // of the next attempt, when it is chosen already
-	resumed bool               // another launcher asked for its machine
-	unsaved bool               // ready, and to be written with the request
-
-	accepted bool // the cloud's acceptance has taught its lesson
+	nodes []*launch.Run // in the order of the request's labels
 }
 
 // accept takes a request as decided: it is pending and locked by us, and has a
@@ -49,17 +30,20 @@ type nodeRun struct {
 // decision; nothing is left behind then.
 func (s *session) accept(ctx context.Context, d schedule.Accept) error {
 	h := &requestRun{
-		request: new(*d.Request), pool: s.pool(d.Pool.ID), cloud: s.clouds[d.Pool.Provider],
-		nodes: make([]*nodeRun, len(d.Places)), asked: d.Asked,
+		Order: launch.Order{
+			Request: new(*d.Request), Pool: s.pool(d.Pool.ID), Cloud: s.clouds[d.Pool.Provider],
+			Asked: d.Asked, Alone: len(d.Places) == 1,
+		},
+		nodes: make([]*launch.Run, len(d.Places)),
 	}
-	if err := zkmodel.Move(h.request, zkmodel.RequestPending, zkmodel.ByUs, s.epoch()); err != nil {
+	if err := zkmodel.Move(h.Request, zkmodel.RequestPending, zkmodel.ByUs, s.epoch()); err != nil {
 		return err
 	}
 	var fresh []*zkmodel.Node
 	for i, place := range d.Places {
 		if place.Node == "" {
-			h.nodes[i] = &nodeRun{place: place, node: newNode(h, place, d.Zone)}
-			fresh = append(fresh, h.nodes[i].node)
+			h.nodes[i] = &launch.Run{Place: place, Node: newNode(h, place, d.Zone)}
+			fresh = append(fresh, h.nodes[i].Node)
 		}
 	}
 	var also []recipe.Op
@@ -70,12 +54,12 @@ func (s *session) accept(ctx context.Context, d schedule.Accept) error {
 		}
 		also = append(also, fence)
 	}
-	s.own.Begin(h.request.ID)
+	s.own.Begin(h.Request.ID)
 	var err error
-	if h.lock, err = s.store.AcceptRequest(ctx, h.request, fresh, also...); err != nil {
-		s.own.Undo(h.request.ID)
+	if h.lock, err = s.store.AcceptRequest(ctx, h.Request, fresh, also...); err != nil {
+		s.own.Undo(h.Request.ID)
 		if errors.Is(err, recipe.ErrConnectionLost) {
-			s.markOrphan(h.request.ID) // it may be pending, and nobody's
+			s.markOrphan(h.Request.ID) // it may be pending, and nobody's
 		}
 		return taken(err)
 	}
@@ -88,8 +72,8 @@ func (s *session) accept(ctx context.Context, d schedule.Accept) error {
 		s.releaseLocks(ctx, h)
 		return err
 	}
-	s.log.Info("Request accepted", "request", h.request.ID, "requestor", h.request.Requestor,
-		"labels", h.request.NodeTypes, "provider", d.Pool.Provider, "pool", d.Pool.Name)
+	s.log.Info("Request accepted", "request", h.Request.ID, "requestor", h.Request.Requestor,
+		"labels", h.Request.NodeTypes, "provider", d.Pool.Provider, "pool", d.Pool.Name)
 	s.jobs.Spawn(func() { s.handle(ctx, h) })
 	return nil
 }
@@ -114,10 +98,10 @@ func (s *session) takeReady(ctx context.Context, h *requestRun, places []schedul
 // newNode is the record of a node that is to be launched.
 func newNode(h *requestRun, place schedule.Place, zone string) *zkmodel.Node {
 	return &zkmodel.Node{
-		Provider: h.pool.Provider.Name, Pool: h.pool.Section.Name, Launcher: h.pool.ID,
+		Provider: h.Pool.Provider.Name, Pool: h.Pool.Section.Name, Launcher: h.Pool.ID,
 		Type: zkmodel.Strings{place.Label}, Resources: place.Needs, AZ: zone,
-		LaunchID: zkmodel.NewLaunchID(), AllocatedTo: h.request.ID, TenantName: h.request.TenantName, Requestor: h.request.Requestor,
-		ConnectionPort: zkmodel.IntValue(node.SSHPort), Attributes: zkmodel.ObjectValue(h.pool.Section.NodeAttributes),
+		LaunchID: zkmodel.NewLaunchID(), AllocatedTo: h.Request.ID, TenantName: h.Request.TenantName, Requestor: h.Request.Requestor,
+		ConnectionPort: zkmodel.IntValue(node.SSHPort), Attributes: zkmodel.ObjectValue(h.Pool.Section.NodeAttributes),
 	}
 }
 
@@ -137,14 +121,14 @@ func (s *session) lockRequest(ctx context.Context, seen *zkmodel.Request, want z
 
 // moveRequest writes a request in a new state.
 func (s *session) moveRequest(ctx context.Context, h *requestRun, to zkmodel.RequestState) error {
-	if err := zkmodel.Move(h.request, to, zkmodel.ByUs, s.epoch()); err != nil {
+	if err := zkmodel.Move(h.Request, to, zkmodel.ByUs, s.epoch()); err != nil {
 		return err
 	}
-	return taken(s.store.SaveRequest(ctx, h.lock, h.request))
+	return taken(s.store.SaveRequest(ctx, h.lock, h.Request))
 }
 
 // reuse takes a ready node that belongs to nobody.
-func (s *session) reuse(ctx context.Context, h *requestRun, place schedule.Place) (*nodeRun, error) {
+func (s *session) reuse(ctx context.Context, h *requestRun, place schedule.Place) (*launch.Run, error) {
 	lock, n, err := s.store.LockNode(ctx, place.Node, "")
 	if err != nil {
 		return nil, taken(err)
@@ -153,13 +137,13 @@ func (s *session) reuse(ctx context.Context, h *requestRun, place schedule.Place
 		err := fmt.Errorf("node %s is not free any more: %w", n.ID, zkmodel.ErrConflict)
 		return nil, errors.Join(err, lock.Release(ctx))
 	}
-	n.AllocatedTo, n.TenantName, n.Requestor = h.request.ID, h.request.TenantName, h.request.Requestor
+	n.AllocatedTo, n.TenantName, n.Requestor = h.Request.ID, h.Request.TenantName, h.Request.Requestor
 	if err := s.store.SaveNode(ctx, lock, n); err != nil {
 		return nil, errors.Join(taken(err), lock.Release(ctx))
 	}
 	s.own.Note(n)
 	s.step(step.Reused)
-	return &nodeRun{place: place, node: n, lock: lock}, nil
+	return &launch.Run{Place: place, Node: n, Lock: lock}, nil
 }
 
 // pool finds one of our pools by its launcher id.

@@ -85,20 +85,20 @@ func (s *session) declineFailed(ctx context.Context, h *requestRun, reason error
 		return err
 	}
 	text := "launch failed: " + reason.Error()
-	other, err := s.awaited(ctx, h.request)
+	other, err := s.awaited(ctx, h.Request)
 	if err != nil {
 		return err
 	}
 	if other == nil {
-		return s.writeDecline(ctx, h.lock, h.request, []string{h.pool.ID}, text)
+		return s.writeDecline(ctx, h.lock, h.Request, []string{h.Pool.ID}, text)
 	}
 	s.mu.Lock()
-	if s.failed[h.request.ID] == nil {
-		s.failed[h.request.ID] = map[string]string{}
+	if s.failed[h.Request.ID] == nil {
+		s.failed[h.Request.ID] = map[string]string{}
 	}
-	s.failed[h.request.ID][h.pool.ID] = text
+	s.failed[h.Request.ID][h.Pool.ID] = text
 	s.mu.Unlock()
-	h.request.Nodes, h.request.Reason = nil, text
+	h.Request.Nodes, h.Request.Reason = nil, text
 	return s.moveRequest(ctx, h, zkmodel.RequestRequested)
 }
 

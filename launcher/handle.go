@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"poolkeeper/launcher/inflight"
+	"poolkeeper/launcher/launch"
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/step"
 	"poolkeeper/providers"
@@ -24,12 +25,7 @@ func (s *session) handle(ctx context.Context, h *requestRun) {
 	if err == nil {
 		var group sync.WaitGroup
 		for _, n := range h.nodes {
-			switch {
-			case n.node.State == zkmodel.NodeBuilding:
-				group.Go(func() { n.err = s.launch(locked, h, n) })
-			case h.cloud.IsStatic():
-				group.Go(func() { n.err = s.checkAlive(locked, h, n) })
-			}
+			group.Go(func() { n.Err = s.launches.Bring(locked, &h.Order, n) })
 		}
 		group.Wait()
 		if err = context.Cause(locked); err == nil {
@@ -38,9 +34,9 @@ func (s *session) handle(ctx context.Context, h *requestRun) {
 	}
 	s.releaseLocks(ctx, h)
 	if err != nil && ctx.Err() == nil {
-		s.tells.requests.Failed(s.log, err, "Request could not be settled; it is taken up again", "request", h.request.ID)
-		s.jobs.Failed(inflight.Request(h.request.ID), inflight.ShortPause)
-		s.markOrphan(h.request.ID)
+		s.tells.requests.Failed(s.log, err, "Request could not be settled; it is taken up again", "request", h.Request.ID)
+		s.jobs.Failed(inflight.Request(h.Request.ID), inflight.ShortPause)
+		s.markOrphan(h.Request.ID)
 	}
 }
 
@@ -48,28 +44,23 @@ func (s *session) handle(ctx context.Context, h *requestRun) {
 // them all at once: building, before the cloud is asked, so that from here on a
 // machine may exist whatever becomes of us.
 func (s *session) begin(ctx context.Context, h *requestRun) error {
-	var fresh []*nodeRun
+	var fresh []*launch.Run
 	var records []*zkmodel.Node
 	for _, n := range h.nodes {
-		if n.node.State != zkmodel.NodeInit {
+		if n.Node.State != zkmodel.NodeInit {
 			continue
 		}
-		n.node.Attempt = 1
-		to := zkmodel.NodeBuilding
-		if n.spec, n.err = s.choose(h, n); n.err != nil {
-			to, n.node.Reason = zkmodel.NodeDeleting, n.err.Error()
-		}
-		if err := zkmodel.Move(n.node, to, zkmodel.ByUs, s.epoch()); err != nil {
+		if err := s.launches.Prepare(&h.Order, n); err != nil {
 			return err
 		}
-		if n.lock != nil { // taken over
-			if err := s.save(ctx, n); err != nil {
+		if n.Lock != nil { // taken over
+			if err := s.launches.Save(ctx, n); err != nil {
 				return err
 			}
 			continue
 		}
 		fresh = append(fresh, n)
-		records = append(records, n.node)
+		records = append(records, n.Node)
 	}
 	if len(fresh) == 0 {
 		return nil
@@ -79,8 +70,8 @@ func (s *session) begin(ctx context.Context, h *requestRun) error {
 		return err
 	}
 	for i, n := range fresh {
-		n.lock = locks[i]
-		s.own.Note(n.node)
+		n.Lock = locks[i]
+		s.own.Note(n.Node)
 	}
 	s.step(step.Begun)
 	return nil
@@ -92,14 +83,14 @@ func (s *session) settle(ctx context.Context, h *requestRun) error {
 	var failed, later error
 	for _, n := range h.nodes {
 		switch {
-		case errors.Is(n.err, providers.ErrQuota):
-			later = fmt.Errorf("the cloud is full: %w", n.err)
-		case errors.Is(n.err, node.ErrNoAnswer), errors.Is(n.err, providers.ErrUnanswered):
-			later = fmt.Errorf("node %s: %w", n.node.ID, n.err)
-		case errors.Is(n.err, providers.ErrUnusable), errors.Is(n.err, providers.ErrTransient) && s.inTrouble(h):
-			later = fmt.Errorf("the cloud cannot be used: %w", n.err) // nor for the next request
-		case n.err != nil:
-			failed = errors.Join(failed, fmt.Errorf("node %s (%s): %w", n.node.ID, n.place.Label, n.err))
+		case errors.Is(n.Err, providers.ErrQuota):
+			later = fmt.Errorf("the cloud is full: %w", n.Err)
+		case errors.Is(n.Err, node.ErrNoAnswer), errors.Is(n.Err, providers.ErrUnanswered):
+			later = fmt.Errorf("node %s: %w", n.Node.ID, n.Err)
+		case errors.Is(n.Err, providers.ErrUnusable), errors.Is(n.Err, providers.ErrTransient) && s.inTrouble(h):
+			later = fmt.Errorf("the cloud cannot be used: %w", n.Err) // nor for the next request
+		case n.Err != nil:
+			failed = errors.Join(failed, fmt.Errorf("node %s (%s): %w", n.Node.ID, n.Place.Label, n.Err))
 		}
 	}
 	var err error
@@ -109,7 +100,7 @@ func (s *session) settle(ctx context.Context, h *requestRun) error {
 	case later != nil:
 		s.putBack(ctx, h, later.Error())
 		if !errors.Is(later, providers.ErrQuota) && !errors.Is(later, providers.ErrUnanswered) { // these go elsewhere at once, or wait
-			s.jobs.Failed(inflight.Request(h.request.ID), inflight.ShortPause)
+			s.jobs.Failed(inflight.Request(h.Request.ID), inflight.ShortPause)
 		}
 	default:
 		err = s.fulfill(ctx, h)
@@ -124,45 +115,45 @@ func (s *session) settle(ctx context.Context, h *requestRun) error {
 // fulfilled finds its nodes ready and free to be locked. Nodes that we keep in
 // stock are nobody's, and their request is done.
 func (s *session) fulfill(ctx context.Context, h *requestRun) error {
-	stock := h.request.Requestor == minReadyRequestor
+	stock := h.Request.Requestor == minReadyRequestor
 	var locks []*recipe.Held
 	var changed []*zkmodel.Node
-	h.request.Nodes = nil
+	h.Request.Nodes = nil
 	for _, n := range h.nodes {
-		h.request.Nodes = append(h.request.Nodes, n.node.ID)
-		locks = append(locks, n.lock)
+		h.Request.Nodes = append(h.Request.Nodes, n.Node.ID)
+		locks = append(locks, n.Lock)
 		if stock {
-			node.Free(n.node)
+			node.Free(n.Node)
 		}
-		if n.unsaved || stock {
-			changed = append(changed, n.node)
+		if n.Unsaved || stock {
+			changed = append(changed, n.Node)
 		}
 	}
-	if err := zkmodel.Move(h.request, zkmodel.RequestFulfilled, zkmodel.ByUs, s.epoch()); err != nil {
+	if err := zkmodel.Move(h.Request, zkmodel.RequestFulfilled, zkmodel.ByUs, s.epoch()); err != nil {
 		return err
 	}
 	finish := s.store.FinishRequest
 	if stock {
 		finish = s.store.DropRequest
 	}
-	if err := finish(ctx, append(locks, h.lock), h.request, changed); err != nil {
+	if err := finish(ctx, append(locks, h.lock), h.Request, changed); err != nil {
 		return err
 	}
 	h.lock = nil
 	for _, n := range h.nodes {
-		n.lock = nil
-		s.own.Note(n.node)
+		n.Lock = nil
+		s.own.Note(n.Node)
 	}
 	s.step(step.Fulfilled)
-	s.metrics.Fulfilled(h.pool, s.now().Sub(h.request.Stat.Ctime))
-	s.log.Info("Request fulfilled", "request", h.request.ID, "nodes", h.request.Nodes)
+	s.metrics.Fulfilled(h.Pool, s.now().Sub(h.Request.Stat.Ctime))
+	s.log.Info("Request fulfilled", "request", h.Request.ID, "nodes", h.Request.Nodes)
 	return nil
 }
 
 // cancelled gives the nodes of a request that is gone back for others to use.
 func (s *session) cancelled(ctx context.Context, h *requestRun) error {
-	s.log.Info("Request was cancelled; its nodes stay for others", "request", h.request.ID)
-	s.metrics.Cancelled(h.pool)
+	s.log.Info("Request was cancelled; its nodes stay for others", "request", h.Request.ID)
+	s.metrics.Cancelled(h.Pool)
 	return s.freeNodes(ctx, h)
 }
 
@@ -170,12 +161,12 @@ func (s *session) cancelled(ctx context.Context, h *requestRun) error {
 func (s *session) putBack(ctx context.Context, h *requestRun, reason string) {
 	err := s.freeNodes(ctx, h)
 	if err == nil {
-		h.request.Nodes, h.request.Reason = nil, reason
+		h.Request.Nodes, h.Request.Reason = nil, reason
 		err = s.moveRequest(ctx, h, zkmodel.RequestRequested)
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, zkmodel.ErrConflict) {
-		s.log.Warn("Request could not be put back; it begins again", "request", h.request.ID, "error", err)
-		s.markOrphan(h.request.ID)
+		s.log.Warn("Request could not be put back; it begins again", "request", h.Request.ID, "error", err)
+		s.markOrphan(h.Request.ID)
 	}
 }
 
@@ -187,27 +178,27 @@ func (s *session) freeNodes(ctx context.Context, h *requestRun) error {
 		if n == nil {
 			continue // never taken
 		}
-		if n.lock == nil && n.node.State == zkmodel.NodeInit {
-			lock, fresh, err := s.store.LockNode(ctx, n.node.ID, "")
+		if n.Lock == nil && n.Node.State == zkmodel.NodeInit {
+			lock, fresh, err := s.store.LockNode(ctx, n.Node.ID, "")
 			if err != nil {
 				failed = errors.Join(failed, err)
 				continue
 			}
-			n.lock, n.node = lock, fresh
+			n.Lock, n.Node = lock, fresh
 		}
-		if n.lock == nil {
+		if n.Lock == nil {
 			continue // handed over already: settled when nodes are reaped
 		}
-		switch n.node.State {
+		switch n.Node.State {
 		case zkmodel.NodeReady:
-			node.Free(n.node)
+			node.Free(n.Node)
 		case zkmodel.NodeInit:
-			failed = errors.Join(failed, zkmodel.Move(n.node, zkmodel.NodeDeleting, zkmodel.ByUs, s.epoch()))
+			failed = errors.Join(failed, zkmodel.Move(n.Node, zkmodel.NodeDeleting, zkmodel.ByUs, s.epoch()))
 		default: // failed or aborted: written already
 			continue
 		}
-		failed = errors.Join(failed, s.store.SaveNode(ctx, n.lock, n.node))
-		s.own.Note(n.node)
+		failed = errors.Join(failed, s.store.SaveNode(ctx, n.Lock, n.Node))
+		s.own.Note(n.Node)
 	}
 	return failed
 }
@@ -216,11 +207,11 @@ func (s *session) freeNodes(ctx context.Context, h *requestRun) error {
 func (s *session) unlockNodes(ctx context.Context, h *requestRun) error {
 	var failed error
 	for _, n := range h.nodes {
-		if n == nil || n.lock == nil {
+		if n == nil || n.Lock == nil {
 			continue
 		}
-		failed = errors.Join(failed, n.lock.Release(ctx))
-		n.lock = nil
+		failed = errors.Join(failed, n.Lock.Release(ctx))
+		n.Lock = nil
 	}
 	return failed
 }
@@ -235,26 +226,26 @@ func (s *session) releaseLocks(ctx context.Context, h *requestRun) {
 		err = errors.Join(err, h.lock.Release(ctx))
 	}
 	if err != nil && s.store.Session().Context().Err() == nil {
-		s.log.Warn("Locks of a request are given up late", "request", h.request.ID, "error", err)
+		s.log.Warn("Locks of a request are given up late", "request", h.Request.ID, "error", err)
 	}
 	var ids []string
 	for _, n := range h.nodes {
 		if n != nil {
-			ids = append(ids, n.node.ID)
+			ids = append(ids, n.Node.ID)
 		}
 	}
-	s.own.Finish(h.request.ID, ids...)
+	s.own.Finish(h.Request.ID, ids...)
 }
 
 // inTrouble tells whether a launch failed for what is wrong with its cloud, so that its
 // request is not declined: nothing is launched there now, or no other provider offers
 // what it wants. Else it would come back to a cloud of which only a part fails.
 func (s *session) inTrouble(h *requestRun) bool {
-	v := h.cloud.View()
+	v := h.Cloud.View()
 	if v.Trouble == "" || v.Held {
 		return v.Trouble != ""
 	}
 	return !slices.ContainsFunc(s.mirror.Components(zkmodel.KindPool), func(c *zkmodel.Component) bool {
-		return c.Broken == nil && c.ProviderName != h.pool.Provider.Name && c.Offers(h.request.NodeTypes) && !h.request.DeclinedByPool(c.ID)
+		return c.Broken == nil && c.ProviderName != h.Pool.Provider.Name && c.Offers(h.Request.NodeTypes) && !h.Request.DeclinedByPool(c.ID)
 	})
 }

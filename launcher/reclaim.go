@@ -5,8 +5,10 @@ import (
 	"errors"
 	"slices"
 
+	"poolkeeper/launcher/launch"
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/pool"
+	"poolkeeper/launcher/reap"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/step"
 	"poolkeeper/zkmodel"
@@ -55,6 +57,9 @@ func (s *session) launchedElsewhere() map[string]bool {
 	}
 	return theirs
 }
+
+// parted tells whether a request goes on without a node, whose machine may yet be made.
+func parted(n *zkmodel.Node) bool { return n.Unanswered() && !reap.InLaunch(n) }
 
 // markOrphan notes a request of our own that could not be brought to an end.
 func (s *session) markOrphan(id string) {
@@ -118,11 +123,14 @@ func (s *session) resume(ctx context.Context, lock *recipe.Held, r *zkmodel.Requ
 	if i < 0 {
 		return nil
 	}
-	h := &requestRun{request: r, lock: lock, pool: s.pools[i], cloud: s.clouds[s.pools[i].Provider.Name]}
-	h.asked.Round = h.cloud.Lessons().Lesson.Round
+	h := &requestRun{
+		Order: launch.Order{Request: r, Pool: s.pools[i], Cloud: s.clouds[s.pools[i].Provider.Name], Alone: len(r.NodeTypes) == 1},
+		lock:  lock,
+	}
+	h.Asked.Round = h.Cloud.Lessons().Lesson.Round
 	for _, label := range r.NodeTypes {
 		at := slices.IndexFunc(left, func(n *zkmodel.Node) bool { return slices.Contains(n.Type, label) })
-		var n *nodeRun
+		var n *launch.Run
 		if at >= 0 {
 			n = s.resumeNode(ctx, h, label, left[at])
 			left = slices.Delete(left, at, at+1)
@@ -136,28 +144,28 @@ func (s *session) resume(ctx context.Context, lock *recipe.Held, r *zkmodel.Requ
 		h.nodes = append(h.nodes, n)
 	}
 	for _, n := range h.nodes {
-		s.own.Note(n.node)
+		s.own.Note(n.Node)
 	}
 	return h
 }
 
 // resumeNode locks a node of a lost request; nil when it is of no use.
-func (s *session) resumeNode(ctx context.Context, h *requestRun, label string, seen *zkmodel.Node) *nodeRun {
-	if seen.Provider != h.pool.Provider.Name || seen.Pool != h.pool.Section.Name {
+func (s *session) resumeNode(ctx context.Context, h *requestRun, label string, seen *zkmodel.Node) *launch.Run {
+	if seen.Provider != h.Pool.Provider.Name || seen.Pool != h.Pool.Section.Name {
 		return nil
 	}
 	lock, n, err := s.store.LockNode(ctx, seen.ID, "")
 	if err != nil {
 		return nil
 	}
-	useful := n.Broken == nil && n.AllocatedTo == h.request.ID &&
+	useful := n.Broken == nil && n.AllocatedTo == h.Request.ID &&
 		(n.State == zkmodel.NodeInit || n.State == zkmodel.NodeBuilding || n.State == zkmodel.NodeReady)
 	if !useful {
 		_ = lock.Release(ctx) // until the session ends
 		return nil
 	}
-	n.Launcher = h.pool.ID
-	return &nodeRun{place: schedule.Place{Label: label}, node: n, lock: lock, resumed: n.State == zkmodel.NodeBuilding}
+	n.Launcher = h.Pool.ID
+	return &launch.Run{Place: schedule.Place{Label: label}, Node: n, Lock: lock, Resumed: n.State == zkmodel.NodeBuilding}
 }
 
 // restart makes a lost request wait again.

@@ -13,6 +13,7 @@ import (
 
 	"poolkeeper/configs/kit"
 	"poolkeeper/launcher/inflight"
+	"poolkeeper/launcher/launch"
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/reaper"
 	"poolkeeper/launcher/request"
@@ -41,15 +42,12 @@ const allProviders = "*"
 // looks and decides; what takes time runs as jobs, one a record.
 type session struct {
 	*Launcher
-	store *zkmodel.Store
-	log   hclog.Logger
-	jobs  *inflight.Jobs
-	own   *inflight.Records // nodes and requests in our hands
-	// finder finds machines that no record names; it knows the installation.
-	finder node.Finder
-	reaper *reaper.Reaper
-	// teacher learns from what clouds refuse and accept.
-	teacher *shared.Teacher
+	store    *zkmodel.Store
+	log      hclog.Logger
+	jobs     *inflight.Jobs
+	own      *inflight.Records // nodes and requests in our hands
+	launches *launch.Launches
+	reaper   *reaper.Reaper
 	// tenures are the locks of the providers' quotas, by provider.
 	tenures map[string]*inflight.QuotaLock
 
@@ -69,8 +67,6 @@ type session struct {
 	mu sync.Mutex
 	// failed is Snapshot.Failed.
 	failed map[string]map[string]string
-	// searches are for machines that were asked for without an answer.
-	searches node.Searches
 }
 
 func newSession(l *Launcher, store *zkmodel.Store) *session {
@@ -78,7 +74,6 @@ func newSession(l *Launcher, store *zkmodel.Store) *session {
 		Launcher: l, store: store, log: l.log, jobs: inflight.NewJobs(l.now, l.notify),
 		own: inflight.NewRecords(l.mirror, l.log, l.notify), failed: map[string]map[string]string{}, evicted: map[string]time.Time{}, tenures: map[string]*inflight.QuotaLock{},
 	}
-	s.teacher = &shared.Teacher{Records: store, Nodes: s.own.Nodes, Now: l.now, Log: l.log}
 	for name := range l.clouds {
 		path := zkmodel.QuotaLockPath(name)
 		if len(l.cfg.TenantLimits) > 0 {
@@ -176,16 +171,22 @@ func (s *session) prepare(ctx context.Context) error {
 
 // furnish makes the rooms that do the work on records. site is the installation.
 func (s *session) furnish(site string) {
-	s.finder = node.Finder{
+	finder := node.Finder{
 		Site: site, LaunchOf: s.store.LaunchOf, Now: func() time.Time { return s.now().Add(s.ahead()) },
 	}
+	s.launches = launch.New(launch.Deps{
+		Store: s.store, Config: s.cfg, Own: s.own, Jobs: s.jobs, Image: s.mirror.Image, Pools: s.pools, Clouds: s.clouds,
+		Scanner: s.scanner, Boots: s.boots, Finder: finder,
+		Teacher: &shared.Teacher{Records: s.store, Nodes: s.own.Nodes, Now: s.now, Log: s.log}, Log: s.log, Tried: s.metrics.Launch, Step: s.deps.Step,
+		Notify: s.notify, Now: s.now, Ahead: s.ahead,
+	})
 	clouds := map[string]reaper.Cloud{}
 	for name, c := range s.clouds {
 		clouds[name] = c
 	}
 	s.reaper = reaper.New(reaper.Deps{
 		Store: s.store, Config: s.cfg, Own: s.own, Jobs: s.jobs, Tree: s.mirror, Clouds: clouds, Stock: s.stocked(),
-		Launch: s, Finder: s.finder, Log: s.log, Refused: &s.tells.nodes, Deleted: s.metrics.Deleted, Step: s.deps.Step,
+		Launch: s.launches, Finder: finder, Log: s.log, Refused: &s.tells.nodes, Deleted: s.metrics.Deleted, Step: s.deps.Step,
 		Now: s.now, Ahead: s.ahead,
 	})
 }
@@ -226,7 +227,7 @@ func (s *session) loop(ctx context.Context, f *follower) {
 // when all are written, so that the next look counts what they use, and with the
 // time from which on it may decide otherwise.
 func (s *session) decide(ctx context.Context, snap *schedule.Snapshot) time.Time {
-	s.moveOn(snap)
+	s.launches.MoveOn(snap)
 	decisions := schedule.Assign(snap)
 	s.last.Store(&decisions)
 	supply.ShowWants(s.clouds, decisions)

@@ -1,4 +1,4 @@
-package launcher
+package launch
 
 import (
 	"context"
@@ -15,32 +15,32 @@ import (
 // checkAlive checks the machine of a static node before it is given away. One that
 // does not answer, or has other keys, is marked for deletion, and registered anew. It may
 // take as long as the machine's timeout, so nothing waits for it but the request.
-func (s *session) checkAlive(ctx context.Context, h *requestRun, n *nodeRun) error {
-	machine, known := machineOf(h.pool, n.node)
+func (l *Launches) checkAlive(ctx context.Context, o *Order, n *Run) error {
+	machine, known := machineOf(o.Pool, n.Node)
 	if !known {
-		return s.markDead(ctx, n, fmt.Errorf("%w: it is configured no more", node.ErrNoAnswer))
+		return l.markDead(ctx, n, fmt.Errorf("%w: it is configured no more", node.ErrNoAnswer))
 	}
-	keys, err := s.scanner.Alive(ctx, machine)
+	keys, err := l.Scanner.Alive(ctx, machine)
 	if err == nil {
-		err = node.SameKeys(n.node, keys)
+		err = node.SameKeys(n.Node, keys)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		s.log.Warn("Static node does not answer as it should; it is registered anew when it does", "node", n.node.ID, "name", n.node.Hostname, "error", err)
-		return s.markDead(ctx, n, fmt.Errorf("%w: %w", node.ErrNoAnswer, err))
+		l.Log.Warn("Static node does not answer as it should; it is registered anew when it does", "node", n.Node.ID, "name", n.Node.Hostname, "error", err)
+		return l.markDead(ctx, n, fmt.Errorf("%w: %w", node.ErrNoAnswer, err))
 	}
 	return nil
 }
 
 // markDead marks a static node for deletion and returns why.
-func (s *session) markDead(ctx context.Context, n *nodeRun, why error) error {
-	n.node.Reason = why.Error()
-	if err := zkmodel.Move(n.node, zkmodel.NodeDeleting, zkmodel.ByUs, s.epoch()); err != nil {
+func (l *Launches) markDead(ctx context.Context, n *Run, why error) error {
+	n.Node.Reason = why.Error()
+	if err := zkmodel.Move(n.Node, zkmodel.NodeDeleting, zkmodel.ByUs, l.epoch()); err != nil {
 		return err
 	}
-	if err := s.save(ctx, n); err != nil {
+	if err := l.Save(ctx, n); err != nil {
 		return err
 	}
 	return why

@@ -1,4 +1,4 @@
-package launcher
+package launch
 
 import (
 	"context"
@@ -21,27 +21,32 @@ import (
 
 // Adopt goes on with the launch of a node whose request for stock is gone, under
 // the node's lock. In the end the node is ready and nobody's, or has failed.
-func (s *session) Adopt(ctx context.Context, lock *recipe.Held, n *zkmodel.Node) error {
-	if _, err := s.store.Request(ctx, n.AllocatedTo); !errors.Is(err, zkmodel.ErrNotFound) {
+func (l *Launches) Adopt(ctx context.Context, lock *recipe.Held, n *zkmodel.Node) error {
+	if _, err := l.Store.Request(ctx, n.AllocatedTo); !errors.Is(err, zkmodel.ErrNotFound) {
 		return err
 	}
-	i := slices.IndexFunc(s.pools, func(p *pool.Pool) bool { return p.Provider.Name == n.Provider && p.Section.Name == n.Pool })
+	i := slices.IndexFunc(l.Pools, func(p *pool.Pool) bool { return p.Provider.Name == n.Provider && p.Section.Name == n.Pool })
 	if i < 0 || len(n.Type) == 0 {
 		return fmt.Errorf("go on with node %s: its pool %s of %s is not ours: %w", n.ID, n.Pool, n.Provider, zkmodel.ErrConflict)
 	}
-	n.Launcher = s.pools[i].ID
-	own := &nodeRun{place: schedule.Place{Label: n.Type[0]}, node: n, lock: lock, resumed: n.State == zkmodel.NodeBuilding}
-	h := &requestRun{
-		request: &zkmodel.Request{ID: n.AllocatedTo, Requestor: n.Requestor, NodeTypes: n.Type, TenantName: n.TenantName},
-		pool:    s.pools[i], cloud: s.clouds[n.Provider], nodes: []*nodeRun{own},
+	n.Launcher = l.Pools[i].ID
+	own := &Run{Place: schedule.Place{Label: n.Type[0]}, Node: n, Lock: lock, Resumed: n.State == zkmodel.NodeBuilding}
+	o := &Order{
+		Request: &zkmodel.Request{ID: n.AllocatedTo, Requestor: n.Requestor, NodeTypes: n.Type, TenantName: n.TenantName},
+		Pool:    l.Pools[i], Cloud: l.Clouds[n.Provider], Alone: true, Gone: true,
 	}
-	s.step(step.Resumed)
-	s.log.Info("Launch for stock goes on; its launcher is gone", "node", n.ID, "provider", n.Provider)
-	if err := s.begin(ctx, h); err != nil {
-		return err
+	l.Step(step.Resumed)
+	l.Log.Info("Launch for stock goes on; its launcher is gone", "node", n.ID, "provider", n.Provider)
+	if n.State == zkmodel.NodeInit {
+		if err := l.Prepare(o, own); err != nil {
+			return err
+		}
+		if err := l.Save(ctx, own); err != nil {
+			return err
+		}
 	}
 	if n.State == zkmodel.NodeBuilding {
-		if err := s.launch(ctx, h, own); err != nil {
+		if err := l.launch(ctx, o, own); err != nil {
 			if ctx.Err() == nil {
 				return nil // it was logged and is in the record; the node is deleted
 			}
@@ -52,5 +57,5 @@ func (s *session) Adopt(ctx context.Context, lock *recipe.Held, n *zkmodel.Node)
 		return nil // there is nothing to boot it from
 	}
 	node.Free(n)
-	return s.save(ctx, own)
+	return l.Save(ctx, own)
 }

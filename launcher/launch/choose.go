@@ -1,0 +1,53 @@
+package launch
+
+import (
+	"cmp"
+	"fmt"
+
+	"poolkeeper/launcher/node"
+	"poolkeeper/launcher/pool"
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+)
+
+// spec is what a provider needs to know of a node, but for the image.
+func (l *Launches) spec(o *Order, n *Run, image pool.Image) providers.NodeSpec {
+	meta := map[string]string{}
+	for name, format := range o.Pool.Labels[n.Place.Label].DynamicProperties {
+		meta[name] = node.Fill(format, o.Request)
+	}
+	meta[providers.MetaNode] = n.Node.ID
+	meta[providers.MetaPool] = o.Pool.Section.Name
+	meta[providers.MetaProvider] = o.Pool.Provider.Name
+	meta[providers.MetaSite] = l.Finder.Site
+	if n.Node.LaunchID != "" { // one that an older release began has none
+		meta[providers.MetaLaunch] = n.Node.LaunchID
+	}
+	return providers.NodeSpec{
+		NodeID: n.Node.ID, Hostname: "np" + n.Node.ID, Pool: o.Pool.Section.Name, Label: n.Place.Label,
+		AZ: n.Node.AZ, Username: image.Username, Metadata: meta,
+	}
+}
+
+// choose picks the image and writes into the node what it boots from and how it
+// is reached.
+func (l *Launches) choose(o *Order, n *Run) (providers.NodeSpec, error) {
+	image, err := o.Pool.Image(l.Config, n.Place.Label)
+	if err != nil {
+		return providers.NodeSpec{}, err
+	}
+	spec := l.spec(o, n, image)
+	n.Node.ImageID = image.CloudImage
+	if image.DiskImage != "" {
+		upload := l.trust().Choose(image.DiskImage, o.Pool.Provider.Name)
+		if upload == nil {
+			return spec, fmt.Errorf("choose image %s in provider %s: %w", image.DiskImage, o.Pool.Provider.Name, pool.ErrNoImage)
+		}
+		n.Node.ImageID = upload.Path()
+		spec.ImageID, spec.Format = upload.ExternalID.Text(), upload.Format
+	}
+	n.Node.Username, n.Node.PythonPath, n.Node.ShellType = image.Username, image.PythonPath, image.ShellType
+	n.Node.ConnectionType = image.Connection
+	n.Node.ConnectionPort = zkmodel.IntValue(cmp.Or(image.Port, node.DefaultPort(image.Connection)))
+	return spec, nil
+}

@@ -1,0 +1,174 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/configs"
+	"poolkeeper/launcher/inflight"
+	"poolkeeper/launcher/lesson"
+	"poolkeeper/launcher/node"
+	"poolkeeper/launcher/pool"
+	"poolkeeper/launcher/schedule"
+	"poolkeeper/launcher/shared"
+	"poolkeeper/launcher/step"
+	"poolkeeper/launcher/supply"
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// Order is what the nodes of one request have in common while they are launched.
+type Order struct {
+	Request *zkmodel.Request
+	Pool    *pool.Pool
+	Cloud   *supply.Provider
+	// Asked is what the decision asked of the cloud's room.
+	Asked lesson.Asked
+	// Alone says that the request has one node only, which is written ready with what
+	// becomes of it then (Run.Unsaved).
+	Alone bool
+	// Gone says that the request is gone, so that no other provider takes it.
+	Gone bool
+}
+
+// Run is one node, locked by us until its request is done.
+type Run struct {
+	Place schedule.Place
+	Node  *zkmodel.Node
+	Lock  *recipe.Held // nil before the node has begun, and once it was handed over
+	Err   error        // of the launch
+
+	Resumed bool // another launcher asked for its machine
+	Unsaved bool // ready, and to be written with the request
+
+	spec     providers.NodeSpec // of the next attempt, when it is chosen already
+	accepted bool               // the cloud's acceptance has taught its lesson
+}
+
+// Teacher learns from what launches meet in clouds, for all launchers: a *shared.Teacher.
+type Teacher interface {
+	// Refused is told of a refusal before the node's record says that its launch is over.
+	// limited says that the cloud's own limits are heeded.
+	Refused(ctx context.Context, c shared.Cloud, asked lesson.Asked, n *zkmodel.Node, limited bool, reason error)
+	// Accepted is told once of each machine that the cloud has accepted as a trial.
+	Accepted(ctx context.Context, c shared.Cloud, asked lesson.Asked, n *zkmodel.Node)
+}
+
+// Deps is what launches are given, all of it required but for Step.
+type Deps struct {
+	Store   *zkmodel.Store
+	Config  *configs.Config
+	Own     *inflight.Records // what is in our hands
+	Jobs    *inflight.Jobs
+	Image   func(name string) *zkmodel.Image // as the tree shows it
+	Pools   []*pool.Pool
+	Clouds  map[string]*supply.Provider
+	Scanner *node.Scanner
+	Boots   *node.Boots
+	Finder  node.Finder
+	Teacher Teacher
+
+	Log hclog.Logger
+	// Tried is told of each attempt in a pool; err is nil when the node is ready.
+	Tried  func(p *pool.Pool, err error, took time.Duration)
+	Step   func(step.Step)
+	Notify func() // decisions may differ now
+	Now    func() time.Time
+	Ahead  func() time.Duration // how far ZooKeeper's clock is ahead of Now
+}
+
+// Launches brings nodes to ready.
+type Launches struct {
+	Deps
+	searches node.Searches // for machines that were asked for without an answer
+}
+
+// New makes Launches. It does nothing by itself.
+func New(deps Deps) *Launches {
+	if deps.Step == nil {
+		deps.Step = func(step.Step) {}
+	}
+	return &Launches{Deps: deps}
+}
+
+// Prepare chooses what a new node boots from and moves its record to building, or to
+// deleting when there is nothing, with the reason in n.Err. Nothing is written yet.
+//
+// Errors: zkmodel.ErrTransition for a node that has come further.
+func (l *Launches) Prepare(o *Order, n *Run) error {
+	n.Node.Attempt = 1
+	to := zkmodel.NodeBuilding
+	if n.spec, n.Err = l.choose(o, n); n.Err != nil {
+		to, n.Node.Reason = zkmodel.NodeDeleting, n.Err.Error()
+	}
+	return zkmodel.Move(n.Node, to, zkmodel.ByUs, l.epoch())
+}
+
+// Bring brings a node that is building to ready, and sees that the machine of one that
+// exists already answers. The error is why it may not be given away; it is in the record
+// too, unless it is that ctx or the lock has ended.
+func (l *Launches) Bring(ctx context.Context, o *Order, n *Run) error {
+	switch {
+	case n.Node.State == zkmodel.NodeBuilding:
+		return l.launch(ctx, o, n)
+	case o.Cloud.IsStatic():
+		return l.checkAlive(ctx, o, n)
+	}
+	return n.Err
+}
+
+// launch makes a machine for a node and brings the node to ready, or to failed
+// or aborted. Each attempt begins from nothing, once what the last one left in
+// the cloud is gone.
+func (l *Launches) launch(ctx context.Context, o *Order, n *Run) error {
+	ctx, cancel := n.Lock.Bind(ctx)
+	defer cancel()
+	log := l.Log.With("request", o.Request.ID, "node", n.Node.ID, "label", n.Place.Label, "provider", n.Node.Provider)
+	last := o.Pool.Provider.LaunchRetries
+	for n.Node.Attempt = max(n.Node.Attempt, 1); ; n.Node.Attempt++ {
+		start := l.Now()
+		err := l.attempt(ctx, o, n)
+		if err == nil {
+			l.accepted(ctx, o, n)
+			l.trust().Booted(n.Node.ImageID)
+			l.Tried(o.Pool, nil, l.Now().Sub(start))
+			log.Info("Node is ready", "external_id", n.Node.ExternalID.Text(), "address", n.Node.InterfaceIP,
+				"image", n.Node.ImageID, "took", l.Now().Sub(start))
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // not the launch's fault
+		}
+		l.Tried(o.Pool, err, l.Now().Sub(start))
+		if !n.Node.Unanswered() { // else nothing has booted
+			l.Boots.Note(n.Node.ImageID, err)
+		}
+		if errors.Is(err, providers.ErrNotFound) && n.Node.ExternalID.IsNull() {
+			l.trust().Missing(n.Node.ImageID)
+		}
+		log.Warn("Launch failed", "attempt", n.Node.Attempt, "of", last, "error", err)
+		l.logConsole(ctx, o, n)
+		if errors.Is(err, providers.ErrQuota) {
+			l.Teacher.Refused(ctx, o.Cloud, o.Asked, n.Node, !o.Pool.Section.IgnoreProviderQuota, err)
+			return errors.Join(err, l.giveUp(ctx, n, zkmodel.NodeAborted, err))
+		}
+		if errors.Is(err, providers.ErrUnanswered) { // the request goes elsewhere; the node's place stays taken
+			return errors.Join(err, l.giveUp(ctx, n, zkmodel.NodeFailed, err))
+		}
+		undone := l.undo(ctx, o.Cloud, n)
+		useless := errors.Is(err, providers.ErrInvalid) || errors.Is(err, providers.ErrUnusable) || errors.Is(err, pool.ErrNoImage)
+		if n.Node.Attempt == last && last == o.Pool.Provider.LaunchRetries && l.trust().Other(n.Node.ImageID, o.Pool.Provider.Name) {
+			last++ // one more, from the build before
+		}
+		if n.Node.Attempt >= last || useless || undone != nil {
+			return errors.Join(err, l.giveUp(ctx, n, zkmodel.NodeFailed, errors.Join(err, undone)))
+		}
+	}
+}
+
+// epoch is now, as records hold it.
+func (l *Launches) epoch() zkmodel.Epoch { return zkmodel.EpochOf(l.Now()) }
