@@ -53,6 +53,13 @@ func (f *follower) wait(ctx context.Context, wake <-chan struct{}, until time.Du
 	return ctx.Err() == nil
 }
 
+// change waits as wait does, and takes what has changed.
+func (f *follower) change(ctx context.Context, until time.Duration) bool {
+	there := f.wait(ctx, nil, until)
+	f.take()
+	return there
+}
+
 // take empties the subscriptions; what changes from now on wakes again.
 func (f *follower) take() {
 	f.nodes.Take()

@@ -16,6 +16,7 @@ import (
 	"poolkeeper/launcher/metrics"
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/pool"
+	"poolkeeper/launcher/presence"
 	"poolkeeper/launcher/reap"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/shared"
@@ -65,7 +66,8 @@ type Launcher struct {
 	member   string // of this launcher, among all: for the duties
 	clouds   map[string]*supply.Provider
 	pools    []*pool.Pool
-	records  map[string]*poolRecord // of our pools, by their ids
+	self     *presence.Self       // what the tree tells of it
+	attends  *presence.Attendance // how much of the time it serves
 	limits   *shared.Limits
 	refusals *shared.Refusals
 	offers   *shared.Offers
@@ -75,10 +77,7 @@ type Launcher struct {
 	wake     chan struct{}
 	last     atomic.Pointer[[]schedule.Decision]
 	tells    struct{ nodes, requests recipe.Throttle } // of what we may not change
-	serving  atomic.Bool
-	waitsFor atomic.Pointer[string] // while it does not serve
-	sessions atomic.Int64           // how many there were
-	looking  atomic.Int64           // when the look began that is under way, in ns; 0 when none is
+	looking  atomic.Int64                              // when the look began that is under way, in ns; 0 when none is
 }
 
 // New checks what it is given and makes a Launcher. Nothing happens before Run.
@@ -107,7 +106,7 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 		duties: reap.NewDuties(), metrics: figures,
 		limits: shared.NewLimits(deps.Client, deps.Logger), refusals: shared.NewRefusals(deps.Client, deps.Logger), offers: shared.NewOffers(deps.Client, deps.Logger),
 		scanner: node.NewScanner(), boots: node.NewBoots(),
-		wake: make(chan struct{}, 1), clouds: map[string]*supply.Provider{}, records: map[string]*poolRecord{}, member: deps.FQDN + "-" + kit.RandomHex(16),
+		wake: make(chan struct{}, 1), clouds: map[string]*supply.Provider{}, member: deps.FQDN + "-" + kit.RandomHex(16),
 	}
 	if l.mirror = deps.Mirror; l.mirror == nil {
 		l.mirror = newMirror(deps)
@@ -121,6 +120,9 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 			l.pools = append(l.pools, one)
 		}
 	}
+	host := presence.Host{Name: deps.Hostname, Version: deps.Version}
+	l.self = presence.NewSelf(host, zkmodel.Served(cfg.ProviderNames()), l.pools, presence.Records(deps.Client, host), l.now, l.log)
+	l.attends = presence.NewAttendance(l.log)
 	figures.Tell(l.shown()) // complete: it may be scraped at any time
 	return l, nil
 }
@@ -158,10 +160,12 @@ func (l *Launcher) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return l.limits.Run(ctx, limited) })
 	group.Go(func() error { return l.refusals.Run(ctx, l.notify) })
-	group.Go(func() error { return l.watchAttendance(ctx) })
+	group.Go(func() error { l.attends.Watch(ctx); return nil })
 	group.Go(func() error { return l.offers.Run(ctx, l.notify) })
 	group.Go(func() error { return l.runDuties(ctx) })
-	group.Go(func() error { return l.serveRegistered(ctx) })
+	group.Go(func() error {
+		return l.self.Run(ctx, func(ctx context.Context) error { return l.deps.Client.Serve(ctx, l.serve) })
+	})
 	err := group.Wait()
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
 		return nil
@@ -179,7 +183,7 @@ func (l *Launcher) Decisions() []schedule.Decision {
 
 // Ready is nil while requests are served, or says why not.
 func (l *Launcher) Ready() error {
-	if !l.serving.Load() {
+	if !l.attends.Serving() {
 		return errors.New("launcher waits for ZooKeeper")
 	}
 	for _, path := range []string{zkmodel.RequestsRoot, zkmodel.NodesRoot, zkmodel.ComponentsRoot} {
@@ -208,7 +212,7 @@ func (l *Launcher) step(at step.Step) {
 	}
 }
 
-// serve is the work of one session.
+// serve is the work of one session. When it returns, its locks are given up.
 func (l *Launcher) serve(ctx context.Context, s *recipe.Session) error {
 	session := newSession(l, zkmodel.NewStore(s, l.now))
 	return session.run(ctx)

@@ -15,6 +15,7 @@ import (
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/launch"
 	"poolkeeper/launcher/node"
+	"poolkeeper/launcher/presence"
 	"poolkeeper/launcher/reaper"
 	"poolkeeper/launcher/request"
 	"poolkeeper/launcher/schedule"
@@ -103,8 +104,8 @@ func acquire(lock *recipe.Lock) func(context.Context) (inflight.Held, error) {
 
 // run works until ctx ends, with the session or with the program.
 func (s *session) run(ctx context.Context) error {
-	s.stage(stageTree)
-	defer s.stage(stageSession)
+	s.attends.Enter(presence.WaitTree)
+	defer s.attends.Enter(presence.WaitSession)
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
@@ -116,8 +117,9 @@ func (s *session) run(ctx context.Context) error {
 	}
 	f := s.follow()
 	defer f.close()
-	s.stage(stageRegister)
-	if err := s.awaitRegistered(ctx, f); err != nil {
+	f.take()
+	s.attends.Enter(presence.WaitRegister)
+	if err := s.self.Await(ctx, s.mirror, f.change); err != nil {
 		return err
 	}
 	if err := errors.Join(s.mirror.Barrier(ctx), s.offers.Barrier(ctx)); err != nil { // show all that the last session left
@@ -125,10 +127,9 @@ func (s *session) run(ctx context.Context) error {
 	}
 	s.log.Info("Serving requests", "pools", len(s.pools))
 	s.jobs.Spawn(func() { s.own.Retire(ctx) })
-	s.stage(stageServing)
-	s.serving.Store(true)
+	s.attends.Enter(presence.Serving)
 	s.loop(ctx, f)
-	s.serving.Store(false)
+	s.attends.Enter(presence.WaitSession)
 	s.endQuotaLocks(ctx) // nobody need wait for them until our jobs are over
 	s.jobs.Wait()
 	s.endQuotaLocks(ctx) // taken in the meantime
@@ -266,7 +267,7 @@ func (s *session) decide(ctx context.Context, snap *schedule.Snapshot) time.Time
 		}
 	}
 	s.since = since
-	again = schedule.Earlier(again, s.showPools(decisions))
+	again = schedule.Earlier(again, s.self.Show(decisions, s.view))
 	for name, t := range s.tenures {
 		t.Yield(ctx)
 		if uncounted[name] {
@@ -317,6 +318,9 @@ func (s *session) try(ctx context.Context, d schedule.Decision, do func() error)
 		s.postpone(ctx, d, err)
 	}
 }
+
+// view is how a provider looks at the moment.
+func (s *session) view(provider string) supply.View { return s.clouds[provider].View() }
 
 // postpone leaves a request alone for a moment after an error.
 func (s *session) postpone(ctx context.Context, d schedule.Decision, err error) {

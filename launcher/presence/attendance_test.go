@@ -1,9 +1,10 @@
-package launcher
+package presence
 
 import (
 	"bytes"
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,26 +28,22 @@ func TestSilenceIsExplained(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
-				l := &Launcher{log: hclog.New(&hclog.LoggerOptions{Output: &log})}
-				l.serving.Store(true)
+				a := NewAttendance(hclog.New(&hclog.LoggerOptions{Output: &log}))
+				a.Enter(Serving)
 				ctx, cancel := context.WithCancel(t.Context())
-				done := make(chan error)
-				go func() { done <- l.watchAttendance(ctx) }()
+				var done sync.WaitGroup
+				done.Go(func() { a.Watch(ctx) })
 				<-time.After(time.Millisecond)
 				for second := range 90 {
 					if served := c.serves(second); served {
-						l.stage(stageServing)
-						l.serving.Store(true)
+						a.Enter(Serving)
 					} else {
-						l.stage(stageTree)
-						l.serving.Store(false)
+						a.Enter(WaitTree)
 					}
 					<-time.After(time.Second)
 				}
 				cancel()
-				if err := <-done; err != nil {
-					t.Error(err)
-				}
+				done.Wait()
 				if got := strings.Count(log.String(), "Requests wait"); got != c.want {
 					t.Errorf("%d warnings, want %d:\n%s", got, c.want, log.String())
 				}

@@ -1,0 +1,34 @@
+package presence
+
+import (
+	"poolkeeper/launcher/pool"
+	"poolkeeper/launcher/supply"
+	"poolkeeper/zkmodel"
+)
+
+// poolState is what the record of a pool says of the moment.
+type poolState struct {
+	paused bool // launchers with other pools need not leave it requests
+	broken bool // it offers no labels: its provider was never of use yet
+	// trouble is why its provider cannot be used, "" when it can.
+	trouble string
+}
+
+// component is a pool as it tells of itself; Zuul reads its id and labels.
+func (s *Self) component(p *pool.Pool, state poolState) *zkmodel.Component {
+	c := &zkmodel.Component{
+		Hostname: s.host.Name, ID: p.ID, Kind: zkmodel.KindPool, PoolName: p.Section.Name, Paused: &state.paused,
+		Priority: p.Priority(), ProviderName: p.Provider.Name, State: zkmodel.ComponentRunning, Version: s.host.Version,
+		SupportedLabels: zkmodel.Strings{}, Trouble: zkmodel.BriefTrouble(state.trouble),
+	}
+	labels := &c.SupportedLabels
+	if state.broken {
+		labels = &c.TroubledLabels
+	}
+	for _, l := range supply.Labels(p.Section) {
+		if p.Frozen[l.Name] == "" {
+			*labels = append(*labels, l.Name)
+		}
+	}
+	return c
+}
