@@ -21,16 +21,21 @@ func (v value) anything(depth int) any {
 		m := map[string]any{}
 		entries, _ := v.entries()
 		for _, e := range entries {
-			m[e.key] = e.anything(depth - 1)
+			if !e.unread {
+				m[e.key] = e.anything(depth - 1)
+			}
 		}
 		return m
 	case yaml.SequenceNode:
 		list := []any{}
-		for _, node := range v.node.Content {
+		for i, node := range v.node.Content {
 			if !v.spend() {
 				return nil
 			}
-			list = append(list, v.child(node, "[]").anything(depth-1))
+			item := v.child(node, itemStep(v.at, yamltext.ItemName(node), i)).opened()
+			if !item.unread {
+				list = append(list, item.anything(depth-1))
+			}
 		}
 		return list
 	}

@@ -65,10 +65,9 @@ func (l *loader) fillImageFormats() {
 	}
 }
 
-// cloudsFile reads the first file that there is, in the order of the OpenStack
-// tools: the one that the environment names, the current directory, the home,
-// the system. It is empty when there is none.
-func (l *loader) cloudsFile(variable, base string) *cloudsFile {
+// searchPath is where the OpenStack tools look for a file, in their order: the one that the
+// environment names, the current directory, the home, the system.
+func (l *loader) searchPath(variable, base string) []string {
 	var paths []string
 	if path, ok := l.env(variable); ok && path != "" {
 		paths = append(paths, path)
@@ -85,7 +84,12 @@ func (l *loader) cloudsFile(variable, base string) *cloudsFile {
 			paths = append(paths, filepath.Join(dir, base+ext))
 		}
 	}
-	for _, path := range paths {
+	return paths
+}
+
+// cloudsFile reads the first file that there is. It is empty when there is none.
+func (l *loader) cloudsFile(variable, base string) *cloudsFile {
+	for _, path := range l.searchPath(variable, base) {
 		content, err := l.read(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

@@ -34,7 +34,9 @@ func (v value) decode(kind string, schema fields) present {
 		}
 		have[e.key] = true
 		v.src.load.place(e.value)
-		into(e.value)
+		if !e.unread {
+			into(e.value)
+		}
 	}
 	return have
 }
@@ -154,7 +156,7 @@ func textMap[M ~map[string]string](out *M) decodeFunc {
 			*out = M{}
 		}
 		for _, e := range entries {
-			if s, ok := e.text(); ok {
+			if s, ok := e.text(); ok && !e.unread {
 				(*out)[e.key] = s
 			}
 		}

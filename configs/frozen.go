@@ -226,6 +226,10 @@ func (z freezer) ancestors(raw *rawImage) string {
 		if why := z.why(at.at.String()); why != "" {
 			return why
 		}
+		// Other than an abstract one, a parent does not hand on its secrets.
+		if why := z.why(inSecureFile + at.at.String()); why != "" && (at == raw || at.abstract) {
+			return why
+		}
 		if at.parent == "" {
 			return ""
 		}

@@ -129,8 +129,7 @@ func (v value) unknownKey(e entry, kind string, schema fields) {
 		meant[v.node] = map[string]*Finding{}
 	}
 	meant[v.node][similar] = f
-	at := step{up: v.at, name: "." + similar}
-	v.src.load.section(at.String()).doubt(f)
+	v.src.load.section(keyStep(v.at, similar).String()).doubt(f)
 }
 
 // closest is the candidate that a misspelt key most probably means, or "".

@@ -24,6 +24,7 @@ func (l *loader) resolveImages() {
 		image := from.image.clone()
 		l.addSecrets(&image, l.secure.envVars[raw.name])
 		l.addSecrets(&image, secretsByName(image.EnvVars))
+		l.addSecrets(&image, l.sealed.vars(image.EnvVars))
 		if image.RebuildSchedule != "" && !from.hasAge {
 			image.RebuildAge = 0 // the schedule alone decides
 		}

@@ -90,6 +90,9 @@ func (c *Config) DigestNow() string {
 		switch {
 		case err == nil:
 			now[path] = digest(content)
+			if path == c.SecretKey {
+				now[path] += closedness(path)
+			}
 		case errors.Is(err, fs.ErrNotExist):
 			now[path] = ""
 		default:

@@ -57,7 +57,7 @@ func Check(path string, opts Options) (config *Config, warnings []string, err er
 		return nil, warnings, err
 	}
 	l.cfg.Warnings = warnings
-	l.cfg.inputs, l.cfg.doubts = l.inputs, l.doubts
+	l.cfg.inputs, l.cfg.doubts, l.cfg.opened = l.inputs, l.doubts, l.sealed.values
 	return l.cfg, warnings, nil
 }
 
@@ -104,6 +104,7 @@ type loader struct {
 	meant  map[*yaml.Node]map[string]*Finding
 	watch  *observer
 	doubts doubts
+	sealed sealedValues
 }
 
 func newLoader(opts Options) *loader {
@@ -117,7 +118,8 @@ func newLoader(opts Options) *loader {
 		images: imageSet{byName: map[string]*rawImage{}}, localDirs: map[string]string{},
 		clouds: map[string]value{}, sections: map[string]*section{},
 		left: map[string]*Finding{}, noUploads: map[string]string{},
-		meant: map[*yaml.Node]map[string]*Finding{},
+		meant:  map[*yaml.Node]map[string]*Finding{},
+		sealed: sealedValues{opened: map[sealedAt]*yaml.Node{}},
 	}
 }
 
@@ -165,6 +167,7 @@ func (l *loader) finish() {
 		check()
 	}
 	l.reportMissing()
+	l.checkSealedClouds()
 	l.freeze()
 	l.checkZooKeeper()
 	l.fillImageFormats()

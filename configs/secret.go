@@ -35,7 +35,7 @@ func (a ZooKeeperAuth) GoString() string { return a.String() }
 
 // Secrets are the values of the configuration that no text for people may have.
 func (c *Config) Secrets() []string {
-	secrets := []string{c.WebApp.Token}
+	secrets := append([]string{c.WebApp.Token}, c.opened...)
 	if auth := c.ZooKeeper.Auth; auth != nil {
 		secrets = append(secrets, auth.Password)
 	}

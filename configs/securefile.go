@@ -19,7 +19,9 @@ func (l *loader) decodeSecure(path string, content []byte) {
 			l.secureImage(item)
 		}
 	}
+	keys["secret-key"] = notEmpty(&l.sealed.file)
 	keys["webapp"] = func(v value) { v.decode("secure webapp", fields{"token": token(&l.secure.token)}) }
+	l.readKeys(root) // before the rest, which may be sealed
 	root.decode("secure file", keys)
 }
 

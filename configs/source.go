@@ -109,7 +109,8 @@ func (s *source) note(sev severity, line int, key, message string, node *yaml.No
 	if line > 0 {
 		line = s.lines[min(line, len(s.lines))-1]
 	}
-	return s.load.found.note(sev, Finding{File: s.file, Line: line, Key: key, Message: message}, node)
+	mask := s.load.sealed.secrets.Text
+	return s.load.found.note(sev, Finding{File: s.file, Line: line, Key: mask(key), Message: mask(message)}, node)
 }
 
 // checkTags reports tags that are not YAML's own simple ones. They are not

@@ -10,6 +10,7 @@ import "time"
 type Config struct {
 	Path       string // the file it was read from
 	SecurePath string // the file with the secrets; "" without one
+	SecretKey  string // the file with the keys that open sealed values; "" without one
 
 	ElementsDir       string // directories with elements, separated by colons
 	ImagesDir         string
@@ -50,6 +51,7 @@ type Config struct {
 	Warnings []string
 
 	inputs inputs         // the files that it was read from
+	opened []string       // the values that were sealed
 	places map[string]int // the lines of keys; nil when nobody asked
 	doubts doubts         // what no value shows
 }
@@ -155,6 +157,10 @@ type Provider struct {
 	// UnansweredCreateTimeout is for how long after it was asked the cloud may still make
 	// a machine whose creation it did not answer.
 	UnansweredCreateTimeout time.Duration
+
+	// SecretKey is the file with the keys that open sealed values of its cloud's entry in
+	// clouds.yaml; "" where no cloud is named there, and without keys.
+	SecretKey string
 
 	DiskImages  []ProviderImage
 	CloudImages []CloudImage

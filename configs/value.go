@@ -23,12 +23,32 @@ type value struct {
 	line int
 	// item is the nearest one around it that can be left out without the rest.
 	item *step
+	// unread says that it is sealed and cannot be opened, which has been told.
+	unread bool
 }
 
 // step is one step of the way from the top of a file to a value.
 type step struct {
 	up   *step
-	name string // ".key" or "[item]"
+	name string // ".key" or "[item]", for people
+	to   yamltext.Step
+}
+
+// path is the way from the top: other than String it is never that of another value.
+func (s *step) path() yamltext.Path {
+	if s == nil {
+		return nil
+	}
+	return append(s.up.path(), s.to)
+}
+
+// keyStep and itemStep are steps to a key and to the item at an index, which may have a name.
+func keyStep(up *step, key string) *step {
+	return &step{up, "." + shown(key), yamltext.Step{Name: key}}
+}
+
+func itemStep(up *step, name string, at int) *step {
+	return &step{up, "[" + cmp.Or(shown(name), strconv.Itoa(at)) + "]", yamltext.Path{}.Item(name, at)[0]}
 }
 
 func (s *step) String() string {
@@ -55,6 +75,9 @@ func (v value) note(sev severity, format string, args ...any) *Finding {
 	return f
 }
 
+// inSecureFile begins the place of an item in the secure file.
+const inSecureFile = "secure "
+
 // leaveOut leaves out the item that v is in, because of a finding, which is an
 // error where there is none.
 func (v value) leaveOut(why *Finding) {
@@ -65,8 +88,12 @@ func (v value) leaveOut(why *Finding) {
 	case why.sev < freezes:
 		why.sev = freezes
 	}
-	if left := v.src.load.left; left[v.item.String()] == nil {
-		left[v.item.String()] = why
+	at := v.item.String()
+	if v.src.secret {
+		at = inSecureFile + at
+	}
+	if left := v.src.load.left; left[at] == nil {
+		left[at] = why
 	}
 }
 
@@ -81,9 +108,9 @@ func (v value) later(check func()) {
 	v.src.load.checks = append(v.src.load.checks, check)
 }
 
-// child is a node below v; name is ".key" or "[item]".
-func (v value) child(node *yaml.Node, name string) value {
-	one := value{src: v.src, node: node, at: &step{up: v.at, name: name}, secret: v.secret, item: v.item}
+// child is a node below v, at a place.
+func (v value) child(node *yaml.Node, at *step) value {
+	one := value{src: v.src, node: node, at: at, secret: v.secret, item: v.item}
 	if node.Kind == yaml.AliasNode {
 		one.line = node.Line
 	}
@@ -93,7 +120,7 @@ func (v value) child(node *yaml.Node, name string) value {
 // below is the value of a key. What is wrong with a block is to be found at the
 // key, not at the first line of what is in it.
 func (v value) below(key, node *yaml.Node, name string) value {
-	one := v.child(node, name)
+	one := v.child(node, keyStep(v.at, name))
 	block := one.node.Kind != yaml.ScalarNode && one.node.Style&yaml.FlowStyle == 0
 	if block || one.line > 0 || one.isNull() {
 		one.line = key.Line
@@ -150,16 +177,16 @@ func (v value) items() []value {
 		if !v.spend() {
 			return nil
 		}
-		item := v.child(node, "["+strconv.Itoa(i)+"]")
-		if name := cmp.Or(item.peek("name"), item.peek("tenant-name")); name != "" {
-			item.at.name = "[" + shown(name) + "]"
-		}
+		item := v.child(node, nil)
+		item.at = itemStep(v.at, yamltext.ItemName(item.node), i)
 		if item.isNull() {
 			v.section().doubt(item.note(refused, "the list item is empty"))
 			continue
 		}
 		v.src.load.place(item)
-		items = append(items, item)
+		if item = item.opened(); !item.unread {
+			items = append(items, item)
+		}
 	}
 	return items
 }
@@ -179,8 +206,18 @@ func (e entry) noteKey(sev severity, format string, args ...any) *Finding {
 
 // entries are the keys of a mapping in the order of the file, merge keys
 // (<<: *anchor) expanded: what the mapping says itself wins over what it
-// merges, an earlier merge over a later one. ok is false when v is no mapping.
+// merges, an earlier merge over a later one. Sealed values are opened. ok is false when v
+// is no mapping.
 func (v value) entries() (list []entry, ok bool) {
+	list, ok = v.written()
+	for i := range list {
+		list[i].value = list[i].opened()
+	}
+	return list, ok
+}
+
+// written is entries with sealed values as they are.
+func (v value) written() (list []entry, ok bool) {
 	if v.node.Kind != yaml.MappingNode {
 		v.fail("expected a mapping, got %s", v.describe())
 		return nil, false
@@ -196,7 +233,7 @@ func (v value) entries() (list []entry, ok bool) {
 			name.fail("a key must be text, not %s", name.describe())
 			continue
 		}
-		one := entry{name.node.Value, v.below(key, content, "."+shown(name.node.Value)), key.Line}
+		one := entry{name.node.Value, v.below(key, content, name.node.Value), key.Line}
 		if at, twice := index[one.key]; twice {
 			one.section().doubt(one.noteKey(lint, "the key appears twice in one mapping, the last one counts"))
 			list[at] = one
@@ -227,16 +264,16 @@ func (v value) merged(own map[string]int) []entry {
 			continue
 		}
 		if merges++; merges == 2 {
-			v.child(key, ".<<").report(lint, "there is another one below, which wins; write <<: [*one, *two], where the first one wins")
+			v.child(key, keyStep(v.at, "<<")).report(lint, "there is another one below, which wins; write <<: [*one, *two], where the first one wins")
 		}
-		for _, from := range v.below(key, v.node.Content[i+1], ".<<").mergeSources() {
-			entries, _ := from.entries()
+		for _, from := range v.below(key, v.node.Content[i+1], "<<").mergeSources() {
+			entries, _ := from.written()
 			for _, e := range entries {
 				if _, mine := own[e.key]; mine || have[e.key] {
 					continue
 				}
 				have[e.key] = true
-				e.at = &step{up: v.at, name: "." + shown(e.key)}
+				e.at = keyStep(v.at, e.key)
 				list = append(list, e)
 			}
 		}

@@ -26,6 +26,7 @@ func (c configValidateCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	a.secrets.Add(cfg.Secrets()...)
 	for _, warning := range elementWarnings(cfg) {
 		fmt.Fprintln(a.stderr, "poolkeeper: warning:", warning)
 	}

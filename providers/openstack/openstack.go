@@ -19,6 +19,7 @@ import (
 
 	"poolkeeper/configs"
 	"poolkeeper/configs/redact"
+	"poolkeeper/configs/sealed"
 	"poolkeeper/providers"
 	"poolkeeper/providers/openstack/clouds"
 )
@@ -127,11 +128,15 @@ func (p *Provider) Close() error {
 // account reads the credentials anew, so that ones that were replaced count
 // from the next log-in on.
 func (p *Provider) account() (clouds.Cloud, error) {
-	cloud, err := clouds.Read(p.cfg.Cloud, p.cfg.Region, p.env)
+	var keys *sealed.Keys
+	if p.cfg.SecretKey != "" {
+		keys, _ = sealed.Read(p.cfg.SecretKey) // keys that cannot be read say why, once they are needed
+	}
+	cloud, err := clouds.Read(p.cfg.Cloud, p.cfg.Region, p.env, keys)
 	if err != nil {
 		return clouds.Cloud{}, err
 	}
-	p.secrets.Add(cloud.Auth.Secrets()...)
+	p.secrets.Add(cloud.Secrets()...)
 	if _, err := cloud.AuthOptions(); err != nil {
 		return clouds.Cloud{}, err
 	}

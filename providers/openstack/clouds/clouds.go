@@ -12,6 +12,9 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"poolkeeper/configs/sealed"
+	"poolkeeper/configs/yamltext"
 )
 
 // What Read fails with. The messages never hold a value of a file, because any
@@ -31,8 +34,11 @@ const FromEnvironment = "envvars"
 
 // Cloud is one entry, with all that other files say about it merged into it.
 type Cloud struct {
-	Name   string `yaml:"-"`
-	Source string `yaml:"-"` // the file, or "OS_*"
+	Name   string   `yaml:"-"`
+	Source string   `yaml:"-"` // the file, or "OS_*"
+	Opened []string `yaml:"-"` // the values that were sealed
+
+	keys *sealed.Keys
 
 	Profile      string  `yaml:"profile"`
 	Vendor       string  `yaml:"cloud"` // an older word for Profile
@@ -96,7 +102,9 @@ type Auth struct {
 }
 
 // Secrets are the values that nobody may see.
-func (a Auth) Secrets() []string { return []string{a.Token, a.Password, a.Passcode, a.AppCredSecret} }
+func (c Cloud) Secrets() []string {
+	return append([]string{c.Auth.Token, c.Auth.Password, c.Auth.Passcode, c.Auth.AppCredSecret}, c.Opened...)
+}
 
 // regions is a list of names, or of mappings that overlay the entry.
 type regions []region
@@ -125,11 +133,11 @@ type file struct {
 type Env func(name string) (string, bool)
 
 // Read finds the cloud called name. The region, unless "", is the one of the
-// entry's regions to use.
+// entry's regions to use. Sealed values of files are opened by the keys.
 //
 // Errors: ErrNoFile, ErrUnknown, ErrIncomplete, or the file system's.
-func Read(name, region string, env Env) (Cloud, error) {
-	cloud := Cloud{Name: name, Source: "OS_*"}
+func Read(name, region string, env Env, keys *sealed.Keys) (Cloud, error) {
+	cloud := Cloud{Name: name, Source: "OS_*", keys: keys}
 	if name == "" || name == FromEnvironment {
 		if err := cloud.fromEnvironment(env); err != nil {
 			return Cloud{}, err
@@ -137,6 +145,7 @@ func Read(name, region string, env Env) (Cloud, error) {
 	} else if err := cloud.fromFiles(region, env); err != nil {
 		return Cloud{}, fmt.Errorf("read cloud %s: %w", name, err)
 	}
+	cloud.keys = nil // a Cloud is kept
 	cloud.Region = cmp.Or(region, cloud.Region)
 	if cloud.Region == "" && len(cloud.Regions) > 0 {
 		cloud.Region = cloud.Regions[0].Name
@@ -159,13 +168,14 @@ func (c *Cloud) fromFiles(region string, env Env) error {
 	if !ok {
 		return fmt.Errorf("%w: %s has %s", ErrUnknown, path, names(main.Clouds))
 	}
-	if err := c.overlay(path, &entry); err != nil {
+	at := yamltext.Path{}.Key("clouds").Key(c.Name)
+	if err := c.overlay(path, &entry, at); err != nil {
 		return err
 	}
 	if err := c.overlayVendor(env); err != nil {
 		return err
 	}
-	if err := c.overlay(path, &entry); err != nil {
+	if err := c.overlay(path, &entry, at); err != nil {
 		return err
 	}
 	if err := c.overlayRegion(path, region); err != nil {
@@ -178,13 +188,18 @@ func (c *Cloud) fromFiles(region string, env Env) error {
 	case err != nil:
 		return err
 	case ok:
-		return c.overlay(secret, &entry)
+		return c.overlay(secret, &entry, at)
 	}
 	return nil
 }
 
-// overlay decodes node over what is there: keys that it lacks keep their value.
-func (c *Cloud) overlay(path string, node *yaml.Node) error {
+// overlay decodes the node at a place of a file over what is there: keys that it lacks keep their value.
+func (c *Cloud) overlay(path string, node *yaml.Node, at yamltext.Path) error {
+	node, opened, err := c.keys.Tree(node, at)
+	if err != nil {
+		return fmt.Errorf("%w: %s: a sealed value cannot be read: %w", ErrIncomplete, path, err)
+	}
+	c.Opened = append(c.Opened, opened...)
 	if node.Decode(c) == nil {
 		return nil
 	}
@@ -197,7 +212,7 @@ func (c *Cloud) overlayRegion(path, name string) error {
 	name = cmp.Or(name, c.Region)
 	for i, r := range c.Regions {
 		if (r.Name == name || name == "" && i == 0) && r.Values.Kind != 0 {
-			return c.overlay(path, &r.Values)
+			return c.overlay(path, &r.Values, nil) // what is sealed has been opened with the entry
 		}
 	}
 	return nil
@@ -215,7 +230,7 @@ func (c *Cloud) overlayVendor(env Env) error {
 		return err
 	}
 	if entry, ok := public.Public[vendor]; ok {
-		return c.overlay(path, &entry)
+		return c.overlay(path, &entry, yamltext.Path{}.Key("public-clouds").Key(vendor))
 	}
 	c.Auth.URL = cmp.Or(c.Auth.URL, vendors()[vendor])
 	return nil

@@ -54,11 +54,11 @@ func TestSourcesOverlayEachOther(t *testing.T) {
 `,
 		"secure.yaml": "clouds: {site: {auth: {password: secret}}}\n",
 	})
-	first, err := Read("site", "", env)
+	first, err := Read("site", "", env, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := Read("site", "two", env)
+	second, err := Read("site", "two", env, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestSourcesOverlayEachOther(t *testing.T) {
 
 func TestVendorWithoutFile(t *testing.T) {
 	env := home(t, map[string]string{"clouds.yaml": "clouds: {site: {profile: vexxhost, auth: {username: ci, password: x}}}"})
-	c, err := Read("site", "", env)
+	c, err := Read("site", "", env, nil)
 	if err != nil || c.Auth.URL != "https://auth.vexxhost.net/v3" {
 		t.Errorf("got %+v, %v", c, err)
 	}
@@ -102,12 +102,12 @@ func TestWhereItIsFound(t *testing.T) {
 		"xdg/openstack/clouds.yml":           {"XDG_CONFIG_HOME": dir + "/xdg", "HOME": dir + "/home"},
 		"home/.config/openstack/clouds.json": {"HOME": dir + "/home"},
 	} {
-		c, err := Read("north", "", variables(set))
+		c, err := Read("north", "", variables(set), nil)
 		if err != nil || c.Source != filepath.Join(dir, want) {
 			t.Errorf("found in %s, %v, want %s", c.Source, err, want)
 		}
 	}
-	_, err := Read("north", "", variables(map[string]string{"OS_CLIENT_CONFIG_FILE": dir + "/none", "HOME": dir + "/home"}))
+	_, err := Read("north", "", variables(map[string]string{"OS_CLIENT_CONFIG_FILE": dir + "/none", "HOME": dir + "/home"}), nil)
 	if !errors.Is(err, ErrNoFile) {
 		t.Errorf("a file that is named and not there gave %v", err)
 	}
@@ -126,7 +126,7 @@ func TestBadFiles(t *testing.T) {
 		"wrong type":    {"clouds: {site: {auth: [hunter2]}}", ErrIncomplete, "line 1"},
 		"no auth_url":   {"clouds: {site: {auth: {password: hunter2}}}", ErrIncomplete, "auth_url"},
 	} {
-		_, err := Read("site", "", home(t, map[string]string{"clouds.yaml": c.text}))
+		_, err := Read("site", "", home(t, map[string]string{"clouds.yaml": c.text}), nil)
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.words) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -140,7 +140,7 @@ func TestEnvironment(t *testing.T) {
 		"OS_INTERFACE": "internalURL", "OS_INSECURE": "true",
 	}
 	for _, name := range []string{"", FromEnvironment} {
-		c, err := Read(name, "", variables(set))
+		c, err := Read(name, "", variables(set), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("TLS of %+v, %v", config, err)
 		}
 	}
-	if _, err := Read("", "", variables(nil)); !errors.Is(err, ErrIncomplete) || !strings.Contains(err.Error(), "OS_AUTH_URL") {
+	if _, err := Read("", "", variables(nil), nil); !errors.Is(err, ErrIncomplete) || !strings.Contains(err.Error(), "OS_AUTH_URL") {
 		t.Errorf("an empty environment gave %v", err)
 	}
 }
