@@ -191,7 +191,7 @@ diskimages:
 		"secure.yaml:3: webapp.token: ", "secure.yaml:5: diskimages[debian].env-vars.TOKEN: ", "nodepool.yaml:12: diskimages[ubuntu].release: ",
 		"nodepool.yaml:14: diskimages[ubuntu].env-vars.A.B: ", "nodepool.yaml:15: diskimages[ubuntu].env-vars.FOLDED: ",
 		"nodepool.yaml:21: providers[north].pools[main].node-attributes.a[0].b: ",
-		"clouds.yaml: a sealed value cannot be read: line 3: clouds.north.auth.password: the key file " + s.path("fleet.key") + " is not there",
+		"clouds.yaml: a sealed value cannot be read: line 3: clouds.north.auth.password: read key file " + s.path("fleet.key") + ": file does not exist",
 	} {
 		if !strings.Contains(warnings, value) {
 			t.Errorf("no warning of %s in\n%s", value, warnings)

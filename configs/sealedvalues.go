@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -214,4 +215,20 @@ func (l *loader) firstSealed(paths []string) sealedFile {
 func secretsBeside(path string) []string {
 	base := filepath.Join(filepath.Dir(path), "secure")
 	return []string{base + ".yaml", base + ".yml", base + ".json"}
+}
+
+// SecretKey is the key file that a secure file names; "" when it names none.
+//
+// Errors: those of the file, or a *Finding.
+func SecretKey(secure string) (string, error) {
+	l := newLoader(Options{})
+	content, err := l.read(secure)
+	if err != nil {
+		return "", fmt.Errorf("read secure file: %w", err)
+	}
+	root, ok := (&source{load: l, file: secure, secret: true}).parse(content)
+	if !ok {
+		return "", l.found.err()
+	}
+	return root.peek("secret-key"), nil
 }

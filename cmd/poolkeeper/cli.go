@@ -76,6 +76,7 @@ type cli struct {
 	Ltime          ltimeCmd           `cmd:"" group:"misc" help:"Print a logical time, which a listing can be asked to have seen."`
 	ConfigValidate configValidateCmd  `cmd:"" group:"misc" help:"Check the configuration."`
 	ConfigAccept   configAcceptCmd    `cmd:"" name:"config-accept" group:"misc" help:"Accept what a changed configuration drops or raises although it is in use or may be misspelt, on all hosts."`
+	Secret         secretCmd          `cmd:"" group:"misc" help:"Seal values of the configuration, so that only hosts with the key can read them."`
 	ElementsInst   elementsInstallCmd `cmd:"" name:"elements-install" group:"misc" help:"Write the diskimage-builder elements that come with the program into a folder."`
 	VersionCmd     versionCmd         `cmd:"" name:"version" group:"misc" help:"Print the version."`
 }

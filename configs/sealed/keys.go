@@ -133,7 +133,7 @@ func parse(file string, text []byte) (*Keys, error) {
 func readClosed(file string) ([]byte, error) {
 	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe is not waited for
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the key file %s is not there: %w", file, fs.ErrNotExist)
+		return nil, fmt.Errorf("read key file %s: %w", file, fs.ErrNotExist)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrKeyFile, err)

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+
+	"poolkeeper/configs/sealed"
+	"poolkeeper/zkmodel/listing"
+)
+
+// secretListCmd lists sealed values.
+type secretListCmd struct {
+	Files []string `arg:"" name:"file" help:"Files with sealed values."`
+}
+
+// Help is what the command's own help says.
+func (secretListCmd) Help() string {
+	return "No value is shown. With a key file the last column says whether this host opens the value: by the newest " +
+		"key, by an older one (secret reseal), or why not."
+}
+
+// Run is the command.
+func (c secretListCmd) Run(a *app, of *secretCmd) error {
+	keys, err := of.keys(a)
+	if errors.Is(err, errNoKeyFile) {
+		keys, err = nil, nil
+	}
+	if err != nil {
+		return err
+	}
+	files, err := readSecretFiles(c.Files)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(forPeople(a.stdout), 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "WHERE\tPATH\tSEALED TO\tOPENS HERE")
+	for _, f := range files {
+		for _, s := range f.values() {
+			place := s.Path.String()
+			recipient := sealed.Recipient(s.Value)
+			fmt.Fprintf(w, "%s:%d\t%s\t%s\t%s\n", f.name, s.Line, listing.Visible(place), cmp.Or(recipient, "?"), opensHere(keys, s.Value, place))
+		}
+	}
+	return w.Flush()
+}
+
+// opensHere says whether keys open a value.
+func opensHere(keys *sealed.Keys, text, place string) string {
+	if keys == nil {
+		return "no key file given"
+	}
+	_, err := keys.Open(text, place)
+	switch at := slices.Index(keys.Recipients(), sealed.Recipient(text)); {
+	case errors.Is(err, sealed.ErrNoKey):
+		return "no: not the key of " + keys.File()
+	case err != nil:
+		return "no: " + listing.Visible(err.Error())
+	case at > 0:
+		return "yes, by an older key"
+	}
+	return "yes"
+}

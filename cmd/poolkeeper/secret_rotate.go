@@ -1,0 +1,186 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"poolkeeper/configs/sealed"
+)
+
+// secretRotateCmd changes the key of a fleet.
+type secretRotateCmd struct {
+	Files []string `arg:"" name:"file" help:"The files with sealed values; all of them, as far as they are on this host."`
+}
+
+// Help is what the command's own help says.
+func (secretRotateCmd) Help() string {
+	return "The new key is written before the others in the key file, which goes on to open what is sealed to them; then " +
+		"the values of the files are sealed anew. Copy the key file to all hosts first, and the files after it. " +
+		"Whoever has the old key can still read old copies of the files: the values to be changed are listed. When no " +
+		"file is sealed to the old keys any more, secret reseal --drop-old ends the rotation."
+}
+
+// Run is the command.
+func (c secretRotateCmd) Run(a *app, of *secretCmd) error {
+	keys, err := of.keys(a)
+	if err != nil {
+		return err
+	}
+	files, err := readSecretFiles(c.Files)
+	if err != nil {
+		return err
+	}
+	next, err := keys.WithNew()
+	if err != nil {
+		return err
+	}
+	anew, err := prepare(files, keys, next.Recipients()[0])
+	if err != nil {
+		return err
+	}
+	// The key first: from here on both open, whatever comes of the rest.
+	if err := writeKeys(next); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "%s: the new key is %s; the old one opens as before\n", keys.File(), next.Recipients()[0])
+	if err := anew.write(a); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "Copy %s to all hosts, and then the files.\n", keys.File())
+	if len(anew.paths) == 0 {
+		return nil
+	}
+	_, err = fmt.Fprintf(a.stdout, "To be changed at their clouds and services, and set anew, since history keeps what the old key opens:\n%s\n",
+		strings.Join(anew.paths, "\n"))
+	return err
+}
+
+// secretResealCmd seals with the newest key what is sealed to an older one.
+type secretResealCmd struct {
+	Files   []string `arg:"" name:"file" help:"Files with sealed values."`
+	DropOld bool     `help:"Take the older keys out of the key file afterwards. What is still sealed to them elsewhere is lost."`
+}
+
+// Help is what the command's own help says.
+func (secretResealCmd) Help() string {
+	return "For files that rotate was not given, such as those of a branch that was merged later. With --drop-old " +
+		"it ends a rotation: it refuses while the configuration (-c) or the secure file (-s) has values that are sealed " +
+		"to an older key; other files it knows only by their names here."
+}
+
+// Run is the command.
+func (c secretResealCmd) Run(a *app, of *secretCmd) error {
+	keys, err := of.keys(a)
+	if err != nil {
+		return err
+	}
+	files, err := readSecretFiles(c.Files)
+	if err != nil {
+		return err
+	}
+	anew, err := prepare(files, keys, keys.Recipients()[0])
+	if err != nil {
+		return err
+	}
+	if c.DropOld {
+		if err := a.noneLeft(keys, files); err != nil {
+			return err
+		}
+	}
+	if err := anew.write(a); err != nil || !c.DropOld {
+		return err
+	}
+	if err := writeKeys(keys.Newest()); err != nil {
+		return err
+	}
+	for _, old := range keys.Recipients()[1:] {
+		fmt.Fprintf(a.stdout, "%s: dropped %s\n", keys.File(), old)
+	}
+	return nil
+}
+
+// errOldKey: a file is still sealed to a key that would be dropped.
+var errOldKey = errors.New("it is sealed to a key that would be dropped: name the file, too")
+
+// noneLeft refuses to drop keys while the daemons' files that are not among files need them.
+func (a *app) noneLeft(keys *sealed.Keys, files []*secretFile) error {
+	var failed error
+	for _, name := range []string{a.flags.Config, a.flags.Secure} {
+		if name == "" {
+			continue
+		}
+		f, err := readSecretFile(name)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(files, func(given *secretFile) bool { return given.path == f.path }) {
+			continue
+		}
+		for _, s := range f.values() {
+			if slices.Contains(keys.Recipients()[1:], sealed.Recipient(s.Value)) {
+				failed = errors.Join(failed, fmt.Errorf("%s:%d: %s: %w", f.name, s.Line, s.Path, errOldKey))
+			}
+		}
+	}
+	return failed
+}
+
+// resealing are files that are to be written.
+type resealing struct {
+	files []*secretFile
+	texts [][]byte
+	count []int    // of values that are sealed anew, by file
+	paths []string // of these values, with file and line
+}
+
+// prepare seals the values of files anew. It writes nothing; the error has a line for each
+// value that cannot be opened.
+func prepare(files []*secretFile, keys *sealed.Keys, recipient string) (*resealing, error) {
+	r := &resealing{files: files}
+	var failed error
+	for _, f := range files {
+		text, anew, err := f.resealed(keys, recipient)
+		failed = errors.Join(failed, err)
+		r.texts, r.count = append(r.texts, text), append(r.count, len(anew))
+		for _, s := range anew {
+			r.paths = append(r.paths, fmt.Sprintf("%s:%d: %s", f.name, s.Line, s.Path))
+		}
+	}
+	return r, failed
+}
+
+// write replaces the files that have changed, each at once.
+func (r *resealing) write(a *app) error {
+	for i, f := range r.files {
+		if string(r.texts[i]) != string(f.text) {
+			if err := f.write(r.texts[i]); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(a.stdout, "%s: values sealed anew: %d\n", f.name, r.count[i])
+	}
+	return nil
+}
+
+// writeKeys replaces the key file at once.
+func writeKeys(keys *sealed.Keys) error {
+	path, err := filepath.EvalSymlinks(keys.File())
+	var was os.FileInfo
+	if err == nil {
+		was, err = os.Stat(path)
+	}
+	if err == nil {
+		err = replaceFile(path, keys.Bytes(), was)
+	}
+	if err != nil {
+		return fmt.Errorf("write key file: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"poolkeeper/configs/sealed"
+	"poolkeeper/configs/yamltext"
+)
+
+// secretSetCmd seals one value.
+type secretSetCmd struct {
+	File string `arg:"" help:"The file that the value stands in: the configuration, the secure file, clouds.yaml."`
+	Path string `arg:"" help:"Where it stands: diskimages[NAME].env-vars.KEY, zookeeper-auth.password, clouds.NAME.auth.password."`
+	From string `placeholder:"FILE" help:"Read the value from a file, not from the standard input."`
+	To   string `placeholder:"age1…" help:"Seal to this public key; then no key file is needed."`
+}
+
+// Help is what the command's own help says.
+func (*secretSetCmd) Help() string {
+	return "The value is read from the standard input, without echo from a terminal, or from a file; never from the " +
+		"command line, which other users of the host can see. A line break behind a single line is no part of it. What " +
+		"stands at the path is replaced; what is missing on the way to it is added; all else of the file stays as it is."
+}
+
+// maxSecret is the most that is read of a value, in bytes.
+const maxSecret = 1 << 20
+
+// Run is the command.
+func (c *secretSetCmd) Run(ctx context.Context, a *app, of *secretCmd) error {
+	path, err := yamltext.ParsePath(c.Path)
+	if err != nil {
+		return err
+	}
+	recipient := c.To
+	if recipient == "" {
+		keys, err := of.keys(a)
+		if err != nil {
+			return err
+		}
+		recipient = keys.Recipients()[0]
+	} else if err := sealed.CheckRecipient(recipient); err != nil {
+		return err
+	}
+	f, err := readSecretFile(c.File)
+	if err != nil {
+		return err
+	}
+	value, err := c.value(ctx, a)
+	if err != nil {
+		return err
+	}
+	a.secrets.Add(value)
+	text, err := sealed.Seal(recipient, path.String(), value)
+	if err != nil {
+		return fmt.Errorf("%s: %s: %w", f.name, path, err)
+	}
+	after, line, before, err := f.yaml.Put(path, text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.name, err)
+	}
+	if err := f.write(after); err != nil {
+		return err
+	}
+	if before != nil && before.Value != "" && !sealed.Is(before.Value) {
+		fmt.Fprintf(a.stderr, "poolkeeper: warning: %s:%d: %s stood there in clear text: if that was the secret, change it where it is used, since copies and history keep it\n",
+			f.name, before.Line, path)
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s:%d: %s: sealed to %s\n", f.name, line, path, recipient)
+	return err
+}
+
+// value reads the value.
+func (c *secretSetCmd) value(ctx context.Context, a *app) (string, error) {
+	from, name := a.stdin, "the standard input"
+	if c.From != "" {
+		f, err := os.Open(c.From)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close() //nolint:errcheck // only read
+		from, name = f, c.From
+	}
+	text, err := readHidden(ctx, from, a.stderr, fmt.Sprintf("Value of %s (it does not show; end it with Enter): ", c.Path))
+	if err != nil {
+		return "", fmt.Errorf("read the value from %s: %w", name, err)
+	}
+	if len(text) > maxSecret {
+		return "", fmt.Errorf("read the value from %s: it is too long", name)
+	}
+	if line, cut := strings.CutSuffix(text, "\n"); cut && !strings.Contains(line, "\n") {
+		text = strings.TrimSuffix(line, "\r")
+	}
+	if text == "" {
+		return "", fmt.Errorf("read the value from %s: it is empty", name)
+	}
+	return text, nil
+}
+
+// readHidden reads all of a reader; of a terminal one line, after a question, without echo.
+func readHidden(ctx context.Context, from io.Reader, asks io.Writer, question string) (string, error) {
+	f, ok := from.(*os.File)
+	if !ok {
+		text, err := io.ReadAll(io.LimitReader(from, maxSecret+1))
+		return string(text), err
+	}
+	fd := int(f.Fd())
+	old, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil { // no terminal
+		text, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+		return string(text), err
+	}
+	silent := *old
+	silent.Lflag &^= unix.ECHO
+	if err := unix.IoctlSetTermios(fd, unix.TCSETSF, &silent); err != nil {
+		return "", fmt.Errorf("switch off echo: %w", err)
+	}
+	defer func() {
+		_ = unix.IoctlSetTermios(fd, unix.TCSETSF, old) // as it was
+		fmt.Fprintln(asks)
+	}()
+	fmt.Fprint(asks, question)
+	lines := make(chan string, 1)
+	go func() {
+		var line []byte
+		one := make([]byte, 1)
+		for len(line) <= maxSecret {
+			if n, err := f.Read(one); n == 0 || err != nil {
+				break
+			}
+			if line = append(line, one[0]); one[0] == '\n' {
+				break
+			}
+		}
+		lines <- string(line)
+	}()
+	select {
+	case line := <-lines:
+		return line, nil
+	case <-ctx.Done():
+		return "", errors.New("interrupted")
+	}
+}
