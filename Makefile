@@ -12,8 +12,10 @@ VERSION ?= $(eval VERSION := $$(shell scripts/version))$(VERSION)
 # What a target needs is checked first of all, by scripts/prerequisites: what compiles
 # comes behind it, in the recipe and not as a prerequisite of make's.
 
-# For slower machines, and for parts: make test TEST_TIMEOUT=20m PACKAGES=./zkmodel/...
-TEST_TIMEOUT  ?= 15m
+# For parts: make test PACKAGES=./zkmodel/...
+# How long one package may take; test/pages, which boots guests in bare roots, takes eight
+# minutes on two idle cores.
+TEST_TIMEOUT  ?= 40m
 # How often a test that failed is run again; a run that needed it says so at its end.
 RERUN         ?= 0
 BENCH_TIMEOUT ?= 30m
