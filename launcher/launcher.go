@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,9 @@ import (
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
+
+// lookLimit is how long one look at everything may take before we call it stuck.
+const lookLimit = 30 * time.Second
 
 // Deps is what a Launcher is given. Client and Open are required.
 type Deps struct {
@@ -189,6 +193,29 @@ func (l *Launcher) Ready() error {
 	for _, path := range []string{zkmodel.RequestsRoot, zkmodel.NodesRoot, zkmodel.ComponentsRoot} {
 		if err := l.mirror.Listed(path); err != nil {
 			return fmt.Errorf("launcher does not see the tree: %w", err)
+		}
+	}
+	return nil
+}
+
+// Tree is the launcher's view of images, nodes, requests and components, for
+// those who show it.
+func (l *Launcher) Tree() *zkmodel.Mirror { return l.mirror }
+
+// Requests are those of the tree, for people to look at: one that waits has as its
+// reason why, in the words of this launcher's last look at it.
+func (l *Launcher) Requests() []*zkmodel.Request {
+	return schedule.Explain(l.mirror.Requests(), l.Decisions(), func(r *zkmodel.Request) bool {
+		return slices.ContainsFunc(l.pools, func(p *pool.Pool) bool { return r.DeclinedByPool(p.ID) })
+	})
+}
+
+// Check asks for a sign of life: a launcher that serves must have begun a look
+// lately, or be waiting for a reason to.
+func (l *Launcher) Check(context.Context) error {
+	if began := l.looking.Load(); began != 0 {
+		if took := l.now().Sub(time.Unix(0, began)); took > lookLimit {
+			return fmt.Errorf("check launcher: a look at the tree takes %s already", took)
 		}
 	}
 	return nil

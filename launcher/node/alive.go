@@ -61,9 +61,9 @@ func SameKeys(n *zkmodel.Node, shown []string) error {
 // resolveTime is how long a machine's name may take to resolve.
 const resolveTime = 5 * time.Second
 
-// PublicAddress is the address of a machine as jobs are told it: the first that its
+// Address is the address of a machine as jobs are told it: the first that its
 // name resolves to, of whichever family. One that does not resolve has none.
-func PublicAddress(ctx context.Context, name string) (v4, v6 string) {
+func (*Scanner) Address(ctx context.Context, name string) (v4, v6 string) {
 	ctx, cancel := context.WithTimeout(ctx, resolveTime)
 	defer cancel()
 	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)

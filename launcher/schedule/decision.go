@@ -107,3 +107,26 @@ func (Yield) Verdict() string { return "yield" }
 
 // Verdict implements Decision.
 func (Reclaim) Verdict() string { return "reclaim" }
+
+// Explain lists requests for people to look at: one that waits has as its reason why, in
+// the words of the last decisions, unless one of our pools has declined it and so told
+// why.
+func Explain(requests []*zkmodel.Request, last []Decision, declined func(*zkmodel.Request) bool) []*zkmodel.Request {
+	why := map[string]string{}
+	for _, d := range last {
+		switch d.(type) {
+		case Wait, Yield:
+			why[d.Of().ID] = d.Why()
+		}
+	}
+	list := make([]*zkmodel.Request, len(requests))
+	for i, r := range requests {
+		list[i] = r
+		if reason := why[r.ID]; reason != "" && r.State == zkmodel.RequestRequested && !declined(r) {
+			told := *r
+			told.Reason = reason
+			list[i] = &told
+		}
+	}
+	return list
+}

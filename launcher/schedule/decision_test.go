@@ -47,3 +47,26 @@ func TestBetterAnswersCountFirst(t *testing.T) {
 		}
 	}
 }
+
+// A request that waits tells why, in the words of the last look; one that a pool of ours
+// declined keeps what it was told then, and one that has moved on since keeps its own.
+// What is listed is a copy: written into the request, the words would reach its record.
+func TestWaitingRequestsTellWhy(t *testing.T) {
+	waits, declined, accepted, pending := aRequest("100-1", "a"), aRequest("100-2", "a"), aRequest("100-3", "a"), aRequest("100-4", "a")
+	declined.Reason, pending.State = "no pool has the label a", zkmodel.RequestPending
+	last := []Decision{
+		Wait{About: About{Request: waits, Reason: "room in the cloud"}},
+		Wait{About: About{Request: declined, Reason: "room in the cloud"}},
+		Accept{About: About{Request: accepted}},
+		Yield{About: About{Request: pending, Reason: "another may take it"}},
+	}
+	list := Explain([]*zkmodel.Request{waits, declined, accepted, pending}, last, func(r *zkmodel.Request) bool { return r == declined })
+	for i, want := range []string{"room in the cloud", "no pool has the label a", "", ""} {
+		if list[i].Reason != want {
+			t.Errorf("request %s: %q, want %q", list[i].ID, list[i].Reason, want)
+		}
+	}
+	if waits.Reason != "" {
+		t.Errorf("the request itself was changed: %q", waits.Reason)
+	}
+}

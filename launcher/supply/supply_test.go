@@ -67,11 +67,17 @@ func (c *cloud) Close() error { return nil }
 // run starts a Provider of a cloud, in a bubble of time of its own.
 func run(t *testing.T, c *cloud) *supply.Provider {
 	t.Helper()
+	return open(t, c.opener)
+}
+
+// open starts a Provider of what an opener opens.
+func open(t *testing.T, opener func(configs.Provider) (providers.Provider, error)) *supply.Provider {
+	t.Helper()
 	section := configs.Provider{Name: "north", Pools: []configs.Pool{
 		{Name: "main", Labels: []configs.PoolLabel{{Name: "small"}, {Name: "broken"}}},
 		{Name: "spare", Nodes: []configs.StaticNode{{Labels: []string{"small"}}}},
 	}}
-	p := supply.New(section, registry.New(c.opener, registry.Events{}), hclog.NewNullLogger(), time.Now, func() {})
+	p := supply.New(section, registry.New(opener, registry.Events{}), hclog.NewNullLogger(), time.Now, func() {})
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() { p.Run(ctx) })

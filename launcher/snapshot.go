@@ -3,13 +3,10 @@ package launcher
 import (
 	"time"
 
-	"poolkeeper/launcher/bootable"
 	"poolkeeper/launcher/inflight"
-	"poolkeeper/launcher/lesson"
 	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/reaper"
 	"poolkeeper/launcher/schedule"
-	"poolkeeper/launcher/supply"
 	"poolkeeper/zkmodel"
 )
 
@@ -60,41 +57,11 @@ func (s *session) observe() (*schedule.Snapshot, time.Time) {
 		if unlisted != nil && view.Unavailable == "" {
 			view.Unavailable = "nobody can tell how much is taken: " + unlisted.Error()
 		}
-		snap.Pools = append(snap.Pools, s.poolView(p, view, launching[p.Provider.Name], counted[p.Provider.Name]))
+		snap.Pools = append(snap.Pools, p.View(pool.Moment{
+			Now: snap.Now, Cloud: view, Images: s.images, Launching: launching[p.Provider.Name], HoldsQuota: counted[p.Provider.Name],
+		}))
 	}
 	return snap, again
-}
-
-// poolView is a pool as it stands at this moment.
-func (s *session) poolView(p *pool.Pool, view supply.View, launching int, counted bool) *schedule.Pool {
-	v := &schedule.Pool{
-		ID: p.ID, Provider: p.Provider.Name, Name: p.Section.Name, Priority: p.Priority(),
-		Disabled: p.Section.MaxServers == 0,
-		Limits:   p.Limits(), Cloud: view.Limits, Unavailable: view.Unavailable, Broken: view.Broken, Mute: view.Mute, HoldsQuota: counted,
-		Idle: p.Provider.MaxConcurrency == 0, Room: -1, Zones: p.Section.AvailabilityZones,
-		Offers: make(map[string]schedule.Offer, len(p.Section.Labels)), Frozen: p.Frozen, Rest: p.Rest,
-	}
-	if len(v.Zones) == 0 {
-		v.Zones = view.Zones
-	}
-	if p.Section.IgnoreProviderQuota {
-		v.Cloud = nil
-	}
-	if limit := p.Provider.MaxConcurrency; limit > 0 {
-		v.Room = max(0, limit-launching)
-	}
-	v.Learned = lesson.View{
-		Lesson: view.Taught.Lesson, Due: !view.Taught.Due.After(s.now()),
-		Burst: view.Taught.Burst, Told: v.Cloud != nil || view.Static,
-	}
-	v.Static = view.Static
-	for _, l := range supply.Labels(p.Section) {
-		offer := view.Needs[p.Section.Name][l.Name]
-		offer.Ready = l.DiskImage == "" || bootable.Newest(s.images, l.DiskImage, p.Provider.Name) != nil
-		v.Offers[l.Name] = offer
-	}
-	v.Learned.Hint = schedule.Hint(v, view.Limits)
-	return v
 }
 
 // observeUses counts what is in the clouds whose room is not known, and tells when
