@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,12 +16,16 @@ import (
 	"poolkeeper/zkmodel"
 )
 
-// A provider that fails or hangs is nobody else's problem.
+// A provider that fails or hangs is nobody else's problem. One that cannot be opened is
+// tried again.
 func TestOneBadProviderHoldsUpNobody(t *testing.T) {
 	s := newSite(t)
-	for _, name := range []string{"broken", "hanging", "closed"} {
-		s.addProvider(name, "qcow2", "img")
+	s.addImage("other")
+	s.config.Providers = nil
+	for _, name := range []string{"north", "broken", "hanging", "closed"} {
+		s.addProvider(name, "qcow2", "img", "other")
 	}
+	var right atomic.Bool
 	down := make(chan struct{})
 	s.cloud("broken").SetHook(func(_ context.Context, c fake.Call) error {
 		select {
@@ -40,28 +45,34 @@ func TestOneBadProviderHoldsUpNobody(t *testing.T) {
 	s.start(func(d *Deps) {
 		open := d.Open
 		d.Open = func(c configs.Provider) (providers.Provider, error) {
-			if c.Name == "closed" {
+			if c.Name == "closed" && !right.Load() {
 				return nil, errors.New("wrong password")
 			}
 			return open(c)
 		}
 	})
 	s.ready("img", 1, "north")
+	s.ready("other", 1, "north")
 	s.eventually("the failures are told", func() bool {
 		failed := s.uploads("img", "broken", zkmodel.UploadFailed)
 		return len(failed) == 1 && failed[0].Failures >= 2 && strings.Contains(failed[0].Reason, "out of order") &&
 			failed[0].RetryAt > failed[0].StateTime
 	})
 	close(down)
-	s.ready("img", 1, "broken")
+	right.Store(true)
+	for _, provider := range []string{"broken", "closed"} {
+		s.ready("img", 1, provider)
+		s.ready("other", 1, provider)
+	}
 	s.eventually("the failed uploads are gone", func() bool { return len(s.uploads("img", "broken", zkmodel.UploadFailed)) == 0 })
-	if len(s.uploads("img", "hanging", zkmodel.UploadUploading)) != 1 {
-		t.Error("the hanging upload is not under way")
+	if len(s.uploads("img", "hanging", zkmodel.UploadUploading))+len(s.uploads("other", "hanging", zkmodel.UploadUploading)) == 0 {
+		t.Error("no hanging upload is under way")
 	}
 }
 
 func TestUploadTimeout(t *testing.T) {
 	s := newSite(t)
+	undisturbed := s.beside()
 	s.config.Providers[0].ImageUploadTimeout = 200 * time.Millisecond
 	s.settings(0).UploadDelay = time.Hour
 	s.start()
@@ -72,11 +83,13 @@ func TestUploadTimeout(t *testing.T) {
 	if left := s.inCloud("north"); len(left) > 0 {
 		t.Errorf("in the cloud: %v", left)
 	}
+	undisturbed()
 }
 
 func TestPostUploadHook(t *testing.T) {
 	s := newSite(t)
 	s.addProvider("refused", "qcow2", "img")
+	undisturbed := s.beside()
 	hook := func(name, body string) string {
 		file := filepath.Join(s.dir, name)
 		if err := os.WriteFile(file, []byte("#!/bin/sh\n"+body), 0o755); err != nil {
@@ -100,14 +113,17 @@ func TestPostUploadHook(t *testing.T) {
 			strings.HasSuffix(failed[0].Reason, "cannot sign")
 	})
 	s.eventually("its image is not left in the cloud", func() bool { return len(s.inCloud("refused")) == 0 })
+	undisturbed()
 }
 
 // A file that rotted on the disk goes to no cloud.
 func TestDamagedFileIsNotUploaded(t *testing.T) {
 	s := newSite(t)
+	undisturbed := s.beside()
 	s.config.Providers[0].DiskImages[0].Pause = true
 	stop := s.start()
 	s.ready("img", 1)
+	s.ready("other", 1, "south")
 	stop()
 	file := filepath.Join(s.config.ImagesDir, s.builds("img", zkmodel.BuildReady)[0].Name()+".qcow2")
 	text, err := os.ReadFile(file)
@@ -127,6 +143,7 @@ func TestDamagedFileIsNotUploaded(t *testing.T) {
 	if left := s.inCloud("north"); len(left) > 0 {
 		t.Errorf("in the cloud: %v", left)
 	}
+	undisturbed()
 }
 
 func TestDeleteAfterUpload(t *testing.T) {
@@ -149,16 +166,20 @@ func TestDeleteAfterUpload(t *testing.T) {
 
 func TestProviderNoLongerListsTheImage(t *testing.T) {
 	s := newSite(t)
-	s.addProvider("south", "qcow2", "img")
+	undisturbed := s.beside()
+	lists := s.config.Providers[1].DiskImages
+	s.config.Providers[1].DiskImages = append([]configs.ProviderImage{{Name: "img"}}, lists...)
 	stop := s.start()
 	s.ready("img", 1, "north", "south")
+	s.ready("other", 1, "south")
 	stop()
-	s.config.Providers[1].DiskImages = nil
+	s.config.Providers[1].DiskImages = lists
 	s.start()
-	s.eventually("south is empty", func() bool {
-		return len(s.inCloud("south")) == 0 && len(s.uploads("img", "south", zkmodel.UploadReady)) == 0
+	s.eventually("south has the other image only", func() bool {
+		return len(s.inCloud("south")) == 1 && len(s.uploads("img", "south", zkmodel.UploadReady)) == 0
 	})
 	s.ready("img", 1, "north")
+	undisturbed()
 }
 
 func TestFormatIsAdded(t *testing.T) {

@@ -215,9 +215,9 @@ func (s *site) members() []recipe.Member {
 	return list
 }
 
-// settled waits until nothing is under way or left over: every record is ready,
-// the cloud holds exactly what is recorded, and the folders of the hosts hold
-// exactly the builds that are.
+// settled waits until nothing is under way or left over: every record is ready, the
+// clouds hold exactly what is recorded, each at least one of each image, and the folders of
+// the hosts hold exactly the builds that are.
 func (s *site) settled(hosts ...string) {
 	s.t.Helper()
 	disorder := "?"
@@ -235,35 +235,26 @@ func (s *site) settled(hosts ...string) {
 // disorder tells what does not agree.
 func (s *site) disorder(hosts []string) string {
 	s.t.Helper()
-	tree := s.tree("img")
-	recorded := map[string]bool{}
 	builds := map[string]bool{}
-	for _, b := range tree.Builds {
-		builds[b.Name()] = true
-		if b.Broken != nil || b.State != zkmodel.BuildReady {
-			return "build " + b.Name() + " is " + string(b.State)
+	recorded := map[string]map[string]bool{} // by provider
+	for _, p := range s.config.Providers {
+		recorded[p.Name] = map[string]bool{}
+	}
+	for _, i := range s.config.DiskImages {
+		if why := s.unready(i.Name, builds, recorded); why != "" {
+			return why
 		}
-		for _, u := range b.Uploads {
-			if u.Broken != nil || u.State != zkmodel.UploadReady {
-				return "upload " + u.Path() + " is " + string(u.State)
+	}
+	for provider, ids := range recorded {
+		for _, id := range s.inCloud(provider) {
+			if !ids[id] {
+				return "image " + id + " is in " + provider + " without a record"
 			}
-			recorded[u.ExternalID.Text()] = true
+			delete(ids, id)
 		}
-	}
-	if len(builds) == 0 || len(recorded) == 0 {
-		return "nothing is ready"
-	}
-	if tree.BuildRequested != nil {
-		return "a request is left"
-	}
-	for _, id := range s.inCloud("north") {
-		if !recorded[id] {
-			return "image " + id + " is in the cloud without a record"
+		if len(ids) > 0 {
+			return fmt.Sprintf("not in %s: %v", provider, ids)
 		}
-		delete(recorded, id)
-	}
-	if len(recorded) > 0 {
-		return fmt.Sprintf("not in the cloud: %v", recorded)
 	}
 	for _, host := range hosts {
 		for _, pattern := range []string{"images/img-*", "images/.poolkeeper/img-*"} {
@@ -278,6 +269,35 @@ func (s *site) disorder(hosts []string) string {
 				}
 			}
 		}
+	}
+	return ""
+}
+
+// unready tells what of an image is not as it should be, and adds its builds and external
+// ids to those of all images.
+func (s *site) unready(image string, builds map[string]bool, recorded map[string]map[string]bool) string {
+	s.t.Helper()
+	tree := s.tree(image)
+	there := map[string]bool{}
+	for _, b := range tree.Builds {
+		builds[b.Name()] = true
+		if b.Broken != nil || b.State != zkmodel.BuildReady {
+			return "build " + b.Name() + " is " + string(b.State)
+		}
+		for _, u := range b.Uploads {
+			if u.Broken != nil || u.State != zkmodel.UploadReady {
+				return "upload " + u.Path() + " is " + string(u.State)
+			}
+			recorded[u.Provider][u.ExternalID.Text()], there[u.Provider] = true, true
+		}
+	}
+	for provider := range recorded {
+		if !there[provider] {
+			return "nothing of " + image + " is ready in " + provider
+		}
+	}
+	if tree.BuildRequested != nil {
+		return "a request is left"
 	}
 	return ""
 }

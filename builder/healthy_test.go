@@ -57,9 +57,11 @@ func (c *testClock) move(d time.Duration) {
 }
 
 // A cloud that is down for an hour is tried some ten times, and has the image
-// soon after it is back.
+// soon after it is back. Other clouds have it at once.
 func TestProviderDownForAnHour(t *testing.T) {
 	s := newSite(t)
+	undisturbed := s.beside()
+	s.addProvider("west", "qcow2", "img")
 	clock := &testClock{now: time.Now()}
 	var tries atomic.Int32
 	var up atomic.Bool
@@ -71,7 +73,8 @@ func TestProviderDownForAnHour(t *testing.T) {
 		return errors.New("gateway timeout")
 	})
 	b := s.run(func(d *Deps) { d.Now, d.Policy = clock.Now, plan.DefaultPolicy() })
-	s.ready("img", 1)
+	s.ready("img", 1, "west")
+	s.ready("other", 1, "south")
 	aMinute := func() {
 		clock.move(time.Minute)
 		b.control.Wake() // its alarm clock is real
@@ -92,6 +95,7 @@ func TestProviderDownForAnHour(t *testing.T) {
 	}
 	s.ready("img", 1, "north")
 	s.eventually("the failure is forgotten", func() bool { return len(s.uploads("img", "north", zkmodel.UploadFailed)) == 0 })
+	undisturbed()
 }
 
 // An image that leaves the configuration and comes back begins anew.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"poolkeeper/configs"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 )
@@ -107,6 +108,7 @@ func TestRequestIsServedAndTheNewestTwoStay(t *testing.T) {
 
 func TestFailedBuildTellsWhy(t *testing.T) {
 	s := newSite(t)
+	undisturbed := s.beside()
 	s.image().EnvVars["FAKE_FAIL"] = "7"
 	s.start()
 	s.eventually("a third failure in a row", func() bool {
@@ -120,7 +122,8 @@ func TestFailedBuildTellsWhy(t *testing.T) {
 	if again := b.RetryAt.Time(); !again.After(b.StateTime.Time()) {
 		t.Errorf("it failed at %s and is tried again at %s", b.StateTime.Time(), again)
 	}
-	s.eventually("no file is left", func() bool { return len(s.files()) == 0 })
+	s.eventually("no file is left", func() bool { return len(s.filesOf("img")) == 0 })
+	undisturbed()
 }
 
 func TestBadBuilds(t *testing.T) {
@@ -206,17 +209,18 @@ func TestDeletedByAnOperator(t *testing.T) {
 
 func TestImageLeavesTheConfiguration(t *testing.T) {
 	s := newSite(t)
-	s.addImage("other").Formats = []string{"raw"}
+	undisturbed := s.beside()
+	lists := s.config.Providers[1].DiskImages
+	s.config.Providers[1].DiskImages = append([]configs.ProviderImage{{Name: "img"}}, lists...)
 	stop := s.start()
-	s.ready("img", 1, "north")
-	s.ready("other", 1)
+	s.ready("img", 1, "north", "south")
+	s.ready("other", 1, "south")
 	stop()
 	s.config.DiskImages = s.config.DiskImages[1:]
-	s.config.Providers[0].DiskImages = nil
+	s.config.Providers[0].DiskImages, s.config.Providers[1].DiskImages = nil, lists
 	s.start()
 	s.eventually("nothing is left of it", func() bool {
-		return len(s.tree("img").Builds) == 0 && len(s.inCloud("north")) == 0 &&
-			!slices.ContainsFunc(s.files(), func(f string) bool { return strings.HasPrefix(f, "img-") })
+		return len(s.tree("img").Builds) == 0 && len(s.inCloud("north")) == 0 && len(s.inCloud("south")) == 1 && len(s.filesOf("img")) == 0
 	})
-	s.ready("other", 1)
+	undisturbed()
 }

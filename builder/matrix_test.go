@@ -72,8 +72,8 @@ func (s *site) request() {
 	}
 }
 
-// A builder dies at a step and is started again, or another takes over. Then
-// everything is in order, and what was ready before is there.
+// A builder of two images and two providers dies at a step and is started again, or
+// another takes over. Then everything is in order, and what was ready before is there.
 func TestCrashMatrix(t *testing.T) {
 	hit := map[step.Step]bool{}
 	for name, sc := range scenarios() {
@@ -98,15 +98,19 @@ func TestCrashMatrix(t *testing.T) {
 func (sc scenario) crash(t *testing.T, at step.Step, heir string) {
 	t.Helper()
 	s, c := newSiteOf(t)
+	c.Images, c.Clouds = 2, 2
+	s.config = c.config()
 	if sc.also != nil {
 		sc.also(&c)
 	}
 	if sc.before != nil {
 		sc.before(s, c)
 	}
-	var ready []string
-	for _, b := range s.builds("img", zkmodel.BuildReady) {
-		ready = append(ready, b.ID)
+	ready := map[string][]string{} // by image
+	for _, i := range s.config.DiskImages {
+		for _, b := range s.builds(i.Name, zkmodel.BuildReady) {
+			ready[i.Name] = append(ready[i.Name], b.ID)
+		}
 	}
 	dying := c
 	dying.At = at
@@ -119,9 +123,14 @@ func (sc scenario) crash(t *testing.T, at step.Step, heir string) {
 	next.Host = heir
 	p := next.spawn(t)
 	s.settled(heir)
-	left := s.builds("img", zkmodel.BuildReady)
-	if len(ready) > 0 && !slices.Contains(ready, left[0].ID) {
-		t.Errorf("%v were ready, left are %s and later", ready, left[0].ID)
+	for image, were := range ready {
+		left := s.builds(image, zkmodel.BuildReady)
+		if !slices.Contains(were, left[0].ID) {
+			t.Errorf("%s: %v were ready, left are %s and later", image, were, left[0].ID)
+		}
+		if image != "img" && len(left) != len(were) {
+			t.Errorf("%s: %v were ready, and now %d builds", image, were, len(left))
+		}
 	}
 	if heir == "one" {
 		return

@@ -207,8 +207,11 @@ func (c closing) Close() error { c.closed(); return nil }
 
 func TestCancel(t *testing.T) {
 	s, _ := waitingSite(t)
+	undisturbed := s.beside()
 	s.request()
-	s.start(func(d *Deps) { d.Policy.BuildRetry.First, d.Policy.BuildRetry.Max = time.Hour, time.Hour })
+	s.start(func(d *Deps) {
+		d.BuildWorkers, d.Policy.BuildRetry.First, d.Policy.BuildRetry.Max = 2, time.Hour, time.Hour
+	})
 	b := s.underWay()
 	if id, err := s.store.CancelBuild(t.Context(), "img"); err != nil || id != b.ID {
 		t.Fatalf("cancelled %s, %v", id, err)
@@ -216,11 +219,12 @@ func TestCancel(t *testing.T) {
 	s.eventually("the build is cancelled and nobody waits", func() bool {
 		failed := s.builds("img", zkmodel.BuildFailed)
 		return len(failed) == 1 && strings.Contains(failed[0].Reason, "cancelled by an operator") &&
-			s.tree("img").BuildRequested == nil && len(s.files()) == 0
+			s.tree("img").BuildRequested == nil && len(s.filesOf("img")) == 0
 	})
 	if _, ok, err := s.store.Session().Exists(t.Context(), zkmodel.CancelPath("img")); ok || err != nil {
 		t.Errorf("the request to cancel is left: %t, %v", ok, err)
 	}
+	undisturbed()
 }
 
 // One place for all builders: two of them build one image after the other.
@@ -255,8 +259,11 @@ func TestFleetLimit(t *testing.T) {
 
 func TestLeakedImagesGoAfterTwoLooks(t *testing.T) {
 	s := newSite(t)
+	undisturbed := s.beside()
 	b := s.run(func(d *Deps) { d.LeakAge = 100 * time.Millisecond })
 	s.ready("img", 1, "north")
+	s.ready("other", 1, "south")
+	elsewhere := s.leak("south", "0000000091")
 	mine := s.uploads("img", "north", zkmodel.UploadReady)[0]
 	images, err := s.cloud("north").ListImages(t.Context())
 	if err != nil {
@@ -297,6 +304,8 @@ func TestLeakedImagesGoAfterTwoLooks(t *testing.T) {
 			t.Errorf("%s is gone", id)
 		}
 	}
+	s.eventually("the leak in the other cloud is gone", func() bool { return !slices.Contains(s.inCloud("south"), elsewhere) })
+	undisturbed()
 }
 
 func TestLogsAreToldAndFound(t *testing.T) {

@@ -1,6 +1,7 @@
 package builder
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"poolkeeper/configs"
 	"poolkeeper/providers"
+	"poolkeeper/providers/fake"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -41,11 +43,13 @@ func (s *site) underWay() *zkmodel.Build {
 	return builds[0].Build
 }
 
-// A builder that is stopped leaves no record, no file, no process, and the
-// image to others.
+// A builder that is stopped leaves no record, no file, no process, and the image to
+// others. What it had built of another image stays.
 func TestStopInABuild(t *testing.T) {
 	s, goOn := waitingSite(t)
-	stop := s.start()
+	undisturbed := s.beside()
+	stop := s.start(func(d *Deps) { d.BuildWorkers = 2 })
+	s.ready("other", 1, "south")
 	first := s.underWay()
 	before := time.Now()
 	stop()
@@ -55,7 +59,7 @@ func TestStopInABuild(t *testing.T) {
 	if n := len(s.tree("img").Builds); n != 0 {
 		t.Errorf("%d records are left", n)
 	}
-	if left := s.files(); len(left) > 0 {
+	if left := s.filesOf("img"); len(left) > 0 {
 		t.Errorf("files are left: %v", left)
 	}
 	log, err := os.ReadFile(filepath.Join(s.config.BuildLogDir, first.Name()+".log"))
@@ -63,11 +67,13 @@ func TestStopInABuild(t *testing.T) {
 		t.Errorf("log %q, %v", log, err)
 	}
 	goOn()
-	s.start()
+	s.config.ImagesDir += "2"
+	s.start(func(d *Deps) { d.Client, d.Hostname, d.FQDN = s.dial(s.root), "second", "second.example.org" })
 	s.ready("img", 1, "north")
-	if id := s.builds("img", zkmodel.BuildReady)[0].ID; id <= first.ID {
-		t.Errorf("build id %s was given again after %s", id, first.ID)
+	if b := s.builds("img", zkmodel.BuildReady)[0]; b.ID <= first.ID || b.Builder != "second.example.org" {
+		t.Errorf("build id %s, of %s, after %s", b.ID, b.Builder, first.ID)
 	}
+	undisturbed()
 }
 
 // Neither a build that does not listen nor a cloud that does not answer keeps a
@@ -104,25 +110,42 @@ func TestStopWhenNobodyListens(t *testing.T) {
 	}
 }
 
+// An upload ends with its builder and leaves nothing; the next start begins another. What
+// was uploaded elsewhere, of this image and of others, stays.
 func TestStopInAnUpload(t *testing.T) {
 	s := newSite(t)
-	s.settings(0).UploadDelay = time.Hour
+	undisturbed := s.beside()
+	s.addProvider("west", "qcow2", "img")
+	s.cloud("north").SetHook(func(ctx context.Context, c fake.Call) error {
+		if c.Op != fake.OpUpload || c.Done {
+			return nil
+		}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
 	stop := s.start()
+	s.ready("img", 1, "west")
+	s.ready("other", 1, "south")
 	s.eventually("the upload is under way", func() bool { return len(s.uploads("img", "north", zkmodel.UploadUploading)) == 1 })
 	stop()
-	if b := s.builds("img", zkmodel.BuildReady); len(b) != 1 || len(b[0].Uploads) != 0 {
+	if b := s.builds("img", zkmodel.BuildReady); len(b) != 1 || len(b[0].Uploads) != 1 || b[0].Uploads[0].Provider != "west" {
 		t.Errorf("left: %+v", b)
 	}
 	if left := s.inCloud("north"); len(left) > 0 {
 		t.Errorf("in the cloud: %v", left)
 	}
+	s.cloud("north").SetHook(nil)
+	s.start()
+	s.ready("img", 1, "north", "west")
+	undisturbed()
 }
 
 // Whoever loses its lock must not go on; the files of a build that nobody knows
 // of are of no use.
 func TestLostLockEndsABuild(t *testing.T) {
 	s, goOn := waitingSite(t)
-	s.start()
+	undisturbed := s.beside()
+	s.start(func(d *Deps) { d.BuildWorkers = 2 })
 	first := s.underWay()
 	s.breakLock(zkmodel.BuildsLockPath("img"))
 	s.eventually("the record of the lost build is gone", func() bool {
@@ -133,6 +156,7 @@ func TestLostLockEndsABuild(t *testing.T) {
 	s.eventually("its files are gone", func() bool {
 		return !slices.ContainsFunc(s.files(), func(f string) bool { return strings.HasPrefix(f, first.Name()+".") })
 	})
+	undisturbed()
 }
 
 // breakLock removes the contenders of a lock, as an operator might.
@@ -153,6 +177,7 @@ func (s *site) breakLock(dir string) {
 // A record that a dead builder left is not hidden by another build.
 func TestStaleBuildBesideARunningOne(t *testing.T) {
 	s, goOn := waitingSite(t)
+	undisturbed := s.beside()
 	lock, err := s.store.LockBuilds(t.Context(), "img")
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +189,7 @@ func TestStaleBuildBesideARunningOne(t *testing.T) {
 	if err := lock.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.start()
+	s.start(func(d *Deps) { d.BuildWorkers = 2 })
 	s.eventually("the stale record is gone while another build runs", func() bool {
 		list := s.builds("img", zkmodel.BuildBuilding)
 		return len(list) == 1 && list[0].ID != stale.ID
@@ -172,6 +197,7 @@ func TestStaleBuildBesideARunningOne(t *testing.T) {
 	s.underWay()
 	goOn()
 	s.ready("img", 1, "north")
+	undisturbed()
 }
 
 // Two builders with the same configuration build every image once.

@@ -39,12 +39,15 @@ func TestClocksThatAreWrong(t *testing.T) {
 // more; what is left of its nodes is deleted all the same.
 func TestProviderWithoutPools(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, onePool)
+	s := newSite(t, beside(onePool))
+	s.image()
+	undisturbed := s.neighbours()
 	s.config.Providers[0].Pools = nil
 	id := s.orphan(zkmodel.NodeUsed, nil)
 	s.machine(id)
-	s.launch()
-	s.eventuallyEmpty()
+	s.launchTwo()
+	s.emptied("cloud")
+	undisturbed()
 }
 
 // Nodes of a provider that is not in the configuration are nobody's to touch:

@@ -15,8 +15,9 @@ import (
 // on after a reload.
 func TestGauges(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, strings.Replace(onePool, "labels: [", "tenant-resource-limits: [{tenant-name: t1, max-cores: 8}]\nlabels: [", 1))
+	s := newSite(t, strings.Replace(beside(onePool), "labels: [", "tenant-resource-limits: [{tenant-name: t1, max-cores: 8}]\nlabels: [", 1))
 	s.image()
+	undisturbed := s.neighbours()
 	s.orphan(zkmodel.NodeHold, func(n *zkmodel.Node) { n.Type = zkmodel.Strings{"small", "old"} })
 	registry := prometheus.NewRegistry()
 	first := s.launch(func(d *launcher.Deps) { d.Registerer = registry })
@@ -52,6 +53,11 @@ func TestGauges(t *testing.T) {
 		"label_nodes label=large state=building":                   0,
 		"leaked_nodes_total provider=cloud":                        0,
 		"requests_total provider=cloud pool=main result=fulfilled": 1,
+		"addressable_requests provider=other pool=main":            0,
+		"nodes provider=other pool=main state=ready":               1,
+		"nodes provider=other pool=main state=hold":                1,
+		"label_nodes label=tiny state=hold":                        1,
+		"requests_total provider=other pool=main result=fulfilled": 0,
 	} {
 		if got, there := told[line]; !there || got != want {
 			t.Errorf("%s %v (%t), want %v", line, got, there, want)
@@ -60,6 +66,7 @@ func TestGauges(t *testing.T) {
 	if told["label_nodes label=old state=ready"] != 0 || len(told) < 11+2*11+1 {
 		t.Errorf("%d lines", len(told))
 	}
+	undisturbed()
 }
 
 // Pools and providers that are gone leave no line, once they have no nodes; those that

@@ -160,19 +160,36 @@ func (s *site) logger() hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Output: os.Stderr, Level: hclog.Debug})
 }
 
-// image makes a ready build of debian with a ready upload in each cloud.
+// image makes a ready build of each image, and of debian in any case, with a ready upload
+// in each cloud. It returns debian's.
 func (s *site) image() *zkmodel.Build {
 	s.t.Helper()
-	b := s.build(zkmodel.BuildReady)
+	for _, i := range s.config.DiskImages {
+		if i.Name != "debian" {
+			s.imageOf(i.Name)
+		}
+	}
+	return s.imageOf("debian")
+}
+
+// imageOf makes a ready build of an image with a ready upload in each cloud.
+func (s *site) imageOf(image string) *zkmodel.Build {
+	s.t.Helper()
+	b := s.buildOf(image, zkmodel.BuildReady)
 	for cloud := range s.clouds {
 		s.upload(b, cloud, zkmodel.UploadReady)
 	}
 	return b
 }
 
+// build makes a build of debian.
 func (s *site) build(state zkmodel.BuildState) *zkmodel.Build {
 	s.t.Helper()
-	const image = "debian"
+	return s.buildOf("debian", state)
+}
+
+func (s *site) buildOf(image string, state zkmodel.BuildState) *zkmodel.Build {
+	s.t.Helper()
 	ctx := s.t.Context()
 	if err := s.store.Session().EnsurePath(ctx, zkmodel.BuildsPath(image)); err != nil {
 		s.t.Fatal(err)

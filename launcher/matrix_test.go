@@ -9,6 +9,7 @@ import (
 	"poolkeeper/launcher/step"
 	"poolkeeper/test/zktest"
 	"poolkeeper/test/zuul"
+	"poolkeeper/zkmodel"
 )
 
 // crashStory is what happens around a crash.
@@ -49,7 +50,7 @@ func stories() map[step.Step]crashStory {
 			}
 			return nil
 		},
-		after: func(s *site, _ []string) { s.eventuallyEmpty() },
+		after: func(s *site, _ []string) { s.emptied("cloud") },
 	}
 	fails := crashStory{
 		config: onePool, bootsFail: true, act: ask("small"),
@@ -57,7 +58,7 @@ func stories() map[step.Step]crashStory {
 			if out := s.wait(requests[0]); out.State != "failed" || out.Reason == "" {
 				s.t.Errorf("%+v", out)
 			}
-			s.eventuallyEmpty()
+			s.emptied("cloud")
 		},
 	}
 	leaveIdle := func(labels ...string) func(*site) {
@@ -84,9 +85,9 @@ func stories() map[step.Step]crashStory {
 		step.MinReady: {
 			config: withStock, act: func(*site) []string { return nil },
 			after: func(s *site, _ []string) {
-				zktest.Eventually(s.t, func() bool { return len(s.nodes()) == 3 }, "three nodes in stock")
+				zktest.Eventually(s.t, func() bool { return len(s.nodesAt("cloud")) == 3 }, "three nodes in stock")
 				s.settled()
-				if got := len(s.nodes()); got != 3 {
+				if got := len(s.nodesAt("cloud")); got != 3 {
 					s.t.Errorf("%d nodes in stock, want 3", got)
 				}
 			},
@@ -123,7 +124,8 @@ func (s *site) useAll(requests []string) {
 
 // A launcher that is killed, at whatever step, leaves nothing that it, started
 // again, or the other launchers do not bring to its end: no request unanswered,
-// no machine without a record, no record without a reason.
+// no machine without a record, no record without a reason. What another provider has
+// stays as it is.
 func TestKilledAtEveryStep(t *testing.T) {
 	all := stories()
 	for _, at := range step.All() {
@@ -148,8 +150,9 @@ func TestKilledAtEveryStep(t *testing.T) {
 // another, or its successor, had all in hand that it left.
 func (story crashStory) run(t *testing.T, at step.Step, count int) time.Duration {
 	t.Helper()
-	s, c := newCrashSite(t, story.config)
+	s, c := newCrashSite(t, beside(story.config))
 	s.image()
+	resident := s.resident(zkmodel.NodeReady)
 	c.BootsFail = story.bootsFail
 	if story.before != nil {
 		c.Name = "before"
@@ -190,13 +193,17 @@ func (story crashStory) run(t *testing.T, at step.Step, count int) time.Duration
 	}
 	story.after(s, requests)
 	s.settled()
+	if n := s.node(resident.ID); n.Stat.Mzxid != resident.Stat.Mzxid {
+		t.Errorf("the idle node of another provider was touched: %+v", n)
+	}
 	if story.bootsFail {
 		return took
 	}
 	// And the world goes on.
-	id := s.submit(zuul.Wish{Labels: []string{"large"}, Fresh: true})
-	if nodes := s.mustBeServed(id); slices.Contains(nodes, "") {
-		t.Errorf("nodes %v", nodes)
+	for _, id := range []string{s.submit(wish("large")), s.submit(wish("tiny"))} {
+		if nodes := s.mustBeServed(id); slices.Contains(nodes, "") {
+			t.Errorf("nodes %v", nodes)
+		}
 	}
 	return took
 }

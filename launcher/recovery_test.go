@@ -3,6 +3,7 @@ package launcher_test
 import (
 	"context"
 	"path"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -166,19 +167,22 @@ func TestUnlockedNodesByState(t *testing.T) {
 		"hold": true, "failed": false, "aborted": false, "deleting": false, "deleted": false, "melting": true,
 	} {
 		t.Run(string(state), func(t *testing.T) {
-			s := newSite(t, onePool)
+			s := newSite(t, beside(onePool))
+			s.image()
+			undisturbed := s.neighbours()
 			// Its machine was made, but the answer never came into the record.
 			id := s.orphan(state, nil)
 			if state != zkmodel.NodeInit && state != zkmodel.NodeAborted && state != zkmodel.NodeDeleted {
 				s.machine(id)
 			}
 			last := s.orphan(zkmodel.NodeUsed, nil)
-			s.launch()
+			s.launchTwo()
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			if err := s.zuul.WaitGone(ctx, last); err != nil {
 				t.Fatal(err)
 			}
+			undisturbed()
 			if kept {
 				if n := s.node(id); n.State != state {
 					t.Errorf("node is %s now", n.State)
@@ -305,12 +309,17 @@ func TestNodeOfADeadZuulIsDeleted(t *testing.T) {
 }
 
 func TestLeakedMachinesTakeTwoLooks(t *testing.T) {
-	s := newSite(t, onePool)
+	s := newSite(t, beside(onePool))
+	s.image()
+	undisturbed := s.neighbours()
 	kept := s.orphan(zkmodel.NodeHold, nil)
 	machine := s.machine(kept)
 	s.machine("0000009999") // no such record
-	s.launch(func(d *launcher.Deps) { d.Resync = 300 * time.Millisecond })
+	for _, host := range []string{"nl01", "nl02"} {
+		s.launch(named(host), func(d *launcher.Deps) { d.Resync = 300 * time.Millisecond })
+	}
 	zktest.Eventually(t, func() bool { return s.machines("cloud") == 1 }, "the leaked machine gone")
+	undisturbed()
 	list, err := s.clouds["cloud"].ListNodes(t.Context())
 	if err != nil || len(list) != 1 || list[0].ExternalID != machine {
 		t.Errorf("left in the cloud: %v (%v), want %s", list, err, machine)
@@ -320,8 +329,9 @@ func TestLeakedMachinesTakeTwoLooks(t *testing.T) {
 // Another installation that shares the cloud, and calls its provider alike, keeps
 // its machines: also those whose nodes have the numbers of ours.
 func TestMachinesOfAnotherSiteAreNotOurs(t *testing.T) {
-	s := newSite(t, onePool)
+	s := newSite(t, beside(onePool))
 	s.image()
+	undisturbed := s.neighbours()
 	ours := s.orphan(zkmodel.NodeUsed, nil) // its machine is looked for by the number
 	theirs := map[string]bool{}
 	for _, node := range []string{"0000009999", ours} {
@@ -337,7 +347,9 @@ func TestMachinesOfAnotherSiteAreNotOurs(t *testing.T) {
 		theirs[id] = true
 	}
 	s.machine("0000008888") // of a Nodepool: it says no site
-	s.launch(func(d *launcher.Deps) { d.Resync = 100 * time.Millisecond })
+	for _, host := range []string{"nl01", "nl02"} {
+		s.launch(named(host), func(d *launcher.Deps) { d.Resync = 100 * time.Millisecond })
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if err := s.zuul.WaitGone(ctx, ours); err != nil {
@@ -356,25 +368,48 @@ func TestMachinesOfAnotherSiteAreNotOurs(t *testing.T) {
 			t.Errorf("machine %s is of site %q", m.ExternalID, made)
 		}
 	}
+	undisturbed()
 }
 
+// A machine that the cloud does not delete is asked for again, and holds up the deletion
+// of no other, there or elsewhere.
 func TestCloudThatDoesNotDeleteIsAskedAgain(t *testing.T) {
-	s := newSite(t, onePool)
+	s := newSite(t, beside(onePool))
+	s.image()
+	undisturbed := s.neighbours()
 	id := s.orphan(zkmodel.NodeUsed, nil)
-	s.machine(id)
-	failures := make(chan struct{}, 100)
+	machine := s.machine(id)
+	var others []string
+	for _, n := range []*zkmodel.Node{s.resident(zkmodel.NodeUsed), s.resident(zkmodel.NodeUsed)} {
+		others = append(others, n.ID)
+	}
+	for range 2 {
+		other := s.orphan(zkmodel.NodeUsed, nil)
+		s.machine(other)
+		others = append(others, other)
+	}
+	var failures atomic.Int32
+	var mended atomic.Bool
 	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
-		if c.Op == fake.OpDeleteNode && !c.Done && len(failures) < 2 {
-			failures <- struct{}{}
+		if c.Op == fake.OpDeleteNode && !c.Done && c.ID == machine && !mended.Load() {
+			failures.Add(1)
 			return providers.ErrTransient
 		}
 		return nil
 	})
-	s.launch()
-	s.eventuallyEmpty()
-	if len(failures) != 2 {
-		t.Errorf("%d failures", len(failures))
+	s.launchTwo()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := s.zuul.WaitGone(ctx, others...); err != nil {
+		t.Error(err)
 	}
+	zktest.Eventually(t, func() bool { return failures.Load() >= 2 }, "it is asked again")
+	undisturbed()
+	if n := s.node(id); n.State != zkmodel.NodeDeleting {
+		t.Errorf("the node whose machine is there is %s", n.State)
+	}
+	mended.Store(true)
+	s.eventuallyEmpty()
 }
 
 // A lock that kazoo takes on a node that is just gone leaves an empty znode, and

@@ -11,9 +11,10 @@ import (
 
 // One request through its whole life, as in the capture of a running Nodepool.
 func TestRequestThroughItsLife(t *testing.T) {
-	s := newSite(t, onePool)
+	s := newSite(t, beside(onePool))
 	build := s.image()
-	s.launch()
+	undisturbed := s.neighbours()
+	s.launchTwo()
 	id := s.submit(zuul.Wish{Labels: []string{"small", "large"}, Priority: 100})
 	out := s.wait(id)
 	if out.State != "fulfilled" || len(out.Nodes) != 2 {
@@ -58,4 +59,5 @@ func TestRequestThroughItsLife(t *testing.T) {
 	if got := s.machines("cloud"); got != 0 {
 		t.Errorf("%d machines are left in the cloud", got)
 	}
+	undisturbed()
 }

@@ -39,9 +39,13 @@ func TestHighestReadyImageIsBooted(t *testing.T) {
 	}, "a node from the new image")
 }
 
+// A request fails once each pool of each launcher has said why it cannot serve it, and
+// nobody else's does.
 func TestDeclines(t *testing.T) {
-	s := newSite(t, onePool)
-	s.launch()
+	s := newSite(t, beside(onePool))
+	s.imageOf("fedora")
+	undisturbed := s.neighbours()
+	s.launchTwo()
 	for name, tc := range map[string]struct {
 		labels []string
 		reason string
@@ -51,21 +55,27 @@ func TestDeclines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := s.wait(s.submit(zuul.Wish{Labels: tc.labels}))
-			if out.State != "failed" || out.Reason != tc.reason || len(out.DeclinedBy) != 1 ||
-				!strings.HasPrefix(out.DeclinedBy[0], "host.example.org-PoolWorker.cloud-main-") {
+			if out.State != "failed" || out.Reason != tc.reason || len(out.DeclinedBy) != 4 {
 				t.Errorf("%+v", out)
+			}
+			for _, pool := range []string{"nl01.example.org-PoolWorker.cloud-main-", "nl02.example.org-PoolWorker.other-main-"} {
+				if !slices.ContainsFunc(out.DeclinedBy, func(id string) bool { return strings.HasPrefix(id, pool) }) {
+					t.Errorf("%s… is not among %q", pool, out.DeclinedBy)
+				}
 			}
 		})
 	}
-	s.image()
+	undisturbed()
+	s.imageOf("debian")
 	zktest.Eventually(t, func() bool {
 		return s.wait(s.submit(zuul.Wish{Labels: []string{"small"}})).State == "fulfilled"
 	}, "requests served once there is an image")
 }
 
 func TestLaunchIsTriedAgain(t *testing.T) {
-	s := newSite(t, onePool)
+	s := newSite(t, beside(onePool))
 	s.image()
+	undisturbed := s.neighbours()
 	var waits atomic.Int32
 	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
 		if c.Op == fake.OpWait && !c.Done && waits.Add(1) < 3 {
@@ -73,7 +83,7 @@ func TestLaunchIsTriedAgain(t *testing.T) {
 		}
 		return nil
 	})
-	s.launch()
+	s.launchTwo()
 	out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}}))
 	if out.State != "fulfilled" {
 		t.Fatalf("%+v", out)
@@ -84,6 +94,7 @@ func TestLaunchIsTriedAgain(t *testing.T) {
 	if got := s.machines("cloud"); got != 1 {
 		t.Errorf("%d machines for one node", got)
 	}
+	undisturbed()
 }
 
 func TestLaunchThatFailsIsDeclinedAndCleaned(t *testing.T) {
@@ -105,8 +116,9 @@ func TestLaunchThatFailsIsDeclinedAndCleaned(t *testing.T) {
 
 // What came up beside a failed sibling is free for others.
 func TestSiblingsOfAFailedNodeAreFree(t *testing.T) {
-	s := newSite(t, onePool)
+	s := newSite(t, beside(onePool))
 	s.image()
+	undisturbed := s.neighbours()
 	var failing atomic.Value
 	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
 		if c.Op == fake.OpCreate && !c.Done {
@@ -122,15 +134,23 @@ func TestSiblingsOfAFailedNodeAreFree(t *testing.T) {
 		t.Fatalf("%+v", out)
 	}
 	zktest.Eventually(t, func() bool {
-		nodes := s.nodes()
+		nodes := s.nodesAt("cloud")
 		return len(nodes) == 1 && nodes[0].State == zkmodel.NodeReady && nodes[0].AllocatedTo == "" && !nodes[0].Locked
 	}, "one free node left")
+	undisturbed()
+	// Another launcher gives it away.
+	s.launch(named("nl02"))
+	free := s.nodesAt("cloud")[0].ID
+	if out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}})); !slices.Equal(out.Nodes, []string{free}) {
+		t.Errorf("%+v, want the free node %s", out, free)
+	}
 }
 
 func TestRequestsBeyondTheQuotaWait(t *testing.T) {
-	s := newSite(t, onePool) // max-servers 5
+	s := newSite(t, beside(onePool)) // max-servers 5
 	s.image()
-	s.launch()
+	undisturbed := s.neighbours()
+	s.launchTwo()
 	ids := make([]string, 8)
 	for i := range ids {
 		ids[i] = s.submit(zuul.Wish{Labels: []string{"small"}})
@@ -147,6 +167,7 @@ func TestRequestsBeyondTheQuotaWait(t *testing.T) {
 			t.Errorf("request %s is %+v (%v), want it to wait", id, r, err)
 		}
 	}
+	undisturbed() // the other pool serves meanwhile
 	// Each node that is given back lets the next one in.
 	for i, id := range ids[5:] {
 		out := s.wait(ids[i])
@@ -162,8 +183,9 @@ func TestRequestsBeyondTheQuotaWait(t *testing.T) {
 
 // A cloud that is fuller than we think lets requests wait, not fail.
 func TestCloudThatRefuses(t *testing.T) {
-	s := newSite(t, onePool)
+	s := newSite(t, beside(onePool))
 	s.image()
+	undisturbed := s.neighbours()
 	var creates atomic.Int32
 	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
 		if c.Op == fake.OpCreate && !c.Done && creates.Add(1) == 1 {
@@ -171,19 +193,21 @@ func TestCloudThatRefuses(t *testing.T) {
 		}
 		return nil
 	})
-	s.launch()
+	s.launchTwo()
 	out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}}))
 	if out.State != "fulfilled" || len(out.DeclinedBy) != 0 {
 		t.Fatalf("%+v", out)
 	}
-	zktest.Eventually(t, func() bool { return len(s.nodes()) == 1 }, "the aborted node gone")
+	zktest.Eventually(t, func() bool { return len(s.nodesAt("cloud")) == 1 }, "the aborted node gone")
+	undisturbed()
 }
 
 // Zuul changes its mind about what is urgent while requests wait for room.
 func TestRevisedPriorityCounts(t *testing.T) {
-	s := newSite(t, onePool)
+	s := newSite(t, beside(onePool))
 	s.image()
-	s.launch()
+	undisturbed := s.neighbours()
+	s.launchTwo()
 	var first []zuul.Outcome
 	for range 5 { // as many as there is room for
 		first = append(first, s.wait(s.submit(zuul.Wish{Labels: []string{"small"}})))
@@ -202,6 +226,7 @@ func TestRevisedPriorityCounts(t *testing.T) {
 	if r, err := s.store.Request(t.Context(), early); err != nil || r.State != zkmodel.RequestRequested {
 		t.Errorf("the request that became less urgent is %s (%v)", r.State, err)
 	}
+	undisturbed()
 }
 
 func TestCancelledRequestLeavesItsNodesForOthers(t *testing.T) {
@@ -263,12 +288,23 @@ func (s *site) eventuallyEmpty() {
 	}
 }
 
-// A build that does not boot is passed over for the one before, and marked.
+// emptied waits until neither tree nor cloud hold a node of a provider.
+func (s *site) emptied(provider string) {
+	s.t.Helper()
+	zktest.Eventually(s.t, func() bool { return len(s.nodesAt(provider)) == 0 }, "no node of %s in the tree", provider)
+	if got := s.machines(provider); got != 0 {
+		s.t.Errorf("%d machines are left in %s", got, provider)
+	}
+}
+
+// A build that does not boot is passed over for the one before, by all launchers, and
+// marked; in the provider where it boots it is not.
 func TestSuspectImage(t *testing.T) {
-	s := newSite(t, onePool)
+	s := newSite(t, beside(onePool))
 	good := s.image()
+	undisturbed := s.neighbours()
 	bad := s.build(zkmodel.BuildReady)
-	upload := s.upload(bad, "cloud", zkmodel.UploadReady)
+	upload, healthy := s.upload(bad, "cloud", zkmodel.UploadReady), s.upload(bad, "other", zkmodel.UploadReady)
 	var broken sync.Map // machines of the bad build
 	s.clouds["cloud"].SetHook(func(ctx context.Context, c fake.Call) error {
 		switch {
@@ -291,7 +327,7 @@ func TestSuspectImage(t *testing.T) {
 		}
 		return nil
 	})
-	s.launch()
+	s.launchTwo()
 	out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}}))
 	if out.State != "fulfilled" {
 		t.Fatalf("%+v", out)
@@ -303,9 +339,19 @@ func TestSuspectImage(t *testing.T) {
 		u, err := s.store.Upload(t.Context(), upload.UploadKey)
 		return err == nil && strings.Contains(u.Suspect, "failed to boot 3 times")
 	}, "the upload marked as suspect")
-	// From now on the good one is the first choice.
-	out = s.wait(s.submit(zuul.Wish{Labels: []string{"small"}, Fresh: true}))
-	if n := s.node(out.Nodes[0]); !strings.HasPrefix(n.ImageID, good.Path()+"/") || n.Attempt != 1 {
-		t.Errorf("booted from %s at attempt %d", n.ImageID, n.Attempt)
+	// From now on the good one is the first choice, whichever launcher serves.
+	for range 3 {
+		out = s.wait(s.submit(zuul.Wish{Labels: []string{"small"}, Fresh: true}))
+		if n := s.node(out.Nodes[0]); !strings.HasPrefix(n.ImageID, good.Path()+"/") || n.Attempt != 1 {
+			t.Errorf("booted from %s at attempt %d", n.ImageID, n.Attempt)
+		}
 	}
+	out = s.wait(s.submit(wish("mini")))
+	if n := s.node(out.Nodes[0]); n.ImageID != healthy.Path() {
+		t.Errorf("the other provider booted from %s, want %s", n.ImageID, healthy.Path())
+	}
+	if nodes, err := s.zuul.Accept(t.Context(), out); err != nil || s.zuul.Return(nodes...) != nil {
+		t.Fatal(err)
+	}
+	undisturbed()
 }

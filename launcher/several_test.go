@@ -67,28 +67,32 @@ var withStock = strings.Replace(onePool, "{name: small}", "{name: small, min-rea
 
 // However many launchers there are, the stock is made once, and refilled.
 func TestMinReadyIsMadeOnce(t *testing.T) {
-	s := newSite(t, withStock)
+	s := newSite(t, strings.Replace(beside(withStock), "{name: tiny}", "{name: tiny, min-ready: 2}", 1))
 	s.image()
-	var created atomic.Int32
-	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
-		if c.Op == fake.OpCreate && c.Done {
-			created.Add(1)
-		}
-		return nil
-	})
+	created := map[string]*atomic.Int32{}
+	for name, cloud := range s.clouds {
+		made := &atomic.Int32{}
+		created[name] = made
+		cloud.SetHook(func(_ context.Context, c fake.Call) error {
+			if c.Op == fake.OpCreate && c.Done {
+				made.Add(1)
+			}
+			return nil
+		})
+	}
 	for range 3 {
 		s.launch()
 	}
-	ready := func() int {
+	ready := func(cloud string) int {
 		count := 0
-		for _, n := range s.nodes() {
+		for _, n := range s.nodesAt(cloud) {
 			if n.State == zkmodel.NodeReady && n.AllocatedTo == "" {
 				count++
 			}
 		}
 		return count
 	}
-	zktest.Eventually(t, func() bool { return ready() == 3 }, "three nodes in stock")
+	zktest.Eventually(t, func() bool { return ready("cloud") == 3 && ready("other") == 2 }, "both labels in stock")
 	requests, err := s.store.Requests(t.Context())
 	if err != nil || len(requests) != 0 {
 		t.Errorf("requests are left: %v (%v)", requests, err)
@@ -97,9 +101,11 @@ func TestMinReadyIsMadeOnce(t *testing.T) {
 	if n := s.node(out.Nodes[0]); n.Requestor != "zuul-test" {
 		t.Errorf("node of the stock belongs to %s", n.Requestor)
 	}
-	zktest.Eventually(t, func() bool { return ready() == 3 }, "the stock refilled")
-	if got := created.Load(); got != 4 {
-		t.Errorf("%d machines made, want 4", got)
+	zktest.Eventually(t, func() bool { return ready("cloud") == 3 }, "the stock refilled")
+	for cloud, want := range map[string]int32{"cloud": 4, "other": 2} {
+		if got := created[cloud].Load(); got != want {
+			t.Errorf("%d machines made in %s, want %d", got, cloud, want)
+		}
 	}
 }
 
@@ -122,17 +128,20 @@ func TestMaxReadyAge(t *testing.T) {
 // Nobody is given the ready nodes of a pool that is disabled, so they end at once;
 // those in use are left to whoever has them.
 func TestDisabledPoolDropsItsIdleNodes(t *testing.T) {
-	s := newSite(t, onePool)
+	s := newSite(t, beside(onePool))
+	s.image()
+	undisturbed := s.neighbours()
 	s.config.Providers[0].Pools[0].MaxServers = 0
 	held := s.orphan(zkmodel.NodeHold, nil)
 	s.orphan(zkmodel.NodeReady, nil)
 	taken := s.submit(wish("small"))
 	promised := s.orphan(zkmodel.NodeReady, func(n *zkmodel.Node) { n.AllocatedTo = taken })
-	s.launch()
-	zktest.Eventually(t, func() bool { return len(s.nodes()) == 2 }, "the idle node gone")
+	s.launchTwo()
+	zktest.Eventually(t, func() bool { return len(s.nodesAt("cloud")) == 2 }, "the idle node gone")
 	if s.node(held).State != zkmodel.NodeHold || s.node(promised).State != zkmodel.NodeReady {
 		t.Error("a node that is somebody's is deleted")
 	}
+	undisturbed()
 }
 
 // A request whose launcher dies goes on with the machine that it has.
@@ -177,15 +186,18 @@ func TestLostRequestGoesOn(t *testing.T) {
 
 // A full pool gives up idle nodes for a request that needs their room.
 func TestIdleNodesMakeRoom(t *testing.T) {
-	s := newSite(t, onePool) // max-servers 5
+	s := newSite(t, beside(onePool)) // max-servers 5
 	s.image()
-	s.launch()
+	undisturbed := s.neighbours() // with an idle node, whose room is of no use
+	s.launchTwo()
 	var ids []string
 	for range 5 {
-		ids = append(ids, s.submit(zuul.Wish{Labels: []string{"small"}}))
+		ids = append(ids, s.submit(wish("small")))
 	}
 	for _, id := range ids {
 		s.wait(id)
+	}
+	for _, id := range ids {
 		if err := s.zuul.Cancel(id); err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +205,8 @@ func TestIdleNodesMakeRoom(t *testing.T) {
 	if out := s.wait(s.submit(zuul.Wish{Labels: []string{"large", "large"}})); out.State != "fulfilled" {
 		t.Fatalf("%+v", out)
 	}
-	zktest.Eventually(t, func() bool { return len(s.nodes()) == 5 }, "two idle nodes gone, and no more")
+	zktest.Eventually(t, func() bool { return len(s.nodesAt("cloud")) == 5 }, "two idle nodes gone, and no more")
+	undisturbed()
 }
 
 // All nodes of a request are in one availability zone, and requests in several.

@@ -25,29 +25,37 @@ func (s *site) open(p configs.Provider) (providers.Provider, error) {
 
 func (s *site) withStatic(d *launcher.Deps) { d.Open, d.Resync = s.open, 200*time.Millisecond }
 
-// A machine that does not answer costs only the request that wanted it: others, of
-// that launcher too, do not wait until its timeout is over.
+// A machine that does not answer costs only the request that wanted it: others, of that
+// launcher and of that pool too, do not wait until its timeout is over.
 func TestDeadMachineHoldsUpNobody(t *testing.T) {
 	t.Parallel()
-	server := newSSHServer(t)
-	const iron = `
+	server, live := newSSHServer(t), newSSHServer(t)
+	const metal = `
   - name: lab
     driver: static
-    pools: [{name: main, nodes: [{name: 127.0.0.1, labels: iron, timeout: 6, connection-port: %d}]}]
+    pools:
+      - name: main
+        nodes:
+          - {name: 127.0.0.1, labels: iron, timeout: 6, connection-port: %d}
+          - {name: 127.0.0.1, labels: brass, timeout: 6, connection-port: %d}
 `
-	s := newSite(t, strings.Replace(onePool, "labels: [", "labels: [{name: iron}, ", 1)+fmt.Sprintf(iron[1:], server.port))
+	s := newSite(t, strings.Replace(onePool, "labels: [", "labels: [{name: iron}, {name: brass}, ", 1)+fmt.Sprintf(metal[1:], server.port, live.port))
 	s.image()
-	s.launch(s.withStatic)
-	zktest.Eventually(t, func() bool { return s.free() == 1 }, "the machine registered")
+	for _, host := range []string{"nl01", "nl02"} {
+		s.launch(s.withStatic, named(host))
+	}
+	zktest.Eventually(t, func() bool { return s.free() == 2 }, "the machines registered")
 	server.close()
 	dead := s.submit(zuul.Wish{Labels: []string{"iron"}})
-	zktest.Eventually(t, func() bool { return s.free() == 0 }, "the machine asked")
+	zktest.Eventually(t, func() bool { return s.free() == 1 }, "the machine asked")
 	start := time.Now()
-	if out := s.wait(s.submit(wish("small"))); out.State != "fulfilled" {
-		t.Fatalf("%+v", out)
+	for _, w := range []zuul.Wish{wish("small"), {Labels: []string{"brass"}}} {
+		if out := s.wait(s.submit(w)); out.State != "fulfilled" {
+			t.Fatalf("%+v", out)
+		}
 	}
 	if took := time.Since(start); took > 4*time.Second {
-		t.Errorf("a node of another provider took %s", took)
+		t.Errorf("nodes of another provider and of the same pool took %s", took)
 	}
 	zktest.Eventually(t, func() bool {
 		r, err := s.store.Request(t.Context(), dead)

@@ -1,6 +1,7 @@
 package launcher_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 )
 
 // When nobody keeps a label in stock any more, nobody asks for nodes of it: also
-// what was asked for and still waits is given up.
+// what was asked for and still waits is given up. The stock of another label, elsewhere,
+// stays.
 func TestStockThatNobodyWants(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*configs.Config){
@@ -21,11 +23,11 @@ func TestStockThatNobodyWants(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSite(t, withStock)
+			s := newSite(t, strings.Replace(beside(withStock), "{name: tiny}", "{name: tiny, min-ready: 1}", 1))
 			s.image()
 			s.config.Providers[0].Pools[0].MaxServers = 1
 			quick := func(d *launcher.Deps) { d.Resync = 200 * time.Millisecond }
-			first := s.launch(quick)
+			first, second := s.launch(quick, named("nl01")), s.launch(quick, named("nl02"))
 			waiting := func() int {
 				requests, err := s.store.Requests(t.Context())
 				if err != nil {
@@ -33,13 +35,19 @@ func TestStockThatNobodyWants(t *testing.T) {
 				}
 				return len(requests)
 			}
-			zktest.Eventually(t, func() bool { return waiting() == 2 && s.free() == 1 }, "one in stock, two asked for")
+			zktest.Eventually(t, func() bool { return waiting() == 2 && s.free() == 2 }, "one of each in stock, two asked for")
+			kept := s.nodesAt("other")[0]
 			first.stop()
+			second.stop()
 			change(s.config)
-			s.launch(quick)
+			s.launch(quick, named("nl01"))
+			s.launch(quick, named("nl02"))
 			zktest.Eventually(t, func() bool { return waiting() == 0 }, "nothing asked for")
-			if nodes := s.nodes(); len(nodes) != 1 || nodes[0].State != zkmodel.NodeReady {
+			if nodes := s.nodesAt("cloud"); len(nodes) != 1 || nodes[0].State != zkmodel.NodeReady {
 				t.Errorf("%d nodes are left, want the one in stock", len(nodes))
+			}
+			if nodes := s.nodesAt("other"); len(nodes) != 1 || nodes[0].ID != kept.ID || nodes[0].Stat.Mzxid != kept.Stat.Mzxid {
+				t.Errorf("the other stock is %d nodes, want node %s as it was", len(nodes), kept.ID)
 			}
 		})
 	}

@@ -42,8 +42,10 @@ func TestNodesOfUnservedProvidersAreLeft(t *testing.T) {
 			before[at] = stat
 		}
 	}
-	l := s.launch(func(d *launcher.Deps) { d.Resync = 50 * time.Millisecond })
-	zktest.Eventually(t, func() bool { return l.Ready() == nil }, "the launcher to serve")
+	for _, host := range []string{"nl01", "nl02"} {
+		l := s.launch(named(host), func(d *launcher.Deps) { d.Resync = 50 * time.Millisecond })
+		zktest.Eventually(t, func() bool { return l.Ready() == nil }, "the launcher to serve")
+	}
 	for range 4 { // there is work, and time to see everything
 		taken, err := s.zuul.Accept(ctx, s.wait(s.submit(wish("small", "small"))))
 		if err == nil {
@@ -64,7 +66,7 @@ func TestNodesOfUnservedProvidersAreLeft(t *testing.T) {
 		}
 	}
 
-	if who, err := s.store.Serving(ctx, "other"); err != nil || len(who) != 2 { // its pool, and the launcher
+	if who, err := s.store.Serving(ctx, "other"); err != nil || len(who) != 4 { // its pools, and the launchers
 		t.Errorf("other is served by %q (%v)", who, err)
 	}
 	erase := func() error {
