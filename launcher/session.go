@@ -251,7 +251,11 @@ func (s *session) decide(ctx context.Context, snap *schedule.Snapshot) time.Time
 			}
 			for _, id := range d.Evict {
 				s.evicted[id] = snap.Now
-				s.jobs.Start(inflight.Node(id), func() error { return s.reaper.Evict(ctx, id) })
+				marked := make(chan struct{})
+				if s.jobs.Start(inflight.Node(id), func() error { defer close(marked); return s.reaper.Evict(ctx, id) }) {
+					// Whoever has the quota next must see what goes, or makes more go.
+					group.Go(func() error { <-marked; return nil })
+				}
 			}
 		}
 		again = schedule.Earlier(again, due)

@@ -46,12 +46,12 @@ func NewJobs(now func() time.Time, notify func()) *Jobs {
 func (j *Jobs) Spawn(work func()) { j.group.Go(work) }
 
 // Start runs work in a goroutine unless a job with this key runs already or is
-// to be left alone. The end of work wakes the launcher.
-func (j *Jobs) Start(key Key, work func() error) {
+// to be left alone, and reports whether it does. The end of work wakes the launcher.
+func (j *Jobs) Start(key Key, work func() error) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.running[key] || j.trouble[key].until.After(j.now()) {
-		return
+		return false
 	}
 	j.running[key] = true
 	j.group.Go(func() {
@@ -70,6 +70,7 @@ func (j *Jobs) Start(key Key, work func() error) {
 		}
 		j.notify()
 	})
+	return true
 }
 
 // Failed notes a failure of key and tells how long it is left alone, at most
