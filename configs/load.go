@@ -23,6 +23,9 @@ type Options struct {
 	// Strict is Validate for a gate: keys given twice, drivers that we lack and
 	// what cannot work are errors, too.
 	Strict bool
+	// Keyless passes over sealed values for which there is no key: a check elsewhere than
+	// on the hosts that have it.
+	Keyless bool
 	// Places remembers where keys stand, for Config.Finding.
 	Places bool
 }

@@ -81,6 +81,9 @@ func (v value) opened() value {
 	text, err := s.keys.Open(v.node.Value, at.place)
 	if err != nil {
 		v.unread = true
+		if v.src.load.passedOver(err) {
+			return v
+		}
 		v.item = cmp.Or(v.item, v.secureItem())
 		v.fail("the sealed value cannot be read: %v", err)
 		return v
@@ -91,6 +94,11 @@ func (v value) opened() value {
 	s.opened[at] = &node
 	v.node = &node
 	return v
+}
+
+// passedOver tells an error that is none where keys are not expected.
+func (l *loader) passedOver(err error) bool {
+	return l.opts.Keyless && (errors.Is(err, sealed.ErrNoKey) || errors.Is(err, fs.ErrNotExist))
 }
 
 // remember notes values that were opened.
@@ -136,7 +144,7 @@ func (l *loader) checkSealedClouds() {
 		}
 		p.SecretKey = l.sealed.file
 		for _, f := range l.cloudEntries(p.Cloud) {
-			if err := l.openEntry(f); err != nil {
+			if err := l.openEntry(f); err != nil && !l.passedOver(err) {
 				l.clouds[p.Name].fail("%s: a sealed value cannot be read: %v", f.path, err)
 				break
 			}

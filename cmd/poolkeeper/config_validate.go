@@ -12,14 +12,15 @@ import (
 // configValidateCmd checks the configuration, and whether this host has the elements
 // that it names.
 type configValidateCmd struct {
-	Strict bool `help:"Fail also for what Nodepool accepts and what is surely not meant: keys and names given twice, labels that can never be launched, drivers that are not supported."`
-	Clouds bool `help:"Ask each OpenStack cloud for what the configuration names: flavors, images, networks, key pairs, security groups, zones. Fails for what is not there, and for a cloud that cannot be asked."`
+	Strict  bool `help:"Fail also for what Nodepool accepts and what is surely not meant: keys and names given twice, labels that can never be launched, drivers that are not supported."`
+	Keyless bool `help:"Pass over sealed values that no key on this host opens; what is damaged is told all the same."`
+	Clouds  bool `help:"Ask each OpenStack cloud for what the configuration names: flavors, images, networks, key pairs, security groups, zones. Fails for what is not there, and for a cloud that cannot be asked."`
 }
 
 // Run is the command.
 func (c configValidateCmd) Run(ctx context.Context, a *app) error {
 	cfg, warnings, err := configs.Check(a.flags.Config,
-		configs.Options{SecurePath: a.flags.Secure, Validate: true, Strict: c.Strict, Places: c.Clouds})
+		configs.Options{SecurePath: a.flags.Secure, Validate: true, Strict: c.Strict, Keyless: c.Keyless, Places: c.Clouds})
 	for _, warning := range warnings {
 		fmt.Fprintln(a.stderr, "poolkeeper: warning:", warning)
 	}

@@ -1,12 +1,16 @@
 package sealed
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
+	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -246,5 +250,53 @@ f: &f {x: *f}
 	node := root["f"]
 	if _, _, err := k.Tree(&node, nil); err != nil {
 		t.Errorf("an anchor in itself: %v", err)
+	}
+}
+
+// The stacks that Go prints at a crash have the words of arguments in hex: while values are
+// opened and sealed, none is a part of a value or of the key.
+func TestStacksShowNothing(t *testing.T) {
+	k := newKeys(t)
+	const secret = "a-secret-that-is-long-enough-for-words"
+	text := seal(t, k, "a", secret)
+	key := reflect.ValueOf(k.list[0]).Elem().FieldByName("secretKey").Bytes()
+	stop := make(chan struct{})
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if got, err := k.Open(text, "a"); err != nil || got != secret {
+					t.Errorf("opened as %q, %v", got, err)
+					return
+				}
+				seal(t, k, "a", secret)
+			}
+		})
+	}
+	var words []string
+	for _, bytes := range [][]byte{key, []byte(secret)} {
+		for at := range len(bytes) - 7 {
+			words = append(words, fmt.Sprintf("0x%x", binary.LittleEndian.Uint64(bytes[at:])))
+		}
+	}
+	stacks, inside := make([]byte, 1<<20), 0
+	for range 200 {
+		all := string(stacks[:runtime.Stack(stacks, true)])
+		inside += strings.Count(all, "filippo.io/age")
+		for _, word := range append(words, secret, k.list[0].String()) {
+			if strings.Contains(all, word) {
+				t.Fatalf("a stack shows %s of the secret", word)
+			}
+		}
+	}
+	close(stop)
+	group.Wait()
+	if inside == 0 {
+		t.Error("no stack was taken while a value was opened")
 	}
 }
