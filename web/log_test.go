@@ -124,6 +124,9 @@ func TestLogOfAnotherHost(t *testing.T) {
 func TestFollow(t *testing.T) {
 	d, path, base := serveLogs(t)
 	grew, done := d.Writing("image", "0000000001")
+	other := strings.Replace(path, "image-", "other-", 1)
+	otherGrew, otherDone := d.Writing("other", "0000000001")
+	appendTo(t, other, "OTHER\n")
 	appendTo(t, path, "one\n")
 	response := fetch(t, base+"/log/image-0000000001?follow=1")
 	response.expect(t, http.StatusOK)
@@ -135,6 +138,9 @@ func TestFollow(t *testing.T) {
 		}
 	}
 	line("one\n")
+	beside := bufio.NewReader(fetch(t, base+"/log/other-0000000001?follow=1"))
+	appendTo(t, other, "MORE\n")
+	otherGrew()
 	appendTo(t, path, "two\n")
 	grew()
 	line("two\n")
@@ -145,6 +151,11 @@ func TestFollow(t *testing.T) {
 	line("Exit code: 0\n")
 	if _, err := lines.ReadString('\n'); !errors.Is(err, io.EOF) {
 		t.Errorf("after the build: %v, want the end", err)
+	}
+	appendTo(t, other, "END\n") // the log of another build, which is longer than this one
+	otherDone()
+	if got, err := io.ReadAll(beside); err != nil || string(got) != "OTHER\nMORE\nEND\n" {
+		t.Errorf("the log of the other build is %q, %v", got, err)
 	}
 	if got, want := late.text(t), "wo\nExit code: 0\n"; got != want {
 		t.Errorf("from 3 bytes before the end: %q, want %q", got, want)

@@ -36,11 +36,17 @@ func connectTo(t *testing.T, root string) (*recipe.Client, *recipe.Session) {
 // newBuild makes a build of the image "image", ready at once.
 func newBuild(t *testing.T, st *zkmodel.Store) *zkmodel.Build {
 	t.Helper()
-	lock, err := st.LockBuilds(t.Context(), "image")
+	return newBuildOf(t, st, "image")
+}
+
+// newBuildOf makes a build of an image, ready at once.
+func newBuildOf(t *testing.T, st *zkmodel.Store, image string) *zkmodel.Build {
+	t.Helper()
+	lock, err := st.LockBuilds(t.Context(), image)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &zkmodel.Build{Image: "image", Builder: "host", Formats: zkmodel.Formats{"qcow2"}}
+	b := &zkmodel.Build{Image: image, Builder: "host", Formats: zkmodel.Formats{"qcow2"}}
 	if err := st.CreateBuild(t.Context(), lock, b); err != nil {
 		t.Fatal(err)
 	}
@@ -76,9 +82,14 @@ func newUpload(t *testing.T, st *zkmodel.Store, b *zkmodel.Build, provider strin
 	return u
 }
 
+// Build ids grow, whichever builder makes the builds and what is deleted in between; each
+// image has its own.
 func TestBuildNumbersGrowAndAreNeverUsedAgain(t *testing.T) {
-	_, s := connect(t)
+	root := zktest.Root(t)
+	_, s := connectTo(t, root)
 	st := zkmodel.NewStore(s, nil)
+	_, elsewhere := connectTo(t, root)
+	another := zkmodel.NewStore(elsewhere, nil)
 	first, second := newBuild(t, st), newBuild(t, st)
 	if first.ID != "0000000001" || second.ID != "0000000002" {
 		t.Errorf("ids %q and %q; the lock folder is number 0", first.ID, second.ID)
@@ -92,8 +103,14 @@ func TestBuildNumbersGrowAndAreNeverUsedAgain(t *testing.T) {
 	if err := st.DeleteBuild(t.Context(), "image", second.ID); err != nil {
 		t.Fatal(err)
 	}
-	if third := newBuild(t, st); third.ID != "0000000003" {
-		t.Errorf("after a deletion: id %q", third.ID)
+	if third := newBuild(t, another); third.ID != "0000000003" {
+		t.Errorf("after a deletion, by another builder: id %q", third.ID)
+	}
+	if other := newBuildOf(t, another, "other"); other.ID != "0000000001" {
+		t.Errorf("the first build of another image has id %q", other.ID)
+	}
+	if fourth := newBuild(t, st); fourth.ID != "0000000004" {
+		t.Errorf("after a build of another image: id %q", fourth.ID)
 	}
 }
 

@@ -3,6 +3,7 @@ package dib
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -107,9 +108,21 @@ touch "$OUT/up"; sleep 1000 & wait`)
 	nothingLeft(t, r)
 }
 
-// A command that ignores TERM, with descendants that hide in sessions of its own,
-// is killed with all of it.
+// A command that ignores TERM, with descendants that hide in sessions of its own, is
+// killed with all of it, and nothing of a run of another image beside it.
 func TestStopIsKILLToTheProcessTree(t *testing.T) {
+	beside := newRun(t, `(setsid sh -c 'while [ ! -e "$OUT/go" ]; do sleep 0.02; done; touch "$OUT/gone"' &)
+touch "$OUT/up"
+while [ ! -e "$OUT/gone" ]; do sleep 0.02; done`)
+	besideEnded := make(chan error, 1)
+	go func() {
+		result, err := beside.Do(t.Context())
+		if err == nil && (result.ExitCode != 0 || result.Left != "") {
+			err = fmt.Errorf("got %+v", result)
+		}
+		besideEnded <- err
+	}()
+	eventually(t, "the other run is under way", func() bool { return exists(beside.Dir + "/up") })
 	r := newRun(t, `trap '' TERM
 setsid sh -c 'cd /; sleep 1000' &
 (setsid sleep 1000 &)
@@ -126,6 +139,13 @@ while :; do sleep 1000; done`)
 		t.Errorf("took %s", took)
 	}
 	nothingLeft(t, r)
+	if err := os.WriteFile(beside.Dir+"/go", nil, 0o600); err != nil {
+		t.Error(err)
+	}
+	if err := <-besideEnded; err != nil {
+		t.Errorf("the run of another image: %v", err)
+	}
+	nothingLeft(t, beside)
 }
 
 func TestGuardEndsABuildWhoseLeaseIsOver(t *testing.T) {

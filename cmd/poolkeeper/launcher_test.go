@@ -105,7 +105,13 @@ func servingLauncher(t *testing.T, config string, before ...func(*site)) (get fu
 // A launcher serves Nodepool's listings of nodes, requests and labels, says why a
 // request waits, and is ready when it serves requests.
 func TestLauncherServesItsPages(t *testing.T) {
-	get, asker := servingLauncher(t, oneServer)
+	get, asker := servingLauncher(t, strings.Replace(oneServer, "{name: label-1}]", "{name: label-1}, {name: label-2}]", 1)+`
+  - name: fake-provider-2
+    driver: fake
+    cloud: fake
+    cloud-images: [{name: image, username: zuul}]
+    pools: [{name: main, max-servers: 1, labels: [{name: label-2, cloud-image: image, min-ram: 1024}]}]
+`)
 	zktest.Eventually(t, func() bool { code, text := get("/ready", "*/*"); return code == http.StatusOK && text == "OK" }, "it is ready")
 	var ids []string
 	for range 2 {
@@ -118,6 +124,13 @@ func TestLauncherServesItsPages(t *testing.T) {
 	if _, err := asker.Wait(t.Context(), ids[0]); err != nil {
 		t.Fatal(err)
 	}
+	elsewhere, err := asker.Submit(zuul.Wish{Labels: []string{"label-2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := asker.Wait(t.Context(), elsewhere); err != nil {
+		t.Fatal(err)
+	}
 	const full = `"reason": "pool main is full: instances 1 used, 1 needed, limit 1"`
 	zktest.Eventually(t, func() bool {
 		_, text := get("/request-list", "application/json")
@@ -127,6 +140,9 @@ func TestLauncherServesItsPages(t *testing.T) {
 	for _, want := range []struct{ path, accept, text string }{
 		{"/", "text/html", "pool main is full"},
 		{"/node-list", "text/plain", "| 0000000000 | fake-provider-1 | label-0 |"},
+		{"/node-list", "text/plain", "| 0000000001 | fake-provider-2 | label-2 |"},
+		{"/label-list", "application/json", `{"label": "label-2", "pools": ["fake-provider-2-main"]`},
+		{"/metrics", "*/*", `poolkeeper_launcher_nodes{pool="main",provider="fake-provider-2",state="ready"} 1`},
 		{"/node-list?node_id=0000000000", "application/json", `[{"id": "0000000000", "provider": "fake-provider-1", "label": ["label-0"]`},
 		{"/node-list?node_id=0000000007", "application/json", "[]"},
 		{"/label-list", "text/plain", "| label-1 |"},

@@ -148,13 +148,13 @@ func TestTreeFilter(t *testing.T) {
 }
 
 // TestTreeStorm changes a tree from several sides as fast as it can, and
-// compares what the Tree has with what ZooKeeper has.
+// compares what two Trees have, of clients of their own, with what ZooKeeper has.
 func TestTreeStorm(t *testing.T) {
 	root := zktest.Root(t)
 	c, ctx := dial(t, root), t.Context()
 	s := session(t, c)
 	must(t, s.EnsurePath(ctx, "/t"))
-	tree := follow(t, dial(t, root), "/t", recipe.TreeOptions{})
+	trees := []*recipe.Tree{follow(t, dial(t, root), "/t", recipe.TreeOptions{}), follow(t, dial(t, root), "/t", recipe.TreeOptions{})}
 	const writers, rounds = 4, 60
 	done := make(chan error, writers)
 	for w := range writers {
@@ -163,8 +163,10 @@ func TestTreeStorm(t *testing.T) {
 	for range writers {
 		must(t, <-done)
 	}
-	barrier(t, tree)
-	same(t, ctx, tree, s, "/t")
+	for _, tree := range trees {
+		barrier(t, tree)
+		same(t, ctx, tree, s, "/t")
+	}
 }
 
 // same demands that tree has what ZooKeeper has.
