@@ -13,6 +13,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/providers"
 	"poolkeeper/providers/fake"
+	"poolkeeper/test/script"
 	"poolkeeper/zkmodel"
 )
 
@@ -90,16 +91,9 @@ func TestPostUploadHook(t *testing.T) {
 	s := newSite(t)
 	s.addProvider("refused", "qcow2", "img")
 	undisturbed := s.beside()
-	hook := func(name, body string) string {
-		file := filepath.Join(s.dir, name)
-		if err := os.WriteFile(file, []byte("#!/bin/sh\n"+body), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		return file
-	}
 	said := filepath.Join(s.dir, "said")
-	s.config.Providers[0].PostUploadHook = hook("good", `echo "$@" >`+said)
-	s.config.Providers[1].PostUploadHook = hook("bad", "echo cannot sign; exit 5")
+	s.config.Providers[0].PostUploadHook = script.Write(t, "good", `echo "$@" >`+said)
+	s.config.Providers[1].PostUploadHook = script.Write(t, "bad", "echo cannot sign; exit 5")
 	s.start()
 	s.ready("img", 1, "north")
 	u := s.uploads("img", "north", zkmodel.UploadReady)[0]

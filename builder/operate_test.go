@@ -18,6 +18,7 @@ import (
 	"poolkeeper/builder/disk"
 	"poolkeeper/configs"
 	"poolkeeper/providers"
+	"poolkeeper/test/script"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -372,22 +373,12 @@ func TestDiskFull(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	s.image().DIBCmd = script(t, `while [ $# -gt 0 ]; do [ "$1" = -o ] && out=$2; shift; done
-dd if=/dev/zero of="$out.qcow2" bs=64k`)
+	s.image().DIBCmd = quoted(script.Write(t, "script", `while [ $# -gt 0 ]; do [ "$1" = -o ] && out=$2; shift; done
+dd if=/dev/zero of="$out.qcow2" bs=64k`))
 	stop = s.start()
 	s.eventually("the build failed for lack of space", func() bool {
 		failed := s.builds("img", zkmodel.BuildFailed)
 		return len(failed) > 0 && strings.Contains(failed[0].Reason, "the disk is full ("+s.config.ImagesDir)
 	})
 	s.eventually("its files are gone", func() bool { return len(s.files()) == 0 })
-}
-
-// script makes an executable shell script, and names it as a word of a command.
-func script(t *testing.T, body string) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+body), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return quoted(file)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"poolkeeper/configs"
+	"poolkeeper/test/sshd"
 	"poolkeeper/test/zktest"
 	"poolkeeper/test/zuul"
 	"poolkeeper/zkmodel"
@@ -15,14 +16,14 @@ import (
 // installed anew, is handed over with those that it shows.
 func TestStaticMachineWithOtherKeys(t *testing.T) {
 	t.Parallel()
-	server := newSSHServer(t)
+	server := sshd.Start(t, 0)
 	s := withSlots(t, 1, func(n *configs.StaticNode) {
-		n.HostKeyChecking, n.ConnectionPort, n.Timeout, n.HostKeys = true, server.port, 4*time.Second, nil
+		n.HostKeyChecking, n.ConnectionPort, n.Timeout, n.HostKeys = true, server.Port, 4*time.Second, nil
 	})
 	zktest.Eventually(t, func() bool { return s.free() == 2 }, "two slots registered")
 	before := s.nodes()[0].HostKeys
-	server.close()
-	again := newSSHServerAt(t, server.port)
+	server.Close()
+	again := sshd.Start(t, server.Port)
 	out := s.wait(s.submit(zuul.Wish{Labels: []string{"iron"}}))
 	if out.State != "fulfilled" {
 		t.Fatalf("%+v", out)
@@ -31,7 +32,7 @@ func TestStaticMachineWithOtherKeys(t *testing.T) {
 	if len(n.HostKeys) == 0 || slices.Equal(n.HostKeys, before) {
 		t.Errorf("handed over with the keys %v, which it had before", n.HostKeys)
 	}
-	again.close()
+	again.Close()
 }
 
 // Keys that the configuration changes are those of the free slots at once.

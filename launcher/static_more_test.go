@@ -10,6 +10,7 @@ import (
 	"poolkeeper/launcher"
 	"poolkeeper/providers"
 	"poolkeeper/providers/static"
+	"poolkeeper/test/sshd"
 	"poolkeeper/test/zktest"
 	"poolkeeper/test/zuul"
 	"poolkeeper/zkmodel"
@@ -29,7 +30,7 @@ func (s *site) withStatic(d *launcher.Deps) { d.Open, d.Resync = s.open, 200*tim
 // launcher and of that pool too, do not wait until its timeout is over.
 func TestDeadMachineHoldsUpNobody(t *testing.T) {
 	t.Parallel()
-	server, live := newSSHServer(t), newSSHServer(t)
+	server, live := sshd.Start(t, 0), sshd.Start(t, 0)
 	const metal = `
   - name: lab
     driver: static
@@ -39,13 +40,13 @@ func TestDeadMachineHoldsUpNobody(t *testing.T) {
           - {name: 127.0.0.1, labels: iron, timeout: 6, connection-port: %d}
           - {name: 127.0.0.1, labels: brass, timeout: 6, connection-port: %d}
 `
-	s := newSite(t, strings.Replace(onePool, "labels: [", "labels: [{name: iron}, {name: brass}, ", 1)+fmt.Sprintf(metal[1:], server.port, live.port))
+	s := newSite(t, strings.Replace(onePool, "labels: [", "labels: [{name: iron}, {name: brass}, ", 1)+fmt.Sprintf(metal[1:], server.Port, live.Port))
 	s.image()
 	for _, host := range []string{"nl01", "nl02"} {
 		s.launch(s.withStatic, named(host))
 	}
 	zktest.Eventually(t, func() bool { return s.free() == 2 }, "the machines registered")
-	server.close()
+	server.Close()
 	dead := s.submit(zuul.Wish{Labels: []string{"iron"}})
 	zktest.Eventually(t, func() bool { return s.free() == 1 }, "the machine asked")
 	start := time.Now()
@@ -66,11 +67,11 @@ func TestDeadMachineHoldsUpNobody(t *testing.T) {
 // Machines that do not answer are contacted side by side with those that do.
 func TestDeadMachinesHoldUpNoRegistration(t *testing.T) {
 	t.Parallel()
-	server := newSSHServer(t)
+	server := sshd.Start(t, 0)
 	s := newSite(t, twoSlots)
 	pool := &s.config.Providers[0].Pools[0]
 	live := pool.Nodes[0]
-	live.HostKeyChecking, live.ConnectionPort, live.Timeout, live.HostKeys = true, server.port, 4*time.Second, nil
+	live.HostKeyChecking, live.ConnectionPort, live.Timeout, live.HostKeys = true, server.Port, 4*time.Second, nil
 	pool.Nodes = nil
 	for i := range 10 {
 		dead := live

@@ -1,22 +1,16 @@
 package launcher_test
 
 import (
-	"crypto/ed25519"
-	"crypto/rand"
-	"fmt"
-	"net"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/crypto/ssh"
 
 	"poolkeeper/configs"
 	"poolkeeper/launcher"
 	"poolkeeper/providers"
 	"poolkeeper/providers/static"
+	"poolkeeper/test/sshd"
 	"poolkeeper/test/zktest"
 	"poolkeeper/test/zuul"
 	"poolkeeper/zkmodel"
@@ -99,66 +93,17 @@ func TestStaticNodes(t *testing.T) {
 // A machine that does not answer, or shows a wrong key, is not registered; one
 // that stops answering is not given away.
 func TestStaticNodeMustLive(t *testing.T) {
-	server := newSSHServer(t)
+	server := sshd.Start(t, 0)
 	s := withSlots(t, 1, func(n *configs.StaticNode) {
-		n.HostKeyChecking, n.ConnectionPort, n.Timeout = true, server.port, 2*time.Second
-		n.HostKeys, n.MaxParallelJobs = []string{server.key}, 1
+		n.HostKeyChecking, n.ConnectionPort, n.Timeout = true, server.Port, 2*time.Second
+		n.HostKeys, n.MaxParallelJobs = []string{server.Key}, 1
 	})
 	zktest.Eventually(t, func() bool { return s.free() == 1 }, "the machine registered")
 	first := s.nodes()[0].ID
-	server.close()
+	server.Close()
 	id := s.submit(zuul.Wish{Labels: []string{"iron"}})
 	zktest.Eventually(t, func() bool { return len(s.nodes()) == 0 }, "the dead machine %s gone", first)
 	if r, err := s.store.Request(t.Context(), id); err != nil || r.State != zkmodel.RequestRequested {
 		t.Errorf("request is %+v (%v), want it to wait", r, err)
-	}
-}
-
-// sshServer is a machine as far as its host key shows.
-type sshServer struct {
-	port  int
-	key   string
-	close func()
-}
-
-func newSSHServer(t *testing.T) sshServer {
-	t.Helper()
-	return newSSHServerAt(t, 0)
-}
-
-// newSSHServerAt is a machine, with a key of its own, at a port; 0 is any.
-func newSSHServerAt(t *testing.T, port int) sshServer {
-	t.Helper()
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := ssh.NewSignerFromKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := &ssh.ServerConfig{NoClientAuth: true}
-	config.AddHostKey(signer)
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _, _, _ = ssh.NewServerConn(conn, config) // our client never stays
-			_ = conn.Close()
-		}
-	}()
-	end := func() { _ = l.Close(); <-done }
-	t.Cleanup(end)
-	return sshServer{
-		port: l.Addr().(*net.TCPAddr).Port, close: end,
-		key: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey()))),
 	}
 }

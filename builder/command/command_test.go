@@ -19,6 +19,7 @@ import (
 	"poolkeeper/builder/step"
 	"poolkeeper/configs"
 	"poolkeeper/configs/redact"
+	"poolkeeper/test/script"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -52,7 +53,7 @@ type rig struct {
 	steps []step.Step
 }
 
-func newRig(t *testing.T, script string) *rig {
+func newRig(t *testing.T, body string) *rig {
 	t.Helper()
 	dir := t.TempDir()
 	images, err := disk.Open(filepath.Join(dir, "images"))
@@ -60,10 +61,6 @@ func newRig(t *testing.T, script string) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = images.Close() })
-	file := filepath.Join(dir, "script")
-	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
-		t.Fatal(err)
-	}
 	r := &rig{}
 	r.Runner = &Runner{
 		Images: images, Session: fakeSession{t.Context(), time.Hour}, Environ: os.Environ(), Secrets: &redact.Secrets{},
@@ -71,7 +68,7 @@ func newRig(t *testing.T, script string) *rig {
 	}
 	r.build = Build{
 		Config: &configs.Config{},
-		Image:  &configs.DiskImage{Name: "img", DIBCmd: "'" + file + "'"},
+		Image:  &configs.DiskImage{Name: "img", DIBCmd: "'" + script.Write(t, "script", body) + "'"},
 		Record: &zkmodel.Build{Image: "img", ID: "0000000001", Formats: zkmodel.Formats{"qcow2", "raw"}},
 		Log:    filepath.Join(dir, "log"), Grew: func() {},
 	}

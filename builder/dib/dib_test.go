@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"poolkeeper/test/script"
 )
 
 // The test binary is its own guard, and the daemon that a test kills.
@@ -29,16 +31,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// script makes an executable shell script and returns its path.
-func script(t *testing.T, body string) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "build")
-	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+body), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 // newRun makes a run of a script in fresh folders.
 func newRun(t *testing.T, body string) Run {
 	t.Helper()
@@ -48,7 +40,7 @@ func newRun(t *testing.T, body string) Run {
 		t.Fatal(err)
 	}
 	return Run{
-		Argv:    []string{script(t, body)},
+		Argv:    []string{script.Write(t, "build", body)},
 		Env:     []string{"PATH=" + os.Getenv("PATH"), "TMP_DIR=" + scratch.Dir, "OUT=" + dir},
 		Dir:     dir,
 		Scratch: scratch,

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"poolkeeper/test/sshd"
 )
 
 // A machine that talks without end, before or after it has said that it speaks SSH,
@@ -15,7 +17,7 @@ import (
 func TestScanOfATalker(t *testing.T) {
 	for name, greeting := range map[string]string{"before": "", "after": "SSH-2.0-talker\r\n"} {
 		t.Run(name, func(t *testing.T) {
-			l := listen(t)
+			l := sshd.Listen(t, 0)
 			var sent atomic.Int64
 			go func() {
 				for {

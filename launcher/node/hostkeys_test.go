@@ -2,11 +2,6 @@ package node
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/rsa"
 	"errors"
 	"io"
 	"net"
@@ -18,80 +13,21 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"poolkeeper/providers"
+	"poolkeeper/test/sshd"
 	"poolkeeper/zkmodel"
 )
 
-// signer makes a host key of a type.
-func signer(t *testing.T, kind string) ssh.Signer {
-	t.Helper()
-	var key any
-	var err error
-	switch kind {
-	case "ed25519":
-		_, key, err = ed25519.GenerateKey(rand.Reader)
-	case "ecdsa":
-		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	case "rsa":
-		key, err = rsa.GenerateKey(rand.Reader, 2048)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := ssh.NewSignerFromKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// listen opens a port.
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	return l
-}
-
-// serveSSH answers on a listener with some host keys, until the test ends.
-func serveSSH(t *testing.T, l net.Listener, keys ...ssh.Signer) {
-	t.Helper()
-	config := &ssh.ServerConfig{NoClientAuth: true}
-	for _, k := range keys {
-		config.AddHostKey(k)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _, _, _ = ssh.NewServerConn(conn, config) // our client never stays
-			_ = conn.Close()
-		}
-	}()
-	t.Cleanup(func() { _ = l.Close(); <-done })
-}
-
-func authorized(s ssh.Signer) string {
-	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(s.PublicKey())))
-}
-
 func TestScanFindsEveryKey(t *testing.T) {
-	keys := []ssh.Signer{signer(t, "ed25519"), signer(t, "ecdsa"), signer(t, "rsa")}
-	l := listen(t)
-	serveSSH(t, l, keys...)
+	keys := []ssh.Signer{sshd.Key(t, "ed25519"), sshd.Key(t, "ecdsa"), sshd.Key(t, "rsa")}
+	l := sshd.Listen(t, 0)
+	sshd.Serve(t, l, keys...)
 	got, err := NewScanner().Keys(t.Context(), l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var want []string
 	for _, k := range keys {
-		want = append(want, authorized(k))
+		want = append(want, sshd.Authorized(k))
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("scanned %q, want %q", got, want)
@@ -110,11 +46,11 @@ func (brokenSigner) Sign(io.Reader, []byte) (*ssh.Signature, error) {
 
 // Dropbear offers RSA without an RSA key, and hangs up on whoever asks for it.
 func TestScanPassesOverAKeyThatFails(t *testing.T) {
-	key := signer(t, "ed25519")
-	l := listen(t)
-	serveSSH(t, l, key, brokenSigner{signer(t, "rsa")})
+	key := sshd.Key(t, "ed25519")
+	l := sshd.Listen(t, 0)
+	sshd.Serve(t, l, key, brokenSigner{sshd.Key(t, "rsa")})
 	got, err := NewScanner().Keys(t.Context(), l.Addr().String())
-	if err != nil || !slices.Equal(got, []string{authorized(key)}) {
+	if err != nil || !slices.Equal(got, []string{sshd.Authorized(key)}) {
 		t.Errorf("scanned %q (%v), want the key that works", got, err)
 	}
 }
@@ -122,8 +58,8 @@ func TestScanPassesOverAKeyThatFails(t *testing.T) {
 // A machine that is still booting accepts connections without a word, and then
 // speaks.
 func TestScanWaitsForTheMachine(t *testing.T) {
-	l := listen(t)
-	key := signer(t, "ed25519")
+	l := sshd.Listen(t, 0)
+	key := sshd.Key(t, "ed25519")
 	booted := make(chan struct{})
 	go func() {
 		defer close(booted)
@@ -143,14 +79,14 @@ func TestScanWaitsForTheMachine(t *testing.T) {
 		scanned <- result{keys, err}
 	}()
 	<-booted
-	serveSSH(t, l, key)
-	if got := <-scanned; got.err != nil || !slices.Equal(got.keys, []string{authorized(key)}) {
+	sshd.Serve(t, l, key)
+	if got := <-scanned; got.err != nil || !slices.Equal(got.keys, []string{sshd.Authorized(key)}) {
 		t.Errorf("scanned %q (%v)", got.keys, got.err)
 	}
 }
 
 func TestScanOfAMuteMachineEnds(t *testing.T) {
-	l := listen(t) // accepts, and never says anything
+	l := sshd.Listen(t, 0) // accepts, and never says anything
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	start := time.Now()
@@ -162,9 +98,9 @@ func TestScanOfAMuteMachineEnds(t *testing.T) {
 
 // What is scanned depends on configuration, connection and provider.
 func TestHostKeys(t *testing.T) {
-	key := signer(t, "ed25519")
-	l := listen(t)
-	serveSSH(t, l, key)
+	key := sshd.Key(t, "ed25519")
+	l := sshd.Listen(t, 0)
+	sshd.Serve(t, l, key)
 	port := l.Addr().(*net.TCPAddr).Port
 	for name, tc := range map[string]struct {
 		check      bool
@@ -172,8 +108,8 @@ func TestHostKeys(t *testing.T) {
 		instance   providers.Instance
 		want       []string
 	}{
-		"scanned":     {check: true, connection: "ssh", want: []string{authorized(key)}},
-		"by ansible":  {check: true, connection: "network_cli", want: []string{authorized(key)}},
+		"scanned":     {check: true, connection: "ssh", want: []string{sshd.Authorized(key)}},
+		"by ansible":  {check: true, connection: "network_cli", want: []string{sshd.Authorized(key)}},
 		"not checked": {connection: "ssh"},
 		"not SSH":     {check: true, connection: "winrm"},
 		"the provider knows": {
