@@ -118,10 +118,10 @@ func (s Scratch) prove() error {
 	marker := os.NewFile(uintptr(fd), markerFile)
 	defer func() { _ = marker.Close() }()
 	text, err := io.ReadAll(io.LimitReader(marker, 4<<10))
-	if err != nil || string(text) != s.mark() {
-		return fmt.Errorf("%s has the mark of another build", s.Dir)
+	if err == nil && (string(text) == s.mark() || strings.HasPrefix(s.mark(), string(text)) && onlyMarker(dir)) {
+		return nil // whole, or we died when we wrote it
 	}
-	return nil
+	return fmt.Errorf("%s has the mark of another build", s.Dir)
 }
 
 // own refuses a folder that belongs to somebody else.
@@ -134,6 +134,12 @@ func own(dir *os.File) error {
 		return fmt.Errorf("%s belongs to user %d", dir.Name(), st.Uid)
 	}
 	return nil
+}
+
+// onlyMarker reports whether a folder holds the marker and nothing else.
+func onlyMarker(dir *os.File) bool {
+	names, err := dir.Readdirnames(2)
+	return err == nil && len(names) == 1 && names[0] == markerFile
 }
 
 func empty(dir *os.File) bool {

@@ -75,6 +75,39 @@ func TestScratchIsNobodyElses(t *testing.T) {
 	}
 }
 
+// A builder may die at any moment while it makes the folder: what it leaves is swept.
+// Catches: a marker that was not written to its end keeps the folder, and the build's
+// files, for ever.
+func TestSweepAfterADeathInMake(t *testing.T) {
+	for name, size := range map[string]int{"no folder": -2, "no marker": -1, "empty marker": 0, "half a marker": 9} {
+		t.Run(name, func(t *testing.T) {
+			s, err := NewScratch(t.TempDir(), "poolkeeper-img-1", "builder")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if size > -2 {
+				err = os.Mkdir(s.Dir, 0o700)
+			}
+			if err == nil && size > -1 {
+				err = os.WriteFile(filepath.Join(s.Dir, markerFile), []byte(s.mark()[:size]), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Sweep(t.Context()); err != nil || exists(s.Dir) {
+				t.Errorf("swept: %v, there: %v", err, exists(s.Dir))
+			}
+		})
+	}
+	s := made(t) // with a file, so that somebody has built in it
+	if err := os.Truncate(filepath.Join(s.Dir, markerFile), 9); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sweep(t.Context()); err == nil || !exists(filepath.Join(s.Dir, "image", "file")) {
+		t.Errorf("a folder without its mark was swept: %v", err)
+	}
+}
+
 // Who can write to the folder above may put something else in its place.
 func TestSweepTouchesOnlyWhatTheBuildMade(t *testing.T) {
 	for name, replace := range map[string]func(t *testing.T, s Scratch, precious string){
