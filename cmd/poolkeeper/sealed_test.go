@@ -367,6 +367,24 @@ func TestSealedSite(t *testing.T) {
 		t.Errorf("the request for a label of providers that cannot be used: %s, %v", data, err)
 	}
 
+	// The key is changed under their hands: what is sealed to the new one and what is still
+	// sealed to the old one are both read. The file with a copied value is not sealed anew.
+	if out, err := s.command("secret", "rotate", "secure.yaml", "nodepool.yaml").CombinedOutput(); err == nil || !strings.Contains(string(out), "sealed for another place") {
+		t.Errorf("rotate with a copied value: %v, %s", err, out)
+	}
+	s.run("", "secret", "rotate", "secure.yaml")
+	for _, image := range []string{"alpha", "beta"} {
+		if err := os.Remove(s.path("seen/" + image)); err != nil {
+			t.Fatal(err)
+		}
+		s.run("", "image-build", image)
+		second := regexp.MustCompile(image + `-0000000002 .*ready`)
+		zktest.Eventually(t, func() bool { return second.MatchString(s.run("", "dib-image-list")) }, "a build of %s after the key was changed", image)
+		if seen, err := os.ReadFile(s.path("seen/" + image)); err != nil || !strings.Contains(string(seen), "\nWORD="+sealedWords[image]+"\n") {
+			t.Errorf("%s, after the key was changed: %s, %v", image, seen, err)
+		}
+	}
+
 	s.noTrace("tree", s.tree(session))
 	for name, c := range map[string]*child{"builder": builder, "launcher": launcher} {
 		if limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", c.cmd.Process.Pid)); err != nil || !regexp.MustCompile(`core file size +0 +0 `).Match(limits) {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"poolkeeper/configs/sealed"
 )
 
 // A file that somebody else has written meanwhile is left as it is.
@@ -70,6 +72,84 @@ func TestReplacedFileStaysItsOwners(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)
+	}
+}
+
+// A rotation that ends in the middle has lost nothing: the key is written first, and opens
+// what is sealed anew and what is not.
+func TestInterruptedRotation(t *testing.T) {
+	dir := t.TempDir()
+	keys, err := sealed.New(filepath.Join(dir, "fleet.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(keys.File(), keys.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, name := range []string{"a", "b", "c"} {
+		text, err := sealed.Seal(keys.Recipients()[0], "x.y", "word of "+name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, filepath.Join(dir, name+".yaml"))
+		if err := os.WriteFile(names[len(names)-1], []byte("x: {y: "+text+"}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opens := func(want int) {
+		t.Helper()
+		now, err := sealed.Read(keys.File())
+		if err != nil {
+			t.Fatal(err)
+		}
+		newest := 0
+		for _, name := range names {
+			f, err := readSecretFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			value := f.values()[0]
+			if got, err := now.Open(value.Value, "x.y"); err != nil || !strings.HasPrefix(got, "word of ") {
+				t.Errorf("%s: %q, %v", name, got, err)
+			}
+			if sealed.Recipient(value.Value) == now.Recipients()[0] {
+				newest++
+			}
+		}
+		if newest != want {
+			t.Errorf("%d files are sealed to the newest key, want %d", newest, want)
+		}
+	}
+	files, err := readSecretFiles(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := keys.WithNew()
+	if err != nil {
+		t.Fatal(err)
+	}
+	anew, err := prepare(files, keys, next.Recipients()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	opens(3)
+	if err := writeKeys(next); err != nil {
+		t.Fatal(err)
+	}
+	opens(0)
+	files[1].text = nil // as if it had changed
+	if err := anew.write(&app{stdout: io.Discard}); !errors.Is(err, errChanged) {
+		t.Errorf("write = %v", err)
+	}
+	opens(1)
+	a := &app{flags: &cli{Config: "none"}, stdout: io.Discard, stderr: io.Discard}
+	if err := (secretResealCmd{Files: names, DropOld: true}).Run(a, &secretCmd{Key: keys.File()}); err != nil {
+		t.Fatal(err)
+	}
+	opens(3)
+	if now, err := sealed.Read(keys.File()); err != nil || len(now.Recipients()) != 1 {
+		t.Errorf("keys %v, %v", now.Recipients(), err)
 	}
 }
 

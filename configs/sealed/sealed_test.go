@@ -262,7 +262,7 @@ func TestStacksShowNothing(t *testing.T) {
 	key := reflect.ValueOf(k.list[0]).Elem().FieldByName("secretKey").Bytes()
 	stop := make(chan struct{})
 	var group sync.WaitGroup
-	for range 4 {
+	for range 2 {
 		group.Go(func() {
 			for {
 				select {
@@ -285,7 +285,7 @@ func TestStacksShowNothing(t *testing.T) {
 		}
 	}
 	stacks, inside := make([]byte, 1<<20), 0
-	for range 200 {
+	for range 100 {
 		all := string(stacks[:runtime.Stack(stacks, true)])
 		inside += strings.Count(all, "filippo.io/age")
 		for _, word := range append(words, secret, k.list[0].String()) {

@@ -2,6 +2,7 @@ package yamltext
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -65,9 +66,14 @@ func below(node *yaml.Node, step Step) *yaml.Node {
 // insert is the splice that adds a path below a node; false where that is not possible.
 func (f *File) insert(node *yaml.Node, rest Path, value string) (splice, bool) {
 	key := !rest[0].Item
+	name := render
+	if f.root.Style&yaml.FlowStyle != 0 { // JSON, perhaps
+		name = strconv.Quote
+		value = name(value)
+	}
 	if IsNull(node) { // a key that has no value yet
 		from, to, err := f.extent(node)
-		text := flow(rest, value)
+		text := flow(rest, value, name)
 		if key {
 			text = "{" + text + "}"
 		} else {
@@ -83,7 +89,7 @@ func (f *File) insert(node *yaml.Node, rest Path, value string) (splice, bool) {
 	}
 	if node.Style&yaml.FlowStyle != 0 {
 		at, ok := f.end(node)
-		text := flow(rest, value)
+		text := flow(rest, value, name)
 		if len(node.Content) > 0 {
 			last, fine := f.end(node.Content[len(node.Content)-1])
 			at, ok, text = last, ok && fine, ", "+text
@@ -164,15 +170,15 @@ func block(path Path, value string, indent int) string {
 }
 
 // flow is a path with a value within braces.
-func flow(path Path, value string) string {
+func flow(path Path, value string, name func(string) string) string {
 	step, rest := path[0], path[1:]
 	switch {
 	case step.Item:
-		return "{name: " + render(step.Name) + ", " + flow(rest, value) + "}"
+		return "{" + name("name") + ": " + name(step.Name) + ", " + flow(rest, value, name) + "}"
 	case len(rest) == 0:
-		return render(step.Name) + ": " + value
+		return name(step.Name) + ": " + value
 	case rest[0].Item:
-		return render(step.Name) + ": [" + flow(rest, value) + "]"
+		return name(step.Name) + ": [" + flow(rest, value, name) + "]"
 	}
-	return render(step.Name) + ": {" + flow(rest, value) + "}"
+	return name(step.Name) + ": {" + flow(rest, value, name) + "}"
 }

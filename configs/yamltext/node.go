@@ -50,6 +50,15 @@ func Text(node *yaml.Node, key string) string {
 
 // ItemName is the name by which a path has an item of a list; "" when it has none.
 func ItemName(item *yaml.Node) string {
+	for range 100 {
+		if item.Kind != yaml.AliasNode {
+			break
+		}
+		item = item.Alias
+	}
+	if item.Kind != yaml.MappingNode {
+		return ""
+	}
 	return cmp.Or(Text(item, "name"), Text(item, "tenant-name"))
 }
 

@@ -118,6 +118,8 @@ func TestPutElsewhere(t *testing.T) {
 		{"", "a.b", "a:\n  b: NEW\n"},
 		{"# nothing", "a[x].b", "# nothing\na:\n  - name: x\n    b: NEW\n"},
 		{`{"clouds": {"x": {"auth": {"password": "old"}}}}`, "clouds.x.auth.password", `{"clouds": {"x": {"auth": {"password": "NEW"}}}}`},
+		{`{"clouds": {"x": {}}}`, "clouds.x.auth.password", `{"clouds": {"x": {"auth": {"password": "NEW"}}}}`},
+		{`{"a": []}`, "a[x].b", `{"a": [{"name": "x", "b": "NEW"}]}`},
 		{"a: [\n  {name: x, # why\n   b: {}},\n]\n", "a[x].b.c", "a: [\n  {name: x, # why\n   b: {c: NEW}},\n]\n"},
 		{"a:\n- name: x\n  b: |\n    text\n  c: d\n- name: y\n", "a[x].b", "a:\n- name: x\n  b: NEW\n  c: d\n- name: y\n"},
 		{"a:\n- |\n  text\n- b\n", "a[0]", "a:\n- NEW\n- b\n"},
