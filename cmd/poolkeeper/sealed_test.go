@@ -91,7 +91,7 @@ func (s *sealedTown) path(name string) string { return filepath.Join(s.dir, name
 // command is the program as a child.
 func (s *sealedTown) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(context.WithoutCancel(s.t.Context()), os.Args[0]) //nolint:gosec // this very program, as testscript.Main makes it
-	cmd.Args = append([]string{"poolkeeper", "-c", "nodepool.yaml", "-s", "secure.yaml"}, args...)
+	cmd.Args = append([]string{"poolkeeper", "-c", "nodepool.yaml", "-s", "secure.yaml", "--zookeeper-wait", "1m"}, args...)
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "OS_CLIENT_CONFIG_FILE="+s.path("clouds.yaml"), "GORACE=atexit_sleep_ms=0")
 	return cmd
