@@ -54,9 +54,13 @@ func TestOneJobAKey(t *testing.T) {
 		for range 3 {
 			j.Start(Node("7"), func() error { running++; <-end; return nil })
 		}
+		beside := false
+		if !j.Start(Node("8"), func() error { beside = true; return nil }) {
+			t.Error("the job of another node is not begun")
+		}
 		synctest.Wait()
-		if running != 1 {
-			t.Errorf("%d jobs run", running)
+		if running != 1 || !beside {
+			t.Errorf("%d jobs of a node run, that of another ran: %v", running, beside)
 		}
 		close(end)
 		j.Wait()
