@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -24,9 +23,6 @@ import (
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
-
-// writers is how many requests are accepted at once, and how many are declined.
-const writers = 256
 
 // secondLook is how long after the first the second look for lost requests is.
 const secondLook = 5 * time.Second
@@ -48,6 +44,7 @@ type session struct {
 	jobs     *inflight.Jobs
 	own      *inflight.Records // nodes and requests in our hands
 	launches *launch.Launches
+	requests *request.Server
 	reaper   *reaper.Reaper
 	// tenures are the locks of the providers' quotas, by provider.
 	tenures map[string]*inflight.QuotaLock
@@ -60,20 +57,12 @@ type session struct {
 	evicted map[string]time.Time
 	members map[string]bool // the pools that were registered
 	waiting bool            // there were requests to be decided over
-
-	declining atomic.Int64 // requests
-
-	orphans request.Orphans // pending requests that were found unlocked
-
-	mu sync.Mutex
-	// failed is Snapshot.Failed.
-	failed map[string]map[string]string
 }
 
 func newSession(l *Launcher, store *zkmodel.Store) *session {
 	s := &session{
 		Launcher: l, store: store, log: l.log, jobs: inflight.NewJobs(l.now, l.notify),
-		own: inflight.NewRecords(l.mirror, l.log, l.notify), failed: map[string]map[string]string{}, evicted: map[string]time.Time{}, tenures: map[string]*inflight.QuotaLock{},
+		own: inflight.NewRecords(l.mirror, l.log, l.notify), evicted: map[string]time.Time{}, tenures: map[string]*inflight.QuotaLock{},
 	}
 	for name := range l.clouds {
 		path := zkmodel.QuotaLockPath(name)
@@ -181,6 +170,11 @@ func (s *session) furnish(site string) {
 		Teacher: &shared.Teacher{Records: s.store, Nodes: s.own.Nodes, Now: s.now, Log: s.log}, Log: s.log, Tried: s.metrics.Launch, Step: s.deps.Step,
 		Notify: s.notify, Now: s.now, Ahead: s.ahead,
 	})
+	s.requests = request.New(request.Deps{
+		Store: s.store, Config: s.cfg, Own: s.own, Jobs: s.jobs, Quotas: s.tenures, Tree: s.mirror, Offers: s.offers,
+		Pools: s.pools, Clouds: s.clouds, Launches: s.launches, Log: s.log, Troubled: &s.tells.requests, Figures: s.metrics,
+		Step: s.deps.Step, Notify: s.notify, Now: s.now, Ahead: s.ahead,
+	})
 	clouds := map[string]reaper.Cloud{}
 	for name, c := range s.clouds {
 		clouds[name] = c
@@ -205,7 +199,7 @@ func (s *session) loop(ctx context.Context, f *follower) {
 		}
 		if now := s.now(); f.membersChanged || !now.Before(resync) {
 			if f.membersChanged = false; s.membersLeft() || !now.Before(resync) {
-				s.findOrphans(ctx)
+				s.requests.FindOrphans(ctx)
 			}
 			if !now.Before(resync) {
 				s.jobs.Start(inflight.Task("clock"), func() error { return s.clock.Read(ctx, s.store, s.log) })
@@ -233,10 +227,9 @@ func (s *session) decide(ctx context.Context, snap *schedule.Snapshot) time.Time
 	s.last.Store(&decisions)
 	supply.ShowWants(s.clouds, decisions)
 	s.waiting = len(decisions) > 0
-	var group errgroup.Group
-	group.SetLimit(writers)
 	since, again := map[string]time.Time{}, time.Time{}
 	uncounted := map[string]bool{}
+	var marking sync.WaitGroup
 	for _, d := range decisions {
 		began, due := time.Time{}, time.Time{}
 		switch d := d.(type) {
@@ -254,7 +247,7 @@ func (s *session) decide(ctx context.Context, snap *schedule.Snapshot) time.Time
 				marked := make(chan struct{})
 				if s.jobs.Start(inflight.Node(id), func() error { defer close(marked); return s.reaper.Evict(ctx, id) }) {
 					// Whoever has the quota next must see what goes, or makes more go.
-					group.Go(func() error { <-marked; return nil })
+					marking.Go(func() { <-marked })
 				}
 			}
 		}
@@ -262,9 +255,9 @@ func (s *session) decide(ctx context.Context, snap *schedule.Snapshot) time.Time
 		if !began.IsZero() {
 			since[d.Of().ID] = began
 		}
-		s.carryOut(ctx, &group, d)
 	}
-	_ = group.Wait() // never an error
+	s.requests.CarryOut(ctx, decisions)
+	marking.Wait()
 	for id, first := range s.since {
 		if snap.Busy[id] { // left alone for a moment; its grace goes on
 			since[id] = first
@@ -281,70 +274,20 @@ func (s *session) decide(ctx context.Context, snap *schedule.Snapshot) time.Time
 	return again
 }
 
-// carryOut does what was decided, where something is to be done: in the group, but
-// for what nobody need wait for.
-func (s *session) carryOut(ctx context.Context, group *errgroup.Group, d schedule.Decision) {
-	switch d := d.(type) {
-	case schedule.Accept:
-		s.act(ctx, group, d, func() error { return s.accept(ctx, d) })
-	case schedule.Reclaim:
-		s.act(ctx, group, d, func() error { return s.reclaim(ctx, d) })
-	case schedule.Decline:
-		s.declineAside(ctx, d)
-	}
-}
-
-// act does in the group what was decided over a request, unless that is in our hands.
-func (s *session) act(ctx context.Context, group *errgroup.Group, d schedule.Decision, do func() error) {
-	if s.own.Take(d.Of().ID) {
-		group.Go(func() error { s.try(ctx, d, do); return nil })
-	}
-}
-
-// declineAside declines a request while the loop goes on. Declining takes nothing from
-// anybody; so many are declined at once, and the others when these are.
-func (s *session) declineAside(ctx context.Context, d schedule.Decline) {
-	if s.declining.Load() >= writers || !s.own.Take(d.Request.ID) {
-		return
-	}
-	s.declining.Add(1)
-	s.jobs.Spawn(func() {
-		s.try(ctx, d, func() error { return s.decline(ctx, d) })
-		s.declining.Add(-1)
-		s.notify()
-	})
-}
-
-// try does what was decided; after an error the request is let go, for a moment.
-func (s *session) try(ctx context.Context, d schedule.Decision, do func() error) {
-	if err := do(); err != nil {
-		s.own.Drop(d.Of().ID)
-		s.postpone(ctx, d, err)
-	}
-}
-
 // view is how a provider looks at the moment.
 func (s *session) view(provider string) supply.View { return s.clouds[provider].View() }
 
-// postpone leaves a request alone for a moment after an error.
-func (s *session) postpone(ctx context.Context, d schedule.Decision, err error) {
-	if ctx.Err() != nil {
-		return
+// membersLeft tells whether a pool has left since the last call; the first call always
+// does.
+func (s *session) membersLeft() bool {
+	there := map[string]bool{}
+	for _, c := range s.mirror.Components(zkmodel.KindPool) {
+		there[c.Name] = true
 	}
-	id := d.Of().ID
-	wait := s.jobs.Failed(inflight.Request(id), inflight.ShortPause)
-	const message = "Request is left alone for a moment"
-	if errors.Is(err, zkmodel.ErrConflict) {
-		s.log.Debug(message, "request", id, "verdict", d.Verdict(), "error", err, "retry", wait)
-		return
+	left := s.members == nil
+	for name := range s.members {
+		left = left || !there[name]
 	}
-	s.tells.requests.Failed(s.log, err, message, "request", id, "verdict", d.Verdict(), "retry", wait)
-}
-
-// taken turns what happens when somebody else was faster into zkmodel.ErrConflict.
-func taken(err error) error {
-	if errors.Is(err, recipe.ErrLocked) || errors.Is(err, zkmodel.ErrNotFound) || errors.Is(err, recipe.ErrVersion) {
-		return fmt.Errorf("%w: %w", zkmodel.ErrConflict, err)
-	}
-	return err
+	s.members = there
+	return left
 }

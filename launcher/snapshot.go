@@ -28,7 +28,7 @@ func (s *session) observe() (*schedule.Snapshot, time.Time) {
 		Nodes:      s.own.Nodes(),
 		Registered: s.mirror.Components(zkmodel.KindPool),
 		Busy:       s.own.Requests(),
-		Lost:       s.orphans.All(),
+		Lost:       s.requests.Lost(),
 		Since:      s.since,
 		Evicted:    map[string]bool{},
 		Grace:      grace,
@@ -36,7 +36,7 @@ func (s *session) observe() (*schedule.Snapshot, time.Time) {
 		Order:      s.cfg.PoolOrder,
 	}
 	snap.Away = schedule.Absences(s.offers.Known(), snap.Registered, s.cfg.LauncherGrace, snap.Now, snap.Lag)
-	snap.Failed = s.failedHere(snap.Requests)
+	snap.Failed = s.requests.Failed(snap.Requests)
 	snap.Frozen = reaper.Frozen(s.cfg, snap.Nodes)
 	again := schedule.Earlier(s.jobs.Next(), s.leaving(snap))
 	for _, r := range snap.Requests {

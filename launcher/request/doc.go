@@ -1,3 +1,3 @@
-// Package request is what is done with one request, as far as it knows no launcher: which
-// requests have lost theirs.
+// Package request is the life of one request in a launcher's hands: it is accepted,
+// declined, settled, or taken over from a launcher that died, as decided.
 package request

@@ -1,4 +1,4 @@
-package launcher
+package request
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 )
 
 // decline writes into a request that none of our pools can serve it.
-func (s *session) decline(ctx context.Context, d schedule.Decline) error {
+func (s *Server) decline(ctx context.Context, d schedule.Decline) error {
 	lock, r, err := s.lockRequest(ctx, d.Request, zkmodel.RequestRequested)
 	if err != nil {
 		return err
@@ -22,7 +22,7 @@ func (s *session) decline(ctx context.Context, d schedule.Decline) error {
 	err = s.writeDecline(ctx, lock, r, d.Pools, d.Reason)
 	err = errors.Join(err, lock.Release(ctx))
 	if err == nil {
-		s.own.Finish(r.ID)
+		s.Own.Finish(r.ID)
 	}
 	return err
 }
@@ -30,7 +30,7 @@ func (s *session) decline(ctx context.Context, d schedule.Decline) error {
 // writeDecline adds pools to those that declined a request. When no registered
 // pool is left, it has failed. It fails with zkmodel.ErrConflict while somebody is waited for who
 // may serve it.
-func (s *session) writeDecline(ctx context.Context, lock *recipe.Held, r *zkmodel.Request, pools []string, reason string) error {
+func (s *Server) writeDecline(ctx context.Context, lock *recipe.Held, r *zkmodel.Request, pools []string, reason string) error {
 	other, err := s.awaited(ctx, r)
 	if err != nil {
 		return fmt.Errorf("decline request %s: %w", r.ID, err)
@@ -45,33 +45,33 @@ func (s *session) writeDecline(ctx context.Context, lock *recipe.Held, r *zkmode
 		}
 	}
 	to := zkmodel.RequestRequested
-	if schedule.DeclinedByAll(s.mirror.Components(zkmodel.KindPool), r) {
+	if schedule.DeclinedByAll(s.Tree.Components(zkmodel.KindPool), r) {
 		to = zkmodel.RequestFailed
 	}
 	if err := zkmodel.Move(r, to, zkmodel.ByUs, s.epoch()); err != nil {
 		return err
 	}
 	r.Nodes, r.Reason = nil, reason
-	if err := s.store.SaveRequest(ctx, lock, r); err != nil {
+	if err := s.Store.SaveRequest(ctx, lock, r); err != nil {
 		return taken(err)
 	}
-	s.step(step.Declined)
-	s.metrics.Declined(to)
-	s.log.Info("Request declined", "request", r.ID, "labels", r.NodeTypes, "state", to, "reason", reason)
+	s.Step(step.Declined)
+	s.Figures.Declined(to)
+	s.Log.Info("Request declined", "request", r.ID, "labels", r.NodeTypes, "state", to, "reason", reason)
 	return nil
 }
 
 // awaited is the pool that has left and may come back to serve a request; nil is none,
 // which is certain: that a pool has left may be seen before what it offered.
-func (s *session) awaited(ctx context.Context, r *zkmodel.Request) (*schedule.Absence, error) {
+func (s *Server) awaited(ctx context.Context, r *zkmodel.Request) (*schedule.Absence, error) {
 	now := func() *schedule.Absence {
-		registered := s.mirror.Components(zkmodel.KindPool)
-		return schedule.Awaited(schedule.Absences(s.offers.Known(), registered, s.cfg.LauncherGrace, s.now(), s.ahead()), registered, r)
+		registered := s.Tree.Components(zkmodel.KindPool)
+		return schedule.Awaited(schedule.Absences(s.Offers.Known(), registered, s.Config.LauncherGrace, s.Now(), s.Ahead()), registered, r)
 	}
-	if other := now(); other != nil || s.cfg.LauncherGrace == 0 {
+	if other := now(); other != nil || s.Config.LauncherGrace == 0 {
 		return other, nil
 	}
-	if err := s.offers.Barrier(ctx); err != nil {
+	if err := s.Offers.Barrier(ctx); err != nil {
 		return nil, err
 	}
 	return now(), nil
@@ -80,7 +80,7 @@ func (s *session) awaited(ctx context.Context, r *zkmodel.Request) (*schedule.Ab
 // declineFailed declines a request whose nodes could not be launched here. What
 // did come up is free for others. While somebody is away who may serve it, nothing
 // is written, as the others would take it for failed; we only remember it.
-func (s *session) declineFailed(ctx context.Context, h *requestRun, reason error) error {
+func (s *Server) declineFailed(ctx context.Context, h *run, reason error) error {
 	if err := s.freeNodes(ctx, h); err != nil {
 		return err
 	}
@@ -102,8 +102,8 @@ func (s *session) declineFailed(ctx context.Context, h *requestRun, reason error
 	return s.moveRequest(ctx, h, zkmodel.RequestRequested)
 }
 
-// failedHere is what launches failed of here, of the requests that are still there.
-func (s *session) failedHere(requests []*zkmodel.Request) map[string]map[string]string {
+// Failed is what launches failed of here, of the requests that are still there.
+func (s *Server) Failed(requests []*zkmodel.Request) map[string]map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.failed) == 0 {
