@@ -5,13 +5,10 @@ import (
 
 	"poolkeeper/configs"
 	"poolkeeper/launcher/pool"
-	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/singleton"
 	"poolkeeper/launcher/step"
 	"poolkeeper/launcher/supply"
 )
-
-const minReadyRequestor = schedule.MinReadyRequestor
 
 // runDuties takes part in what one launcher does for all, until ctx ends.
 func (l *Launcher) runDuties(ctx context.Context) error {

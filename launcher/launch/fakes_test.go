@@ -256,9 +256,9 @@ func (r *room) node(label string, change ...func(*zkmodel.Node)) *Run {
 }
 
 // building makes a node that is to be launched.
-func (r *room) building(label string) *Run {
+func (r *room) building() *Run {
 	r.t.Helper()
-	n := r.node(label)
+	n := r.node("small")
 	if err := errors.Join(r.Prepare(r.order, n), r.Save(r.t.Context(), n)); err != nil {
 		r.t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func first(times int, err error) func(int) error {
 func TestEachAttemptBeginsFromNothing(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t, &sky{wait: first(1, providers.ErrNodeFailed)})
-	n := r.building("small")
+	n := r.building()
 	if err := r.Bring(t.Context(), r.order, n); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestHowALaunchEnds(t *testing.T) {
 					p.LaunchRetries = c.retries
 				}
 			})
-			n := r.building("small")
+			n := r.building()
 			want := cmp.Or(c.create, c.wait)
 			if err := r.Bring(t.Context(), r.order, n); !errors.Is(err, want) {
 				t.Errorf("%v, want %v", err, want)
@@ -100,7 +100,7 @@ func TestOnlyNodeIsReadyWithItsRequest(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t, &sky{})
 	r.order.Alone = true
-	n := r.building("small")
+	n := r.building()
 	if err := r.Bring(t.Context(), r.order, n); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestMachineOfALauncherThatIsGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRoom(t, &sky{})
-			n := r.building("small")
+			n := r.building()
 			if c.there {
 				r.sky.put(map[string]string{
 					providers.MetaNode: n.Node.ID, providers.MetaProvider: "sky", providers.MetaSite: "site", providers.MetaLaunch: n.Node.LaunchID,
@@ -171,7 +171,7 @@ func TestLaunchEndsWithItsLock(t *testing.T) {
 	t.Parallel()
 	s := &sky{}
 	r := newRoom(t, s)
-	n := r.building("small")
+	n := r.building()
 	s.wait = func(int) error { return errors.Join(providers.ErrTransient, n.Lock.Release(t.Context())) }
 	if err := r.Bring(t.Context(), r.order, n); !errors.Is(err, recipe.ErrReleased) {
 		t.Errorf("%v, want the end of the lock", err)
@@ -201,7 +201,7 @@ func TestUnansweredCreation(t *testing.T) {
 		t.Parallel()
 		s := &sky{}
 		r := newRoom(t, s)
-		n := r.building("small")
+		n := r.building()
 		s.create = unanswered(s, true)
 		s.put(map[string]string{providers.MetaNode: n.Node.ID, providers.MetaProvider: "sky", providers.MetaLaunch: n.Node.LaunchID})
 		if err := r.Bring(t.Context(), r.order, n); err != nil {
@@ -218,7 +218,7 @@ func TestUnansweredCreation(t *testing.T) {
 		s.create = unanswered(s, false)
 		r := newRoom(t, s, func(p *configs.Provider) { p.UnansweredCreateTimeout = 400 * time.Millisecond })
 		begun := time.Now()
-		if err := r.Bring(t.Context(), r.order, r.building("small")); err != nil {
+		if err := r.Bring(t.Context(), r.order, r.building()); err != nil {
 			t.Fatal(err)
 		}
 		r.calls("create", "create", "wait vm2")
@@ -233,7 +233,7 @@ func TestUnansweredCreation(t *testing.T) {
 func TestRequestMovesOnFromASilentCloud(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t, &sky{create: first(1, providers.ErrUnanswered)}, func(p *configs.Provider) { p.UnansweredCreateTimeout = time.Hour })
-	n := r.building("small")
+	n := r.building()
 	ended := make(chan error, 1)
 	go func() { ended <- r.Bring(t.Context(), r.order, n) }()
 	for {
@@ -260,7 +260,7 @@ func TestTrialTeachesOnce(t *testing.T) {
 	for kind, want := range map[lesson.Kind]int{lesson.Trial: 1, lesson.Proven: 0} {
 		r := newRoom(t, &sky{wait: func(int) error { time.Sleep(400 * time.Millisecond); return nil }}) //nolint:forbidigo // a cloud that is slow
 		r.order.Asked.Kind = kind
-		n := r.building("small")
+		n := r.building()
 		if err := r.Bring(t.Context(), r.order, n); err != nil {
 			t.Fatal(err)
 		}
@@ -277,7 +277,7 @@ func TestTrialTeachesOnce(t *testing.T) {
 func TestImageThatIsGoneIsPassedOver(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t, &sky{create: first(1, providers.ErrNotFound)})
-	n := r.building("small")
+	n := r.building()
 	if err := r.Bring(t.Context(), r.order, n); err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestLaunchForStockGoesOn(t *testing.T) {
 		t.Errorf("another's pool: %v", err)
 	}
 	r.calls()
-	fresh, begun, imageless := r.node("small"), r.building("small"), r.node("imageless")
+	fresh, begun, imageless := r.node("small"), r.building(), r.node("imageless")
 	for _, n := range []*Run{fresh, begun, imageless} {
 		if err := r.Adopt(t.Context(), n.Lock, n.Node); err != nil {
 			t.Error(err)
