@@ -84,6 +84,13 @@ func TestNodeThatMovedIsLeft(t *testing.T) {
 		t.Error(err)
 	}
 	r.is(n, zkmodel.NodeHold)
+	used := r.node(zkmodel.NodeInUse, external("vm")) // which owes the same
+	seen = new(*used)
+	seen.State = zkmodel.NodeReady
+	if err := r.reap(seen, reap.DutyRemove); err != nil {
+		t.Error(err)
+	}
+	r.is(used, zkmodel.NodeInUse)
 	lock, _, err := r.Store.LockNode(t.Context(), n.ID, "zuul")
 	if err != nil {
 		t.Fatal(err)

@@ -47,6 +47,7 @@ func TestHowARequestEnds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		large   error // of the second node
+		small   error // of the first
 		other   bool  // another provider offers the labels
 		trouble error // of the cloud
 		state   zkmodel.RequestState
@@ -61,13 +62,14 @@ func TestHowARequestEnds(t *testing.T) {
 		"the cloud is of no use":           {large: providers.ErrUnusable, state: zkmodel.RequestRequested, nodes: []string{"large failed allocated", "small ready"}, paused: true},
 		"it fails, and all have declined":  {large: providers.ErrNodeFailed, state: zkmodel.RequestFailed, decline: true, nodes: []string{"large failed allocated", "small ready"}},
 		"it fails, and others may":         {large: providers.ErrNodeFailed, other: true, state: zkmodel.RequestRequested, decline: true, nodes: []string{"large failed allocated", "small ready"}},
+		"it fails, and the cloud is full":  {large: providers.ErrNodeFailed, small: providers.ErrQuota, state: zkmodel.RequestFailed, decline: true, nodes: []string{"large failed allocated", "small failed allocated"}},
 		"a moment's trouble":               {large: providers.ErrTransient, state: zkmodel.RequestFailed, decline: true, nodes: []string{"large failed allocated", "small ready"}},
 		"a cloud's trouble, and no others": {large: providers.ErrTransient, trouble: providers.ErrUnusable, state: zkmodel.RequestRequested, nodes: []string{"large failed allocated", "small ready"}, paused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRoom(t)
-			r.launches.fails = map[string]error{"large": c.large}
+			r.launches.fails = map[string]error{"large": c.large, "small": c.small}
 			if c.other {
 				r.register(r.Pools[1])
 			}
