@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -51,10 +50,8 @@ type session struct {
 
 	images []*zkmodel.Image // as of the last change; the looking goroutine's
 
-	// The looking goroutine's: since when others may take requests first, and idle
-	// nodes that were told to go.
+	// The looking goroutine's: since when others may take requests first.
 	since   map[string]time.Time
-	evicted map[string]time.Time
 	members map[string]bool // the pools that were registered
 	waiting bool            // there were requests to be decided over
 }
@@ -62,7 +59,7 @@ type session struct {
 func newSession(l *Launcher, store *zkmodel.Store) *session {
 	s := &session{
 		Launcher: l, store: store, log: l.log, jobs: inflight.NewJobs(l.now, l.notify),
-		own: inflight.NewRecords(l.mirror, l.log, l.notify), evicted: map[string]time.Time{}, tenures: map[string]*inflight.QuotaLock{},
+		own: inflight.NewRecords(l.mirror, l.log, l.notify), tenures: map[string]*inflight.QuotaLock{},
 	}
 	for name := range l.clouds {
 		path := zkmodel.QuotaLockPath(name)
@@ -229,7 +226,7 @@ func (s *session) decide(ctx context.Context, snap *schedule.Snapshot) time.Time
 	s.waiting = len(decisions) > 0
 	since, again := map[string]time.Time{}, time.Time{}
 	uncounted := map[string]bool{}
-	var marking sync.WaitGroup
+	var evict []string
 	for _, d := range decisions {
 		began, due := time.Time{}, time.Time{}
 		switch d := d.(type) {
@@ -242,22 +239,16 @@ func (s *session) decide(ctx context.Context, snap *schedule.Snapshot) time.Time
 			if d.NeedsQuota {
 				uncounted[d.Pool.Provider] = true
 			}
-			for _, id := range d.Evict {
-				s.evicted[id] = snap.Now
-				marked := make(chan struct{})
-				if s.jobs.Start(inflight.Node(id), func() error { defer close(marked); return s.reaper.Evict(ctx, id) }) {
-					// Whoever has the quota next must see what goes, or makes more go.
-					marking.Go(func() { <-marked })
-				}
-			}
+			evict = append(evict, d.Evict...)
 		}
 		again = schedule.Earlier(again, due)
 		if !began.IsZero() {
 			since[d.Of().ID] = began
 		}
 	}
+	marked := s.reaper.MakeRoom(ctx, evict, snap.Now)
 	s.requests.CarryOut(ctx, decisions)
-	marking.Wait()
+	marked() // whoever has the quota next must see what goes, or makes more go
 	for id, first := range s.since {
 		if snap.Busy[id] { // left alone for a moment; its grace goes on
 			since[id] = first

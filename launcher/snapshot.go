@@ -38,7 +38,7 @@ func (s *session) observe() (*schedule.Snapshot, time.Time) {
 	snap.Away = schedule.Absences(s.offers.Known(), snap.Registered, s.cfg.LauncherGrace, snap.Now, snap.Lag)
 	snap.Failed = s.requests.Failed(snap.Requests)
 	snap.Frozen = reaper.Frozen(s.cfg, snap.Nodes)
-	again := schedule.Earlier(s.jobs.Next(), s.leaving(snap))
+	again := schedule.Earlier(s.jobs.Next(), s.reaper.Leaving(snap))
 	for _, r := range snap.Requests {
 		if !s.jobs.Left(inflight.Request(r.ID)).IsZero() {
 			snap.Busy[r.ID] = true
@@ -80,25 +80,6 @@ func (s *session) observeUses(snap *schedule.Snapshot) (again time.Time) {
 	snap.Uses = schedule.Uses(snap.Nodes, late, snap.Now, "")
 	for name, use := range snap.Uses {
 		s.clouds[name].Seen(*use, s.waiting)
-	}
-	return again
-}
-
-// leaving takes over which idle nodes are being marked for deletion: until the
-// mirror shows it, or it did not work.
-func (s *session) leaving(snap *schedule.Snapshot) (again time.Time) {
-	ready := map[string]bool{}
-	for _, n := range snap.Nodes {
-		if n.State == zkmodel.NodeReady {
-			ready[n.ID] = true
-		}
-	}
-	for id, told := range s.evicted {
-		if over := told.Add(reaper.EvictTime); ready[id] && over.After(snap.Now) {
-			snap.Evicted[id], again = true, schedule.Earlier(again, over)
-		} else {
-			delete(s.evicted, id)
-		}
 	}
 	return again
 }

@@ -59,10 +59,12 @@ type Deps struct {
 	Ahead   func() time.Duration // how far ZooKeeper's clock is ahead of Now
 }
 
-// Reaper sees to the nodes whose lock is free.
+// Reaper sees to the nodes whose lock is free. Due, MakeRoom and Leaving are called by the
+// goroutine that decides.
 type Reaper struct {
 	Deps
 	duties reap.Duties
+	told   map[string]time.Time // idle nodes that were told to make room, and when
 }
 
 // New makes a Reaper. It does nothing by itself.
@@ -70,7 +72,7 @@ func New(deps Deps) *Reaper {
 	if deps.Step == nil {
 		deps.Step = func(step.Step) {}
 	}
-	return &Reaper{Deps: deps, duties: reap.NewDuties()}
+	return &Reaper{Deps: deps, duties: reap.NewDuties(), told: map[string]time.Time{}}
 }
 
 // Reap does what is due, under the node's lock and after a second look at it.

@@ -243,18 +243,47 @@ func TestOnlyIdleNodesMakeRoom(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	idle, taken, used := r.node(zkmodel.NodeReady), r.node(zkmodel.NodeReady, allocated("200-1")), r.node(zkmodel.NodeUsed)
-	for _, n := range []*zkmodel.Node{idle, taken, used} {
-		if err := r.Evict(t.Context(), n.ID); err != nil {
-			t.Error(err)
-		}
-	}
+	r.MakeRoom(t.Context(), []string{idle.ID, taken.ID, used.ID, "0000000099"}, time.Now())()
 	if n := r.is(idle, zkmodel.NodeDeleting); n.Reason != "a request needs its room" {
 		t.Errorf("reason %q", n.Reason)
 	}
 	r.is(taken, zkmodel.NodeReady)
 	r.is(used, zkmodel.NodeUsed)
-	if err := r.Evict(t.Context(), "0000000099"); err != nil {
-		t.Errorf("one that is gone: %v", err)
+	r.Jobs.Wait()
+	if !r.Jobs.Next().IsZero() {
+		t.Error("something of that failed")
+	}
+}
+
+// Mistake: a node that was told to go and is told so in each round until the tree shows
+// it, so that others go too; or one that is passed over for ever as that did not work.
+func TestNodesThatMakeRoomAreLeaving(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	idle := r.node(zkmodel.NodeReady)
+	lock, _, err := r.Store.LockNode(t.Context(), idle.ID, "zuul")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Release(t.Context()) }()
+	now := time.Now()
+	r.MakeRoom(t.Context(), []string{idle.ID}, now)()
+	leaves := func(at time.Time, nodes ...*zkmodel.Node) (bool, time.Time) {
+		snap := &schedule.Snapshot{Now: at, Nodes: nodes, Evicted: map[string]bool{}}
+		again := r.Leaving(snap)
+		return snap.Evicted[idle.ID], again
+	}
+	if going, again := leaves(now, idle); !going || !again.Equal(now.Add(evictTime)) {
+		t.Errorf("going %t, again %s", going, again)
+	}
+	if going, again := leaves(now.Add(evictTime), idle); going || !again.IsZero() {
+		t.Errorf("it could not be marked: going %t, again %s", going, again)
+	}
+	r.MakeRoom(t.Context(), []string{idle.ID}, now)()
+	marked := new(*idle)
+	marked.State = zkmodel.NodeDeleting
+	if going, again := leaves(now, marked); going || !again.IsZero() {
+		t.Errorf("the tree shows it: going %t, again %s", going, again)
 	}
 }
 
