@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -30,10 +32,6 @@ const secondLook = 5 * time.Second
 // is to take it first.
 const grace = 500 * time.Millisecond
 
-// allProviders names the one quota lock of sites that limit tenants; no provider
-// can be called so.
-const allProviders = "*"
-
 // session is the work of a launcher within one session of ZooKeeper. One goroutine
 // looks and decides; what takes time runs as jobs, one a record.
 type session struct {
@@ -45,35 +43,25 @@ type session struct {
 	launches *launch.Launches
 	requests *request.Server
 	reaper   *reaper.Reaper
-	// tenures are the locks of the providers' quotas, by provider.
-	tenures map[string]*inflight.QuotaLock
+	quotas   inflight.Quotas
 
 	images []*zkmodel.Image // as of the last change; the looking goroutine's
 
 	// The looking goroutine's: since when others may take requests first.
 	since   map[string]time.Time
-	members map[string]bool // the pools that were registered
-	waiting bool            // there were requests to be decided over
+	peers   presence.Peers
+	waiting bool // there were requests to be decided over
 }
 
 func newSession(l *Launcher, store *zkmodel.Store) *session {
 	s := &session{
 		Launcher: l, store: store, log: l.log, jobs: inflight.NewJobs(l.now, l.notify),
-		own: inflight.NewRecords(l.mirror, l.log, l.notify), tenures: map[string]*inflight.QuotaLock{},
+		own: inflight.NewRecords(l.mirror, l.log, l.notify),
 	}
-	for name := range l.clouds {
-		path := zkmodel.QuotaLockPath(name)
-		if len(l.cfg.TenantLimits) > 0 {
-			path = zkmodel.QuotaLockPath(allProviders) // tenants are counted over all
-		}
-		s.tenures[name] = inflight.NewQuotaLock(acquire(recipe.NewLock(store.Session(), path, l.deps.FQDN, recipe.EnsureParents())), l.barrier, s.jobs)
-		if len(l.cfg.TenantLimits) > 0 {
-			for other := range l.clouds {
-				s.tenures[other] = s.tenures[name]
-			}
-			break
-		}
+	lock := func(name string) func(context.Context) (inflight.Held, error) {
+		return acquire(recipe.NewLock(store.Session(), zkmodel.QuotaLockPath(name), l.deps.FQDN, recipe.EnsureParents()))
 	}
+	s.quotas = inflight.NewQuotas(slices.Collect(maps.Keys(l.clouds)), len(l.cfg.TenantLimits) > 0, lock, l.barrier, s.jobs)
 	return s
 }
 
@@ -127,9 +115,7 @@ func (s *session) run(ctx context.Context) error {
 func (s *session) endQuotaLocks(ctx context.Context) {
 	cleanup, done := inflight.Cleanup(ctx, s.store.Session())
 	defer done()
-	for _, t := range s.tenures {
-		t.End(cleanup)
-	}
+	s.quotas.End(cleanup)
 }
 
 // barrier returns when we see all that was written before of nodes and refusals.
@@ -168,7 +154,7 @@ func (s *session) furnish(site string) {
 		Notify: s.notify, Now: s.now, Ahead: s.ahead,
 	})
 	s.requests = request.New(request.Deps{
-		Store: s.store, Config: s.cfg, Own: s.own, Jobs: s.jobs, Quotas: s.tenures, Tree: s.mirror, Offers: s.offers,
+		Store: s.store, Config: s.cfg, Own: s.own, Jobs: s.jobs, Quotas: s.quotas, Tree: s.mirror, Offers: s.offers,
 		Pools: s.pools, Clouds: s.clouds, Launches: s.launches, Log: s.log, Troubled: &s.tells.requests, Figures: s.metrics,
 		Step: s.deps.Step, Notify: s.notify, Now: s.now, Ahead: s.ahead,
 	})
@@ -195,7 +181,7 @@ func (s *session) loop(ctx context.Context, f *follower) {
 			s.images, f.imagesChanged = s.mirror.Images(), false
 		}
 		if now := s.now(); f.membersChanged || !now.Before(resync) {
-			if f.membersChanged = false; s.membersLeft() || !now.Before(resync) {
+			if f.membersChanged = false; s.peers.Left(s.mirror.Components(zkmodel.KindPool)) || !now.Before(resync) {
 				s.requests.FindOrphans(ctx)
 			}
 			if !now.Before(resync) {
@@ -224,61 +210,15 @@ func (s *session) decide(ctx context.Context, snap *schedule.Snapshot) time.Time
 	s.last.Store(&decisions)
 	supply.ShowWants(s.clouds, decisions)
 	s.waiting = len(decisions) > 0
-	since, again := map[string]time.Time{}, time.Time{}
-	uncounted := map[string]bool{}
-	var evict []string
-	for _, d := range decisions {
-		began, due := time.Time{}, time.Time{}
-		switch d := d.(type) {
-		case schedule.Accept:
-			began = d.Since
-		case schedule.Yield:
-			began, due = d.Since, d.Again
-		case schedule.Wait:
-			began, due = d.Since, d.Again
-			if d.NeedsQuota {
-				uncounted[d.Pool.Provider] = true
-			}
-			evict = append(evict, d.Evict...)
-		}
-		again = schedule.Earlier(again, due)
-		if !began.IsZero() {
-			since[d.Of().ID] = began
-		}
-	}
-	marked := s.reaper.MakeRoom(ctx, evict, snap.Now)
+	out := schedule.Follows(snap, decisions)
+	s.since = out.Since
+	marked := s.reaper.MakeRoom(ctx, out.Evict, snap.Now)
 	s.requests.CarryOut(ctx, decisions)
 	marked() // whoever has the quota next must see what goes, or makes more go
-	for id, first := range s.since {
-		if snap.Busy[id] { // left alone for a moment; its grace goes on
-			since[id] = first
-		}
-	}
-	s.since = since
-	again = schedule.Earlier(again, s.self.Show(decisions, s.view))
-	for name, t := range s.tenures {
-		t.Yield(ctx)
-		if uncounted[name] {
-			t.Want(ctx)
-		}
-	}
+	again := schedule.Earlier(out.Again, s.self.Show(decisions, s.view))
+	s.quotas.EndRound(ctx, out.Quotas)
 	return again
 }
 
 // view is how a provider looks at the moment.
 func (s *session) view(provider string) supply.View { return s.clouds[provider].View() }
-
-// membersLeft tells whether a pool has left since the last call; the first call always
-// does.
-func (s *session) membersLeft() bool {
-	there := map[string]bool{}
-	for _, c := range s.mirror.Components(zkmodel.KindPool) {
-		there[c.Name] = true
-	}
-	left := s.members == nil
-	for name := range s.members {
-		left = left || !there[name]
-	}
-	s.members = there
-	return left
-}

@@ -7,6 +7,7 @@ import (
 	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/reaper"
 	"poolkeeper/launcher/schedule"
+	"poolkeeper/launcher/supply"
 	"poolkeeper/zkmodel"
 )
 
@@ -14,10 +15,7 @@ import (
 // different although nothing happens.
 func (s *session) observe() (*schedule.Snapshot, time.Time) {
 	// First, as what is read after it has all that the last holder of a quota wrote.
-	counted := map[string]bool{}
-	for name, t := range s.tenures {
-		counted[name] = t.Use()
-	}
+	counted := s.quotas.Use()
 	for name, c := range s.clouds {
 		s.refusals.Tell(name, c)
 	}
@@ -38,7 +36,9 @@ func (s *session) observe() (*schedule.Snapshot, time.Time) {
 	snap.Away = schedule.Absences(s.offers.Known(), snap.Registered, s.cfg.LauncherGrace, snap.Now, snap.Lag)
 	snap.Failed = s.requests.Failed(snap.Requests)
 	snap.Frozen = reaper.Frozen(s.cfg, snap.Nodes)
-	again := schedule.Earlier(s.jobs.Next(), s.reaper.Leaving(snap))
+	var due time.Time // of the first cloud that may be tried again
+	snap.Uses, due = supply.Uses(s.clouds, snap.Nodes, snap.Now, s.waiting)
+	again := schedule.Earlier(s.jobs.Next(), s.reaper.Leaving(snap), due)
 	for _, r := range snap.Requests {
 		if !s.jobs.Left(inflight.Request(r.ID)).IsZero() {
 			snap.Busy[r.ID] = true
@@ -51,7 +51,6 @@ func (s *session) observe() (*schedule.Snapshot, time.Time) {
 			launching[n.Provider]++
 		}
 	}
-	again = schedule.Earlier(again, s.observeUses(snap))
 	for _, p := range s.pools {
 		view := s.clouds[p.Provider.Name].View()
 		if unlisted != nil && view.Unavailable == "" {
@@ -62,24 +61,4 @@ func (s *session) observe() (*schedule.Snapshot, time.Time) {
 		}))
 	}
 	return snap, again
-}
-
-// observeUses counts what is in the clouds whose room is not known, and tells when
-// the first may be tried again.
-func (s *session) observeUses(snap *schedule.Snapshot) (again time.Time) {
-	late := map[string]bool{}
-	for _, p := range s.pools {
-		known := s.clouds[p.Provider.Name].Lessons()
-		if known.Lesson.Failures > 0 || p.Section.IgnoreProviderQuota {
-			late[p.Provider.Name] = known.Lesson.Late
-		}
-		if known.Due.After(snap.Now) {
-			again = schedule.Earlier(again, known.Due)
-		}
-	}
-	snap.Uses = schedule.Uses(snap.Nodes, late, snap.Now, "")
-	for name, use := range snap.Uses {
-		s.clouds[name].Seen(*use, s.waiting)
-	}
-	return again
 }

@@ -103,3 +103,38 @@ func TestIDsArePerPool(t *testing.T) {
 		t.Errorf("ids %q and %q", one, other)
 	}
 }
+
+// A mistake in a label leaves out that label, where it stands and where it is offered, and
+// no other; a pool that may have labels which nobody can read says so. Without it a request
+// for such a label would be declined for good because of a typing error.
+func TestWhatIsLeftOutOfThePool(t *testing.T) {
+	section := configs.Pool{Name: "main", Labels: []configs.PoolLabel{{Name: "a"}, {Name: "b"}}}
+	cfg := &configs.Config{
+		Labels:    []configs.Label{{Name: "a"}, {Name: "b"}},
+		Providers: []configs.Provider{{Name: "north", Pools: []configs.Pool{section}}},
+		Frozen: []configs.Frozen{
+			{Kind: "pool label", Provider: "north", Pool: "main", Name: "a", Why: "its image is wrong"},
+			{Kind: "pool label", Provider: "south", Pool: "main", Name: "b", Why: "another pool's"},
+			{Kind: "pool label", Provider: "south", Pool: "main", Name: "c", Why: "min-ram is no number"},
+			{Kind: "pool label", Provider: "north", Pool: "main", Why: "a label without a name"},
+		},
+	}
+	p := New("host", cfg.Providers[0], section)
+	p.Freeze(cfg)
+	want := map[string]string{"a": "its image is wrong", "c": "min-ram is no number"}
+	if !maps.Equal(p.Frozen, want) || p.Rest != "a label without a name" {
+		t.Errorf("left out: %v, rest %q", p.Frozen, p.Rest)
+	}
+}
+
+// Limits are those of the tenant that they are set for.
+func TestLimitsOfTenants(t *testing.T) {
+	cfg := &configs.Config{TenantLimits: []configs.TenantLimit{
+		{Tenant: "one", Limits: providers.Resources{providers.Cores: 8}},
+		{Tenant: "two", Limits: providers.Resources{providers.Instances: 2}},
+	}}
+	got := TenantLimits(cfg)
+	if len(got) != 2 || got["one"][providers.Cores] != 8 || got["two"][providers.Instances] != 2 {
+		t.Errorf("limits: %v", got)
+	}
+}

@@ -130,3 +130,47 @@ func Explain(requests []*zkmodel.Request, last []Decision, declined func(*zkmode
 	}
 	return list
 }
+
+// Outcome is what follows from the decisions of a round, beside what is done with each
+// request.
+type Outcome struct {
+	// Since tells of requests from when on they could be accepted that another launcher is
+	// to take first.
+	Since map[string]time.Time
+	// Again is when a round may decide otherwise although nothing has happened; zero is never.
+	Again time.Time
+	// Quotas are the providers whose quota must be locked for a request.
+	Quotas map[string]bool
+	// Evict are the idle nodes that are to make room.
+	Evict []string
+}
+
+// Follows is the outcome of decisions over a snapshot.
+func Follows(s *Snapshot, decisions []Decision) Outcome {
+	out := Outcome{Since: map[string]time.Time{}, Quotas: map[string]bool{}}
+	for _, d := range decisions {
+		began, due := time.Time{}, time.Time{}
+		switch d := d.(type) {
+		case Accept:
+			began = d.Since
+		case Yield:
+			began, due = d.Since, d.Again
+		case Wait:
+			began, due = d.Since, d.Again
+			if d.NeedsQuota {
+				out.Quotas[d.Pool.Provider] = true
+			}
+			out.Evict = append(out.Evict, d.Evict...)
+		}
+		out.Again = Earlier(out.Again, due)
+		if !began.IsZero() {
+			out.Since[d.Of().ID] = began
+		}
+	}
+	for id, first := range s.Since {
+		if s.Busy[id] { // left alone for a moment; its grace goes on
+			out.Since[id] = first
+		}
+	}
+	return out
+}

@@ -2,6 +2,9 @@ package schedule
 
 import (
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"poolkeeper/zkmodel"
 )
@@ -68,5 +71,32 @@ func TestWaitingRequestsTellWhy(t *testing.T) {
 	}
 	if waits.Reason != "" {
 		t.Errorf("the request itself was changed: %q", waits.Reason)
+	}
+}
+
+// What a round asks for goes into the next: a grace that begins anew in each round leaves
+// a request to another launcher for ever, also when an error had it left alone between;
+// and the grace of a request that is gone is forgotten.
+func TestWhatFollowsFromARound(t *testing.T) {
+	now := time.Now()
+	first, second := now.Add(time.Second), now.Add(2*time.Second)
+	about := func(id string) About { return About{Request: aRequest(id, "a")} }
+	snap := &Snapshot{Since: map[string]time.Time{"busy": now, "gone": now, "waits": now}, Busy: map[string]bool{"busy": true}}
+	out := Follows(snap, []Decision{
+		Yield{About: about("yields"), Since: now, Again: second},
+		Wait{About: about("waits"), Since: first, Again: first, NeedsQuota: true, Pool: &Pool{Provider: "north"}, Evict: []string{"1", "2"}},
+		Wait{About: about("others"), Evict: []string{"3"}}, // for a pool that may come back
+		Accept{About: about("accepted"), Since: now},
+		Accept{About: about("ours")},
+		Decline{About: about("declined")},
+	})
+	want := Outcome{
+		Since:  map[string]time.Time{"yields": now, "waits": first, "accepted": now, "busy": now},
+		Again:  first,
+		Quotas: map[string]bool{"north": true},
+		Evict:  []string{"1", "2", "3"},
+	}
+	if diff := cmp.Diff(want, out); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
