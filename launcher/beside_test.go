@@ -34,15 +34,15 @@ func beside(yaml string) string {
 }
 
 // launchTwo starts two launchers that serve the same pools, on hosts of their own.
-func (s *site) launchTwo() (one, two *running) {
+func (s *site) launchTwo() {
 	s.t.Helper()
-	one, two = s.launch(named("nl01")), s.launch(named("nl02"))
+	s.launch(named("nl01"))
+	s.launch(named("nl02"))
 	pools := 0
 	for _, p := range s.config.Providers {
 		pools += 2 * len(p.Pools)
 	}
 	zktest.Eventually(s.t, func() bool { return len(s.pools()) == pools }, "%d pools registered", pools)
-	return one, two
 }
 
 // nodesAt lists the nodes of a provider.
