@@ -187,18 +187,21 @@ func (s *sealedTown) copyValue(fromFile, from, toFile, to, with string) {
 type child struct {
 	cmd  *exec.Cmd
 	out  logged
-	done chan error
+	done chan struct{} // closed when it has ended
 }
 
 // start starts a daemon, which is killed when the test ends.
 func (s *sealedTown) start(name string) *child {
 	s.t.Helper()
-	c := &child{cmd: s.command(name), done: make(chan error, 1)}
+	c := &child{cmd: s.command(name), done: make(chan struct{})}
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.out
 	if err := c.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	go func() { c.done <- c.cmd.Wait() }()
+	go func() {
+		_ = c.cmd.Wait() // it is killed
+		close(c.done)
+	}()
 	s.t.Cleanup(func() { _ = c.cmd.Process.Kill() })
 	return c
 }
@@ -367,6 +370,19 @@ func TestSealedSite(t *testing.T) {
 		t.Errorf("the request for a label of providers that cannot be used: %s, %v", data, err)
 	}
 
+	// A key that is gone for a moment changes nothing: ZooKeeper's password is needed.
+	if err := os.Rename(s.path("fleet.key"), s.path("away")); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]*child{"builder": builder, "launcher": launcher} {
+		zktest.Eventually(t, func() bool {
+			return strings.Contains(c.out.String(), "Configuration not reloaded") &&
+				strings.Contains(c.out.String(), "zookeeper-auth.password: the sealed value cannot be read: read key file fleet.key: file does not exist")
+		}, "the %s says that it goes on without the key", name)
+	}
+	if err := os.Rename(s.path("away"), s.path("fleet.key")); err != nil {
+		t.Fatal(err)
+	}
 	// The key is changed under their hands: what is sealed to the new one and what is still
 	// sealed to the old one are both read. The file with a copied value is not sealed anew.
 	if out, err := s.command("secret", "rotate", "secure.yaml", "nodepool.yaml").CombinedOutput(); err == nil || !strings.Contains(string(out), "sealed for another place") {

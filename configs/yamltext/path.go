@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -21,7 +22,7 @@ type Step struct {
 	Index bool
 }
 
-// ErrPath: a text is no path.
+// ErrPath is behind every refusal of ParsePath.
 var ErrPath = errors.New("not a path as diskimages[NAME].env-vars.KEY")
 
 var (
@@ -32,7 +33,7 @@ var (
 )
 
 // Key is the path of a key of the mapping at p.
-func (p Path) Key(name string) Path { return append(p[:len(p):len(p)], Step{Name: name}) }
+func (p Path) Key(name string) Path { return append(slices.Clip(p), Step{Name: name}) }
 
 // Item is the path of an item of the list at p; where it has no name, of that number.
 func (p Path) Item(name string, at int) Path {
@@ -40,7 +41,7 @@ func (p Path) Item(name string, at int) Path {
 	if name == "" {
 		step = Step{Name: strconv.Itoa(at), Item: true, Index: true}
 	}
-	return append(p[:len(p):len(p)], step)
+	return append(slices.Clip(p), step)
 }
 
 // String is diskimages[debian].env-vars.TOKEN: what is no plain name stands in quotes.
