@@ -37,10 +37,10 @@ func (s *site) beside() (undisturbed func()) {
 	}
 }
 
-// filesOf lists what is of an image in images-dir.
-func (s *site) filesOf(image string) []string {
+// imageFiles lists what is of the image "img" in images-dir.
+func (s *site) imageFiles() []string {
 	s.t.Helper()
-	return slices.DeleteFunc(s.files(), func(f string) bool { return !strings.HasPrefix(f, image+"-") })
+	return slices.DeleteFunc(s.files(), func(f string) bool { return !strings.HasPrefix(f, "img-") })
 }
 
 // A provider that does not answer when images are deleted there holds up no deletion in

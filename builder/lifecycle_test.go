@@ -122,7 +122,7 @@ func TestFailedBuildTellsWhy(t *testing.T) {
 	if again := b.RetryAt.Time(); !again.After(b.StateTime.Time()) {
 		t.Errorf("it failed at %s and is tried again at %s", b.StateTime.Time(), again)
 	}
-	s.eventually("no file is left", func() bool { return len(s.filesOf("img")) == 0 })
+	s.eventually("no file is left", func() bool { return len(s.imageFiles()) == 0 })
 	undisturbed()
 }
 
@@ -220,7 +220,7 @@ func TestImageLeavesTheConfiguration(t *testing.T) {
 	s.config.Providers[0].DiskImages, s.config.Providers[1].DiskImages = nil, lists
 	s.start()
 	s.eventually("nothing is left of it", func() bool {
-		return len(s.tree("img").Builds) == 0 && len(s.inCloud("north")) == 0 && len(s.inCloud("south")) == 1 && len(s.filesOf("img")) == 0
+		return len(s.tree("img").Builds) == 0 && len(s.inCloud("north")) == 0 && len(s.inCloud("south")) == 1 && len(s.imageFiles()) == 0
 	})
 	undisturbed()
 }

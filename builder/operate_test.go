@@ -220,7 +220,7 @@ func TestCancel(t *testing.T) {
 	s.eventually("the build is cancelled and nobody waits", func() bool {
 		failed := s.builds("img", zkmodel.BuildFailed)
 		return len(failed) == 1 && strings.Contains(failed[0].Reason, "cancelled by an operator") &&
-			s.tree("img").BuildRequested == nil && len(s.filesOf("img")) == 0
+			s.tree("img").BuildRequested == nil && len(s.imageFiles()) == 0
 	})
 	if _, ok, err := s.store.Session().Exists(t.Context(), zkmodel.CancelPath("img")); ok || err != nil {
 		t.Errorf("the request to cancel is left: %t, %v", ok, err)

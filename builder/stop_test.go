@@ -59,7 +59,7 @@ func TestStopInABuild(t *testing.T) {
 	if n := len(s.tree("img").Builds); n != 0 {
 		t.Errorf("%d records are left", n)
 	}
-	if left := s.filesOf("img"); len(left) > 0 {
+	if left := s.imageFiles(); len(left) > 0 {
 		t.Errorf("files are left: %v", left)
 	}
 	log, err := os.ReadFile(filepath.Join(s.config.BuildLogDir, first.Name()+".log"))
