@@ -18,7 +18,6 @@ import (
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/presence"
-	"poolkeeper/launcher/reap"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/shared"
 	"poolkeeper/launcher/step"
@@ -64,7 +63,6 @@ type Launcher struct {
 	deps     Deps
 	log      hclog.Logger
 	now      func() time.Time
-	duties   reap.Duties
 	metrics  *metrics.Metrics
 	mirror   *zkmodel.Mirror
 	member   string // of this launcher, among all: for the duties
@@ -107,8 +105,8 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 	}
 	l := &Launcher{
 		cfg: cfg, deps: deps, log: deps.Logger.Named("launcher"), now: deps.Now,
-		duties: reap.NewDuties(), metrics: figures,
-		limits: shared.NewLimits(deps.Client, deps.Logger), refusals: shared.NewRefusals(deps.Client, deps.Logger), offers: shared.NewOffers(deps.Client, deps.Logger),
+		metrics: figures,
+		limits:  shared.NewLimits(deps.Client, deps.Logger), refusals: shared.NewRefusals(deps.Client, deps.Logger), offers: shared.NewOffers(deps.Client, deps.Logger),
 		scanner: node.NewScanner(), boots: node.NewBoots(),
 		wake: make(chan struct{}, 1), clouds: map[string]*supply.Provider{}, member: deps.FQDN + "-" + kit.RandomHex(16),
 	}
