@@ -80,16 +80,20 @@ func (s *site) wantTruth() {
 	}
 }
 
-// awaitLog waits until a daemon has said something.
+// awaitLog waits until a daemon has logged a line with all words.
 func (s *site) awaitLog(daemon string, words ...string) {
 	s.t.Helper()
-	s.await(fmt.Sprintf("%q of the %s", words, daemon), func() bool {
-		text, err := os.ReadFile(s.path(daemon + ".log"))
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		return hasLine(string(text), words)
-	})
+	s.await(fmt.Sprintf("%q of the %s", words, daemon), func() bool { return s.hasLogged(daemon, words...) })
+}
+
+// hasLogged reports whether a daemon has logged a line with all words.
+func (s *site) hasLogged(daemon string, words ...string) bool {
+	s.t.Helper()
+	text, err := os.ReadFile(s.path(daemon + ".log"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return hasLine(string(text), words)
 }
 
 // hasLine tells whether a line of a text has all words.

@@ -192,20 +192,29 @@ func (s *site) credentialsRotate() {
 	s.giveBack(node)
 }
 
-// Others take most of the project's room when we believe it to be ours: who
-// does not fit waits.
+// Others take most of the project's room when we believe it to be ours: who does not fit
+// waits, whether Nova refuses it or the limits, read again meanwhile, say so before.
 func (s *site) othersTakeRoom() {
 	image, _ := s.awaitImages(1)[0]["external_id"].(string)
 	official(s.t, siteCloud, nil, "server", "create", "--image", image, "--flavor", "ci.tiny", "--network", "public",
 		"--min", "3", "--max", "3", "--wait", "other")
+	defer official(s.t, siteCloud, nil, "server", "delete", "--wait", "other-1", "other-2", "other-3")
 	first := s.take(s.submit())
+	_, _, known := s.gate.refusals()
 	second := s.submit()
-	s.awaitLog("launcher", second, "quota exceeded")
+	s.await("the launcher knows that the cloud is full", func() bool {
+		_, _, reads := s.gate.refusals()
+		return reads > known || s.hasLogged("launcher", second, "quota exceeded")
+	})
+	for _, row := range s.list("request-list") {
+		if row["id"] == second && row["state"] == "fulfilled" {
+			s.t.Error("a request was fulfilled beyond the quota")
+		}
+	}
 	if err := s.zuul.Return(first); err != nil {
 		s.t.Fatal(err)
 	}
 	s.giveBack(s.take(second))
-	official(s.t, siteCloud, nil, "server", "delete", "--wait", "other-1", "other-2", "other-3")
 }
 
 // An image is deleted behind our back: nodes boot from an older one, and the
