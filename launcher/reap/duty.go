@@ -7,7 +7,7 @@ type Duty string
 
 // The duties.
 const (
-	DutyNone    Duty = "none"    // somebody else's move
+	DutyNone    Duty = "none"    // another's move
 	DutyRecover Duty = "recover" // its launcher died before it asked the cloud
 	DutySettle  Duty = "settle"  // gives a ready node back when its request is gone
 	DutyExpire  Duty = "expire"  // ends a hold whose time is over
@@ -50,7 +50,7 @@ func NewDuties() Duties {
 }
 
 // Node is the duty towards an unlocked node. A state that we do not know is
-// somebody else's.
+// another's.
 func (t Duties) Node(state zkmodel.NodeState) Duty {
 	if d, ok := t.Nodes[state]; ok {
 		return d

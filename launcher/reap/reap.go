@@ -113,13 +113,13 @@ func nodeReaping(n *zkmodel.Node, t Duties, requests map[string]zkmodel.RequestS
 	if n.Unknown() {
 		return DutyNone, "", time.Time{}
 	}
-	if n.Broken != nil { // somebody tried to lock a node that was gone
+	if n.Broken != nil { // a lock was tried on a node that was gone
 		return DutyRemove, "its record is empty", changed.Add(orphanTime)
 	}
 	switch d := t.Node(n.State); d {
 	case DutyRecover, DutyRemove:
 		if InLaunch(n) && requests[n.AllocatedTo] == zkmodel.RequestPending {
-			return DutyNone, "", time.Time{} // whoever takes the request over goes on with it
+			return DutyNone, "", time.Time{} // the launcher that takes the request over goes on with it
 		}
 		if _, there := requests[n.AllocatedTo]; !there && rules.goesOn(n) {
 			return DutyAdopt, "its request for stock is gone", changed.Add(lossTime)
@@ -157,14 +157,14 @@ func nodeReaping(n *zkmodel.Node, t Duties, requests map[string]zkmodel.RequestS
 		return d, "it was held for " + limit.String(), rules.since(n).Add(limit)
 	case DutyRemove:
 		if n.State == zkmodel.NodeInUse || n.State == zkmodel.NodeBuilding {
-			return d, "whoever had it is gone", changed.Add(lossTime)
+			return d, "the session that had it is gone", changed.Add(lossTime)
 		}
 		return d, "it is " + string(n.State), changed
 	}
 	return DutyNone, "", time.Time{}
 }
 
-// InLaunch reports whether somebody was launching a node.
+// InLaunch reports whether a node was being launched.
 func InLaunch(n *zkmodel.Node) bool {
 	return n.State == zkmodel.NodeInit || n.State == zkmodel.NodeBuilding
 }

@@ -24,23 +24,28 @@ func (r *Reaper) Due(ctx context.Context, snap *schedule.Snapshot) time.Time {
 	return again
 }
 
-// rules are those of this launcher's configuration.
+// rules are those of this launcher's configuration, and which providers are open.
 func (r *Reaper) rules() reap.Rules {
-	rules := reap.Rules{
-		Ages: agesOf(r.Config), Served: map[string]bool{}, Disabled: map[schedule.PoolKey]bool{}, Stocked: map[schedule.PoolKey][]string{},
-	}
+	rules := r.configured
+	rules.Served = map[string]bool{}
 	for name, c := range r.Clouds {
 		_, err := c.Use()
 		rules.Served[name] = err == nil // it wakes us once it is open
 	}
-	for _, p := range r.Config.Providers {
+	return rules
+}
+
+// configuredRules are what the configuration alone says: made once, as every look needs it.
+func configuredRules(cfg *configs.Config, stock []configs.Label) reap.Rules {
+	rules := reap.Rules{Ages: agesOf(cfg), Disabled: map[schedule.PoolKey]bool{}, Stocked: map[schedule.PoolKey][]string{}}
+	for _, p := range cfg.Providers {
 		for _, pool := range p.Pools {
 			key := schedule.PoolKey{Provider: p.Name, Pool: pool.Name}
 			if pool.MaxServers == 0 {
 				rules.Disabled[key] = true
 				continue
 			}
-			rules.Stocked[key] = stockedIn(pool, r.Stock)
+			rules.Stocked[key] = stockedIn(pool, stock)
 		}
 	}
 	return rules
@@ -48,9 +53,13 @@ func (r *Reaper) rules() reap.Rules {
 
 // stockedIn are the labels of a pool that are kept in stock.
 func stockedIn(pool configs.Pool, stock []configs.Label) []string {
+	has := map[string]bool{}
+	for _, l := range supply.Labels(pool) {
+		has[l.Name] = true
+	}
 	var labels []string
 	for _, label := range stock {
-		if slices.ContainsFunc(supply.Labels(pool), func(l configs.PoolLabel) bool { return l.Name == label.Name }) {
+		if has[label.Name] {
 			labels = append(labels, label.Name)
 		}
 	}

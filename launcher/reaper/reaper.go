@@ -63,8 +63,9 @@ type Deps struct {
 // goroutine that decides.
 type Reaper struct {
 	Deps
-	duties reap.Duties
-	told   map[string]time.Time // idle nodes that were told to make room, and when
+	duties     reap.Duties
+	configured reap.Rules           // but for which providers are open
+	told       map[string]time.Time // idle nodes that were told to make room, and when
 }
 
 // New makes a Reaper. It does nothing by itself.
@@ -72,7 +73,9 @@ func New(deps Deps) *Reaper {
 	if deps.Step == nil {
 		deps.Step = func(step.Step) {}
 	}
-	return &Reaper{Deps: deps, duties: reap.NewDuties(), told: map[string]time.Time{}}
+	return &Reaper{
+		Deps: deps, duties: reap.NewDuties(), configured: configuredRules(deps.Config, deps.Stock), told: map[string]time.Time{},
+	}
 }
 
 // Reap does what is due, under the node's lock and after a second look at it.
@@ -83,7 +86,7 @@ func (r *Reaper) Reap(ctx context.Context, c reap.Reaping) error {
 	case errors.Is(err, zkmodel.ErrNotFound):
 		return nil
 	case err != nil:
-		r.Log.Debug("Node is somebody else's", "node", id, "error", err)
+		r.Log.Debug("Node is another's", "node", id, "error", err)
 		return err
 	}
 	r.Step(step.DeleteLocked)
@@ -109,7 +112,7 @@ func (r *Reaper) reapLocked(ctx context.Context, lock *recipe.Held, n *zkmodel.N
 		return r.removeNowhere(ctx, lock, n)
 	}
 	if n.State != c.Node.State || c.Duty != reap.DutyAdopt && r.duties.Node(n.State) != c.Duty {
-		return nil // somebody moved it; the next look decides anew
+		return nil // it was moved; the next look decides anew
 	}
 	switch c.Duty {
 	case reap.DutyAdopt:
@@ -156,7 +159,7 @@ func (r *Reaper) removeNowhere(ctx context.Context, lock *recipe.Held, n *zkmode
 }
 
 // launchOver makes sure that nobody goes on with the launch of a node: its request is
-// proven to be gone, or waits, or is done. zkmodel.ErrConflict says that somebody does.
+// proven to be gone, or waits, or is done. zkmodel.ErrConflict says that a launcher does.
 func (r *Reaper) launchOver(ctx context.Context, n *zkmodel.Node) error {
 	if !reap.InLaunch(n) || n.AllocatedTo == "" {
 		return nil
