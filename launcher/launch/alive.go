@@ -8,7 +8,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/pool"
-	"poolkeeper/launcher/singleton"
+	"poolkeeper/launcher/schedule"
 	"poolkeeper/zkmodel"
 )
 
@@ -49,7 +49,7 @@ func (l *Launches) markDead(ctx context.Context, n *Run, why error) error {
 // machineOf is the machine of a pool that a static node's record stands for.
 func machineOf(p *pool.Pool, n *zkmodel.Node) (configs.StaticNode, bool) {
 	number, _ := n.Slot.Int()
-	i := slices.IndexFunc(p.Section.Nodes, func(m configs.StaticNode) bool { return singleton.SlotKey(m, number) == singleton.RecordKey(n) })
+	i := slices.IndexFunc(p.Section.Nodes, func(m configs.StaticNode) bool { return schedule.SlotKey(m, number) == schedule.RecordKey(n) })
 	if i < 0 {
 		return configs.StaticNode{}, false
 	}

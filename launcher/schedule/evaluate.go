@@ -41,7 +41,7 @@ func (a *assignment) evaluate(p *Pool, r *zkmodel.Request, able []candidate) ans
 		y.all = nil // tenants are not limited in machines that exist already
 	}
 	if why, exceeds := a.tenantNever(r, y.all); exceeds {
-		return later{said: said{p, why}} // until somebody changes them, as with Nodepool; for nobody else
+		return later{said: said{p, why}} // until they are changed, as with Nodepool; for no other
 	}
 	if why, full := a.tenantFull(r, y.all); full {
 		return later{said: said{p, why}, tenant: true} // not queued: others need not wait for this tenant

@@ -37,7 +37,7 @@ func Uses(nodes []*zkmodel.Node, late map[string]bool, now time.Time, except str
 }
 
 // Hint is what a cloud tells, where it tells of less than the pool may use: then
-// somebody has set it, and it is worth something although it does not count.
+// it was set, and it is worth something although it does not count.
 func Hint(p *Pool, told providers.Resources) providers.Resources {
 	size, limited := p.Limits[providers.Instances]
 	for _, offer := range p.Offers {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"poolkeeper/configs"
 	"poolkeeper/launcher/lesson"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
@@ -37,7 +38,7 @@ type Snapshot struct {
 	// Away are the pools that left a moment ago and may come back.
 	Away []Absence
 	// Failed holds what launches of a request failed of in our pools, by request and
-	// pool id, where that is not written down yet: somebody who is away may serve it.
+	// pool id, where that is not written down yet: a launcher that is away may serve it.
 	Failed map[string]map[string]string
 	// Tenants are the limits of tenants, over all providers.
 	Tenants map[string]providers.Resources
@@ -146,3 +147,15 @@ const (
 	// launcher; Nodepool's word.
 	StaticLauncher = "static driver"
 )
+
+// SlotKey names a slot: a machine is its name, account and port.
+func SlotKey(n configs.StaticNode, number int) string {
+	return fmt.Sprintf("%s %s %d %d", n.Name, n.Username, n.ConnectionPort, number)
+}
+
+// RecordKey is the SlotKey of a node's record.
+func RecordKey(n *zkmodel.Node) string {
+	port, _ := n.ConnectionPort.Int()
+	number, _ := n.Slot.Int()
+	return fmt.Sprintf("%s %s %d %d", n.Hostname, n.Username, port, number)
+}

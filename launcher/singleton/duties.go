@@ -88,7 +88,7 @@ func (d *Duties) Run(ctx context.Context) error {
 	})
 	for _, p := range d.Config.Providers {
 		if d.Config.FrozenProvider(p.Name) != "" {
-			continue // its machines are left as they are, but for those that somebody gives up
+			continue // its machines are left as they are, but for those that are given up
 		}
 		take(zkmodel.ProviderDutyPath(p.Name), func(ctx context.Context, store *zkmodel.Store) error {
 			cloud := d.Clouds[p.Name]

@@ -111,7 +111,7 @@ func (f *ForeignLocks) stands(r *zkmodel.Request) bool {
 		(r.State == zkmodel.RequestRequested || r.State == zkmodel.RequestPending)
 }
 
-// folderNames are the requests that somebody has ever locked.
+// folderNames are the requests that were ever locked.
 func folderNames(ctx context.Context, locks LockFolders) (map[string]bool, error) {
 	names, err := locks.Children(ctx, zkmodel.LocksRoot)
 	if err != nil && !errors.Is(err, recipe.ErrNoNode) {

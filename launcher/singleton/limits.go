@@ -40,7 +40,7 @@ type LimitsRecord interface {
 
 // Limits asks one provider for its limits, and writes them into the tree for all
 // launchers. They are asked for again when they are old; sooner while a request
-// waits for room, and when they were taken out of the tree, by whoever met a cloud
+// waits for room, and when they were taken out of the tree, by a launcher that met a cloud
 // that was fuller than it said.
 type Limits struct {
 	provider, site string

@@ -113,14 +113,14 @@ func (s *Static) pass(ctx context.Context) error {
 	}
 	wanted := map[string]providers.Slot{}
 	for _, slot := range slots {
-		wanted[SlotKey(slot.Node, slot.Number)] = slot
+		wanted[schedule.SlotKey(slot.Node, slot.Number)] = slot
 	}
 	var errs []error
 	for _, n := range s.view.Nodes() {
 		if n.Broken != nil || n.Provider != s.provider.Name {
 			continue
 		}
-		key := RecordKey(n)
+		key := schedule.RecordKey(n)
 		slot, known := wanted[key]
 		delete(wanted, key)
 		if s.cfg.FrozenNodes(s.provider.Name, n.Pool, n.Hostname) != "" {
@@ -186,18 +186,6 @@ func sameJSON(a, b zkmodel.Value) bool {
 	_ = json.Unmarshal([]byte(a.Text()), &x) // what is no JSON is nothing
 	_ = json.Unmarshal([]byte(b.Text()), &y)
 	return reflect.DeepEqual(x, y)
-}
-
-// SlotKey names a slot: a machine is its name, account and port.
-func SlotKey(n configs.StaticNode, number int) string {
-	return fmt.Sprintf("%s %s %d %d", n.Name, n.Username, n.ConnectionPort, number)
-}
-
-// RecordKey is the SlotKey of a node's record.
-func RecordKey(n *zkmodel.Node) string {
-	port, _ := n.ConnectionPort.Int()
-	number, _ := n.Slot.Int()
-	return fmt.Sprintf("%s %s %d %d", n.Hostname, n.Username, port, number)
 }
 
 // registerSlot makes a ready node of a slot whose machine lives.
