@@ -33,7 +33,7 @@ func (f *follower) close() {
 	}
 }
 
-// wait returns when something has changed, somebody called wake, or a time has
+// wait returns when something has changed, wake was called, or a time has
 // come; it is false when ctx has ended.
 func (f *follower) wait(ctx context.Context, wake <-chan struct{}, until time.Duration) bool {
 	timer := time.NewTimer(max(until, 0))

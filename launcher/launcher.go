@@ -230,7 +230,7 @@ func (l *Launcher) notify() {
 // ahead is how far ZooKeeper's clock is ahead of ours.
 func (l *Launcher) ahead() time.Duration { return l.clock.Ahead() }
 
-// step tells whoever wants to know where we are.
+// step tells a test where we are.
 func (l *Launcher) step(at step.Step) {
 	if l.deps.Step != nil {
 		l.deps.Step(at)

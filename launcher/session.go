@@ -214,7 +214,7 @@ func (s *session) decide(ctx context.Context, snap *schedule.Snapshot) time.Time
 	s.since = out.Since
 	marked := s.reaper.MakeRoom(ctx, out.Evict, snap.Now)
 	s.requests.CarryOut(ctx, decisions)
-	marked() // whoever has the quota next must see what goes, or makes more go
+	marked() // the launcher that has the quota next must see what goes, or makes more go
 	again := schedule.Earlier(out.Again, s.self.Show(decisions, s.view))
 	s.quotas.EndRound(ctx, out.Quotas)
 	return again

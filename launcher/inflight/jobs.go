@@ -34,7 +34,7 @@ type trouble struct {
 	until    time.Time
 }
 
-// NewJobs makes one in which nothing runs. notify wakes whoever looks at failures.
+// NewJobs makes one in which nothing runs. notify wakes the goroutine that looks at failures.
 func NewJobs(now func() time.Time, notify func()) *Jobs {
 	return &Jobs{
 		now: now, notify: notify,
@@ -63,7 +63,7 @@ func (j *Jobs) Start(key Key, work func() error) bool {
 		}
 		j.mu.Unlock()
 		switch {
-		case errors.Is(err, recipe.ErrAuth), errors.Is(err, recipe.ErrLocked): // until somebody lets us, which may be soon
+		case errors.Is(err, recipe.ErrAuth), errors.Is(err, recipe.ErrLocked): // until it is allowed, which may be soon
 			j.Failed(key, ShortPause)
 		case err != nil:
 			j.Failed(key, LongPause)

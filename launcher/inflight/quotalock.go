@@ -11,7 +11,7 @@ import (
 
 // QuotaLock is the lock of a provider's quota. Whoever launches nodes holds it, so
 // that what is used is known and nobody else adds to it. It is kept until
-// somebody else stands in line, so a launcher that is alone pays for it once,
+// another launcher stands in line, so a launcher that is alone pays for it once,
 // and several take turns, one round of decisions each.
 type QuotaLock struct {
 	acquire func(context.Context) (Held, error)
@@ -19,9 +19,9 @@ type QuotaLock struct {
 	jobs    *Jobs
 
 	mu    sync.Mutex
-	asked bool // somebody stands in line for us, or takes over
+	asked bool // a job stands in line for us, or takes over
 	held  Held // nil while we do not have it, or have not seen all yet
-	rival bool // somebody else stands in line
+	rival bool // another launcher stands in line
 	used  bool // a round of decisions has begun since we have it
 }
 
@@ -29,7 +29,7 @@ type QuotaLock struct {
 type Held interface {
 	Context() context.Context // ends when the lock is lost
 	Fence() recipe.Op
-	Rival(ctx context.Context) error // returns when somebody else stands in line
+	Rival(ctx context.Context) error // returns when another launcher stands in line
 	Release(ctx context.Context) error
 }
 
@@ -93,7 +93,7 @@ func (q *QuotaLock) await(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	_ = held.Rival(ctx) // who cannot tell had better give it to whoever may be there
+	_ = held.Rival(ctx) // who cannot tell had better give it to another that may be there
 	q.mu.Lock()
 	if q.held == held {
 		q.rival = true
@@ -102,7 +102,7 @@ func (q *QuotaLock) await(ctx context.Context) {
 	q.jobs.notify()
 }
 
-// Yield gives the lock to whoever stands in line, at the end of a round in which
+// Yield gives the lock to the launcher that stands in line, at the end of a round in which
 // we have had it.
 func (q *QuotaLock) Yield(ctx context.Context) {
 	q.mu.Lock()

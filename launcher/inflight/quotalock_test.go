@@ -64,7 +64,7 @@ func newBench() *bench {
 	return b
 }
 
-// The lock is kept until somebody else stands in line, and then for the round in which
+// The lock is kept until another launcher stands in line, and then for the round in which
 // it is used: given back before, two launchers would hand it to and fro and launch
 // nothing; kept longer, the other never launches.
 func TestQuotaLockIsKeptUntilItIsWanted(t *testing.T) {

@@ -39,7 +39,7 @@ func (q Quotas) Use() map[string]bool {
 	return ours
 }
 
-// EndRound gives locks to whoever stands in line for them, and stands in line for those
+// EndRound gives locks to the launchers that stand in line for them, and stands in line for those
 // that are wanted.
 func (q Quotas) EndRound(ctx context.Context, wanted map[string]bool) {
 	for name, lock := range q {

@@ -49,7 +49,7 @@ type Records struct {
 	done     chan struct{} // there is something in ended
 }
 
-// NewRecords makes one that holds nothing. notify wakes whoever decides over requests.
+// NewRecords makes one that holds nothing. notify wakes the goroutine that decides over requests.
 func NewRecords(view View, log hclog.Logger, notify func()) *Records {
 	return &Records{
 		view: view, log: log, notify: notify,

@@ -27,7 +27,7 @@ type Source struct {
 	Usable map[string]func() bool
 }
 
-// gauges tell of nodes, requests and limits as they are when somebody asks. What is
+// gauges tell of nodes, requests and limits as they are when they are scraped. What is
 // not there is told of as 0, for every state, so that no line in a graph breaks off
 // and none stays behind. All launchers tell the same of the tree; of limits, each
 // what its configuration says.

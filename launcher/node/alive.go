@@ -46,7 +46,7 @@ func (sc *Scanner) Alive(ctx context.Context, n configs.StaticNode) ([]string, e
 }
 
 // SameKeys checks that a machine still has the keys that its record promises: one that
-// was installed anew has others, and whoever is given the old ones cannot log in.
+// was installed anew has others, and with the old ones nobody can log in.
 //
 // Errors: ErrKeyScan.
 func SameKeys(n *zkmodel.Node, shown []string) error {

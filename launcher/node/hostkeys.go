@@ -87,7 +87,7 @@ func (sc *Scanner) Keys(ctx context.Context, addr string) ([]string, error) {
 
 // everyKey asks for the key of every type. A type that the server offers and
 // then fails at, twice, is one that it does not have: dropbear without an RSA key
-// offers RSA all the same, and hangs up on whoever wants it.
+// offers RSA all the same, and hangs up on a client that wants it.
 func everyKey(ctx context.Context, patience time.Duration, addr string) ([]string, error) {
 	var keys []string
 	var failed error

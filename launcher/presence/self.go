@@ -71,7 +71,7 @@ func Records(client *recipe.Client, host Host) func(kind string, data []byte) Re
 }
 
 // Run has serve run while this launcher is registered, until serve returns. The records
-// go then: whoever sees them go finds everything free that serve gave up.
+// go then: a launcher that sees them go finds everything free that serve gave up.
 func (s *Self) Run(ctx context.Context, serve func(ctx context.Context) error) error {
 	list, err := s.all()
 	if err != nil {

@@ -82,7 +82,7 @@ func setup(t *testing.T, now func() time.Time) (*Self, []*pool.Pool, *[]*record,
 func fine(string) supply.View { return supply.View{} }
 
 // The records are there while the launcher serves, and go when that is over and not
-// before: whoever sees them go takes over what the launcher had, which must be free then.
+// before: a launcher that sees them go takes over what the launcher had, which must be free then.
 func TestRecordsAreThereWhileItServes(t *testing.T) {
 	self, pools, records, _ := setup(t, time.Now)
 	ctx, cancel := context.WithCancel(t.Context())

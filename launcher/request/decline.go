@@ -28,7 +28,7 @@ func (s *Server) decline(ctx context.Context, d schedule.Decline) error {
 }
 
 // writeDecline adds pools to those that declined a request. When no registered
-// pool is left, it has failed. It fails with zkmodel.ErrConflict while somebody is waited for who
+// pool is left, it has failed. It fails with zkmodel.ErrConflict while a launcher is waited for that
 // may serve it.
 func (s *Server) writeDecline(ctx context.Context, lock *recipe.Held, r *zkmodel.Request, pools []string, reason string) error {
 	other, err := s.awaited(ctx, r)
@@ -78,7 +78,7 @@ func (s *Server) awaited(ctx context.Context, r *zkmodel.Request) (*schedule.Abs
 }
 
 // declineFailed declines a request whose nodes could not be launched here. What
-// did come up is free for others. While somebody is away who may serve it, nothing
+// did come up is free for others. While a launcher is away that may serve it, nothing
 // is written, as the others would take it for failed; we only remember it.
 func (s *Server) declineFailed(ctx context.Context, h *run, reason error) error {
 	if err := s.freeNodes(ctx, h); err != nil {

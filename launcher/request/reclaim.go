@@ -132,7 +132,7 @@ func (s *Server) restart(ctx context.Context, lock *recipe.Held, r *zkmodel.Requ
 
 // reclaimNode frees a ready node of a lost request, and marks one that was never
 // begun for deletion. Nodes in other states are reaped. One that is locked
-// is somebody's who is alive.
+// is a living launcher's.
 func (s *Server) reclaimNode(ctx context.Context, id string) error {
 	lock, n, err := s.Store.LockNode(ctx, id, "")
 	if errors.Is(err, zkmodel.ErrNotFound) || errors.Is(err, recipe.ErrLocked) {

@@ -131,7 +131,7 @@ func (s *Server) pool(id string) *pool.Pool {
 // epoch is now, as records hold it.
 func (s *Server) epoch() zkmodel.Epoch { return zkmodel.EpochOf(s.Now()) }
 
-// taken turns what happens when somebody else was faster into zkmodel.ErrConflict.
+// taken turns what happens when another was faster into zkmodel.ErrConflict.
 func taken(err error) error {
 	if errors.Is(err, recipe.ErrLocked) || errors.Is(err, zkmodel.ErrNotFound) || errors.Is(err, recipe.ErrVersion) {
 		return fmt.Errorf("%w: %w", zkmodel.ErrConflict, err)

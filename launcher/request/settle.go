@@ -112,7 +112,7 @@ func (s *Server) settle(ctx context.Context, h *run) error {
 	return err
 }
 
-// fulfill hands the nodes over, in one transaction: whoever sees the request
+// fulfill hands the nodes over, in one transaction: who sees the request
 // fulfilled finds its nodes ready and free to be locked. Nodes that we keep in
 // stock are nobody's, and their request is done.
 func (s *Server) fulfill(ctx context.Context, h *run) error {

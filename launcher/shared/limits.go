@@ -14,7 +14,7 @@ import (
 // Limits follows what providers said of their limits. A provider is asked by one launcher,
 // which writes them into the tree for all. They are asked for again when they are old;
 // sooner while a request waits for room, and when they were taken out of the tree, by
-// whoever met a cloud that was fuller than it said.
+// a launcher that met a cloud that was fuller than it said.
 type Limits struct{ *recipe.Tree }
 
 // NewLimits makes a Limits.

@@ -19,7 +19,7 @@ func NewRefusals(client *recipe.Client, log hclog.Logger) *Refusals {
 	return &Refusals{newFolder(client, zkmodel.RefusalsRoot, log.Named("refusals"))}
 }
 
-// Run calls changed whenever somebody has learned something, until ctx ends.
+// Run calls changed whenever something was learned, until ctx ends.
 func (r *Refusals) Run(ctx context.Context, changed func()) error {
 	return follow(ctx, r.Tree, changed)
 }

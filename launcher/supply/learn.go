@@ -88,7 +88,7 @@ func (c *Provider) firstLimits(ctx context.Context, p providers.Provider) (limit
 	return limits, true, err
 }
 
-// Limit takes over what the provider said to whoever asked for all.
+// Limit takes over what the provider said to the one that asked for all.
 func (c *Provider) Limit(limits providers.Resources) {
 	c.mu.Lock()
 	more := grown(c.limits, limits)

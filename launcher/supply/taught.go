@@ -32,7 +32,7 @@ func (c *Provider) Heed(l lesson.Lesson) {
 		return
 	}
 	if old := c.taught.Lesson; l.Round != old.Round || l.Failures != old.Failures {
-		// By our own clock, and not by that of whoever was refused. A little longer, so
+		// By our own clock, and not by that of the launcher that was refused. A little longer, so
 		// that not all launchers come to try at once.
 		pause := l.Pause()
 		c.taught.Due = c.now().Add(pause + rand.N(pause/10))
