@@ -20,6 +20,10 @@ type app struct {
 	stdout  io.Writer
 	stderr  io.Writer
 	secrets redact.Secrets // of all that was read; they show nowhere
+
+	// prepared is called by secret commands that have read all and written nothing. Tests
+	// set it; nil does nothing.
+	prepared func()
 }
 
 // logger makes the logger of a daemon.

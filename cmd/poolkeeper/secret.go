@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -45,6 +46,31 @@ func (c *secretCmd) keys(a *app) (*sealed.Keys, error) {
 		return nil, err
 	}
 	return sealed.Read(file)
+}
+
+// lockedKeys are the keys, read while other commands are kept from the key file and from files.
+func (c *secretCmd) lockedKeys(ctx context.Context, a *app, files ...string) (*sealed.Keys, func(), error) {
+	file, err := c.file(a)
+	if err != nil {
+		return nil, nil, err
+	}
+	unlock, err := a.lockFolders(ctx, append(files, file)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	keys, err := sealed.Read(file)
+	if err != nil {
+		unlock()
+		return nil, nil, err
+	}
+	return keys, unlock, nil
+}
+
+// hasPrepared is where a command has read all and written nothing.
+func (a *app) hasPrepared() {
+	if a.prepared != nil {
+		a.prepared()
+	}
 }
 
 // secretKeygenCmd makes the key of a fleet.

@@ -111,21 +111,16 @@ func (f *secretFile) resealed(keys *sealed.Keys, recipient string) ([]byte, []ya
 
 // write replaces the file at once, unless it has changed since it was read.
 func (f *secretFile) write(text []byte) error {
-	now, err := os.ReadFile(f.path)
-	if err == nil && !bytes.Equal(now, f.text) {
-		err = errChanged
-	}
-	if err == nil {
-		err = replaceFile(f.path, text, f.info)
-	}
-	if err != nil {
+	if err := replaceFile(f.path, f.text, text, f.info); err != nil {
 		return fmt.Errorf("write %s: %w", f.name, err)
 	}
 	return nil
 }
 
-// replaceFile replaces a file at once by one of the same owner, group and mode.
-func replaceFile(path string, text []byte, was fs.FileInfo) error {
+// replaceFile replaces a file at once by one of the same owner, group and mode, unless its text
+// is not what it was. The lock of its folder keeps our own commands away; editors know no lock,
+// so that the text is compared last of all.
+func replaceFile(path string, before, text []byte, was fs.FileInfo) error {
 	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(was.Mode().Perm()))
 	if err != nil {
 		return err
@@ -138,6 +133,15 @@ func replaceFile(path string, text []byte, was fs.FileInfo) error {
 	}
 	if _, err := f.Write(text); err != nil {
 		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	switch now, err := os.ReadFile(path); {
+	case err != nil:
+		return err
+	case !bytes.Equal(now, before):
+		return errChanged
 	}
 	return f.CloseAtomicallyReplace()
 }

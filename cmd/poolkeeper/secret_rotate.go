@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -25,11 +26,12 @@ func (secretRotateCmd) Help() string {
 }
 
 // Run is the command.
-func (c secretRotateCmd) Run(a *app, of *secretCmd) error {
-	keys, err := of.keys(a)
+func (c secretRotateCmd) Run(ctx context.Context, a *app, of *secretCmd) error {
+	keys, unlock, err := of.lockedKeys(ctx, a, c.Files...)
 	if err != nil {
 		return err
 	}
+	defer unlock()
 	files, err := readSecretFiles(c.Files)
 	if err != nil {
 		return err
@@ -42,8 +44,9 @@ func (c secretRotateCmd) Run(a *app, of *secretCmd) error {
 	if err != nil {
 		return err
 	}
+	a.hasPrepared()
 	// The key first: from here on both open, whatever comes of the rest.
-	if err := writeKeys(next); err != nil {
+	if err := writeKeys(keys, next); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.stdout, "%s: the new key is %s; the old one opens as before\n", keys.File(), next.Recipients()[0])
@@ -73,11 +76,16 @@ func (secretResealCmd) Help() string {
 }
 
 // Run is the command.
-func (c secretResealCmd) Run(a *app, of *secretCmd) error {
-	keys, err := of.keys(a)
+func (c secretResealCmd) Run(ctx context.Context, a *app, of *secretCmd) error {
+	names := slices.Clone(c.Files)
+	if c.DropOld {
+		names = append(names, a.siteFiles()...)
+	}
+	keys, unlock, err := of.lockedKeys(ctx, a, names...)
 	if err != nil {
 		return err
 	}
+	defer unlock()
 	files, err := readSecretFiles(c.Files)
 	if err != nil {
 		return err
@@ -91,10 +99,11 @@ func (c secretResealCmd) Run(a *app, of *secretCmd) error {
 			return err
 		}
 	}
+	a.hasPrepared()
 	if err := anew.write(a); err != nil || !c.DropOld {
 		return err
 	}
-	if err := writeKeys(keys.Newest()); err != nil {
+	if err := writeKeys(keys, keys.Newest()); err != nil {
 		return err
 	}
 	for _, old := range keys.Recipients()[1:] {
@@ -106,13 +115,15 @@ func (c secretResealCmd) Run(a *app, of *secretCmd) error {
 // errOldKey: a file is still sealed to a key that would be dropped.
 var errOldKey = errors.New("it is sealed to a key that would be dropped: name the file, too")
 
+// siteFiles are the files that daemons with these flags read.
+func (a *app) siteFiles() []string {
+	return slices.DeleteFunc([]string{a.flags.Config, a.flags.Secure}, func(name string) bool { return name == "" })
+}
+
 // noneLeft refuses to drop keys while the daemons' files that are not among files need them.
 func (a *app) noneLeft(keys *sealed.Keys, files []*secretFile) error {
 	var failed error
-	for _, name := range []string{a.flags.Config, a.flags.Secure} {
-		if name == "" {
-			continue
-		}
+	for _, name := range a.siteFiles() {
 		f, err := readSecretFile(name)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
@@ -169,18 +180,19 @@ func (r *resealing) write(a *app) error {
 	return nil
 }
 
-// writeKeys replaces the key file at once.
-func writeKeys(keys *sealed.Keys) error {
-	path, err := filepath.EvalSymlinks(keys.File())
-	var was os.FileInfo
+// writeKeys replaces the key file at once, unless it is no more what was read: else a key of
+// another command would be lost, and all that is sealed to it.
+func writeKeys(was, next *sealed.Keys) error {
+	path, err := filepath.EvalSymlinks(was.File())
+	var info os.FileInfo
 	if err == nil {
-		was, err = os.Stat(path)
+		info, err = os.Stat(path)
 	}
 	if err == nil {
-		err = replaceFile(path, keys.Bytes(), was)
+		err = replaceFile(path, was.Bytes(), next.Bytes(), info)
 	}
 	if err != nil {
-		return fmt.Errorf("write key file: %w", err)
+		return fmt.Errorf("write key file %s: %w", was.File(), err)
 	}
 	return nil
 }

@@ -38,21 +38,19 @@ func (c *secretSetCmd) Run(ctx context.Context, a *app, of *secretCmd) error {
 	if err != nil {
 		return err
 	}
-	recipient := c.To
-	if recipient == "" {
-		keys, err := of.keys(a)
-		if err != nil {
-			return err
-		}
-		recipient = keys.Recipients()[0]
-	} else if err := sealed.CheckRecipient(recipient); err != nil {
-		return err
-	}
-	f, err := readSecretFile(c.File)
-	if err != nil {
+	if _, _, err := c.read(a, of); err != nil { // before anything is typed
 		return err
 	}
 	value, err := c.value(ctx, a)
+	if err != nil {
+		return err
+	}
+	unlock, err := c.lock(ctx, a, of)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	f, recipient, err := c.read(a, of)
 	if err != nil {
 		return err
 	}
@@ -65,6 +63,7 @@ func (c *secretSetCmd) Run(ctx context.Context, a *app, of *secretCmd) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.name, err)
 	}
+	a.hasPrepared()
 	if err := f.write(after); err != nil {
 		return err
 	}
@@ -74,6 +73,35 @@ func (c *secretSetCmd) Run(ctx context.Context, a *app, of *secretCmd) error {
 	}
 	_, err = fmt.Fprintf(a.stdout, "%s:%d: %s: sealed to %s\n", f.name, line, path, recipient)
 	return err
+}
+
+// lock keeps other commands from the file, and from the key that the value is sealed to.
+func (c *secretSetCmd) lock(ctx context.Context, a *app, of *secretCmd) (unlock func(), err error) {
+	names := []string{c.File}
+	if c.To == "" {
+		key, err := of.file(a)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, key)
+	}
+	return a.lockFolders(ctx, names...)
+}
+
+// read reads the file, and tells the public key to seal to.
+func (c *secretSetCmd) read(a *app, of *secretCmd) (f *secretFile, recipient string, err error) {
+	recipient = c.To
+	if recipient == "" {
+		keys, err := of.keys(a)
+		if err != nil {
+			return nil, "", err
+		}
+		recipient = keys.Recipients()[0]
+	} else if err := sealed.CheckRecipient(recipient); err != nil {
+		return nil, "", err
+	}
+	f, err = readSecretFile(c.File)
+	return f, recipient, err
 }
 
 // value reads the value.

@@ -134,7 +134,7 @@ func TestInterruptedRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	opens(3)
-	if err := writeKeys(next); err != nil {
+	if err := writeKeys(keys, next); err != nil {
 		t.Fatal(err)
 	}
 	opens(0)
@@ -144,7 +144,7 @@ func TestInterruptedRotation(t *testing.T) {
 	}
 	opens(1)
 	a := &app{flags: &cli{Config: "none"}, stdout: io.Discard, stderr: io.Discard}
-	if err := (secretResealCmd{Files: names, DropOld: true}).Run(a, &secretCmd{Key: keys.File()}); err != nil {
+	if err := (secretResealCmd{Files: names, DropOld: true}).Run(t.Context(), a, &secretCmd{Key: keys.File()}); err != nil {
 		t.Fatal(err)
 	}
 	opens(3)
