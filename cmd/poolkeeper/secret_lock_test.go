@@ -154,6 +154,7 @@ func TestSecretCommandsAtOnce(t *testing.T) {
 			return 2, 3
 		},
 		"an end beside a rotation": func(t *testing.T, s *secretSite) (int, int) {
+			t.Helper()
 			if err := rotate(s)(s.app()); err != nil {
 				t.Fatal(err)
 			}
@@ -161,6 +162,7 @@ func TestSecretCommandsAtOnce(t *testing.T) {
 			return 2, 1
 		},
 		"a rotation beside an end": func(t *testing.T, s *secretSite) (int, int) {
+			t.Helper()
 			if err := rotate(s)(s.app()); err != nil {
 				t.Fatal(err)
 			}
@@ -176,6 +178,7 @@ func TestSecretCommandsAtOnce(t *testing.T) {
 			return 3, 2
 		},
 		"a value beside an end": func(t *testing.T, s *secretSite) (int, int) {
+			t.Helper()
 			if err := rotate(s)(s.app()); err != nil {
 				t.Fatal(err)
 			}
