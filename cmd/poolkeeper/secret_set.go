@@ -71,6 +71,12 @@ func (c *secretSetCmd) Run(ctx context.Context, a *app, of *secretCmd) error {
 		fmt.Fprintf(a.stderr, "poolkeeper: warning: %s:%d: %s stood there in clear text: if that was the secret, change it where it is used, since copies and history keep it\n",
 			f.name, before.Line, path)
 	}
+	if now, err := yamltext.Parse(after); err == nil {
+		for _, other := range now.Uses(path) {
+			fmt.Fprintf(a.stderr, "poolkeeper: warning: %s:%d: %s is used at %s, too, by an anchor, and does not open there: set it there as well\n",
+				f.name, line, path, other)
+		}
+	}
 	_, err = fmt.Fprintf(a.stdout, "%s:%d: %s: sealed to %s\n", f.name, line, path, recipient)
 	return err
 }

@@ -25,13 +25,20 @@ func (f *File) add(path Path, value string) (splice, error) {
 		if path[i:].indexed() {
 			return splice{}, fmt.Errorf("%s: %w: it has no item %s", at, ErrNotFound, step.Name)
 		}
+		if how := anchored(node, path[i:]); how != "" {
+			return splice{}, fmt.Errorf("%s: %w: %s, and try again", at, ErrShape, how)
+		}
 		s, ok := f.insert(node, path[i:], value)
 		if !ok {
 			return splice{}, fmt.Errorf("%s: %w: write %s with an empty value there, and try again", at, ErrShape, path[i:])
 		}
 		return s, nil
 	}
-	return splice{}, fmt.Errorf("line %d: %s: %w: it is not a text", node.Line, path, ErrShape)
+	why := "it is not a text"
+	if node.Kind == yaml.AliasNode {
+		why = "an alias stands there: write an empty value in its place, and try again"
+	}
+	return splice{}, fmt.Errorf("line %d: %s: %w: %s", node.Line, path, ErrShape, why)
 }
 
 // indexed tells a path with an item that has no name, which cannot be made.
@@ -105,7 +112,11 @@ func (f *File) insert(node *yaml.Node, rest Path, value string) (splice, bool) {
 	for at < len(f.text) && f.text[at] != '\n' && f.text[at] != '\r' { // a remark stays where it is
 		at++
 	}
-	return splice{at, at, "\n" + block(rest, value, node.Column-1)}, true
+	column := node.Column
+	if node.Kind == yaml.MappingNode { // the node itself begins at its anchor
+		column = node.Content[0].Column
+	}
+	return splice{at, at, "\n" + block(rest, value, column-1)}, true
 }
 
 // end is where a node ends; false where that cannot be told.
