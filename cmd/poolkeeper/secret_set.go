@@ -38,12 +38,18 @@ func (c *secretSetCmd) Run(ctx context.Context, a *app, of *secretCmd) error {
 	if err != nil {
 		return err
 	}
+	if path.String() == "secret-key" {
+		return fmt.Errorf("%s: %s: it names the key file, and cannot be sealed", c.File, path)
+	}
 	if _, _, err := c.read(a, of); err != nil { // before anything is typed
 		return err
 	}
 	value, err := c.value(ctx, a)
 	if err != nil {
 		return err
+	}
+	if sealed.Is(value) {
+		return fmt.Errorf("%s: %s: the value is sealed already: give what was sealed", c.File, path)
 	}
 	unlock, err := c.lock(ctx, a, of)
 	if err != nil {

@@ -251,6 +251,14 @@ f: &f {x: *f}
 	if _, _, err := k.Tree(&node, nil); err != nil {
 		t.Errorf("an anchor in itself: %v", err)
 	}
+	// With a sealed value beside it the tree is copied: that took all memory.
+	var whole yaml.Node
+	if err := yaml.Unmarshal([]byte("g: &g {x: *g, y: "+a+"}\n"), &whole); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := k.Tree(whole.Content[0], nil); !errors.Is(err, errAliases) || len(err.Error()) > 200 {
+		t.Errorf("an anchor in itself, with a sealed value: %v", err)
+	}
 }
 
 // The stacks that Go prints at a crash have the words of arguments in hex: while values are

@@ -9,8 +9,12 @@ import (
 	"poolkeeper/configs/yamltext"
 )
 
-// maxNodes is how much aliases may stand for.
-const maxNodes = 100_000
+// maxNodes is how much aliases may stand for, and maxSteps how deep: an anchor may hold itself,
+// and each step is one longer than the last.
+const (
+	maxNodes = 100_000
+	maxSteps = 100
+)
 
 // errAliases: what aliases stand for is too much, or holds itself.
 var errAliases = errors.New("the aliases stand for too much")
@@ -55,8 +59,8 @@ type opener struct {
 }
 
 func (o *opener) copied(node *yaml.Node, at yamltext.Path) (*yaml.Node, error) {
-	if o.budget--; o.budget < 0 {
-		return nil, fmt.Errorf("line %d: %s: %w", node.Line, at, errAliases)
+	if o.budget--; o.budget < 0 || len(at) > maxSteps {
+		return nil, fmt.Errorf("line %d: %s: %w", node.Line, at[:min(len(at), 5)], errAliases)
 	}
 	if node.Kind == yaml.AliasNode {
 		return o.copied(node.Alias, at)
