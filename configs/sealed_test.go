@@ -333,6 +333,10 @@ images-dir: /images
 diskimages:
   - {name: a, formats: [$diskimages[a].formats[0]|Hunter 2!$], rebuild-age: $diskimages[a].rebuild-age|Hunter 3!$, dib-cmd: $diskimages[a].dib-cmd|"Hunter 4!$}
   - {name: b, elements: [$diskimages[b].elements[0]|-Hunter5$], pause: $diskimages[b].pause|Hunter 6!$, rebuild-timezone: $diskimages[b].rebuild-timezone|Hunter 7!$}
+  - {name: c, rebuild-schedule: $diskimages[c].rebuild-schedule|1 2 hunter8 4 5$}
+labels: [{name: l}]
+providers:
+  - {name: p, driver: fake, pools: [{name: main, labels: [{name: l, diskimage: $providers[p].pools[main].labels[l].diskimage|hunter9$}]}]}
 `)
 	c := s.load()
 	if len(c.Warnings) < 5 {

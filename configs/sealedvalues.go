@@ -75,7 +75,7 @@ func (v value) opened() value {
 	s := &v.src.load.sealed
 	at := sealedAt{v.node, v.at.path().String()}
 	if node := s.opened[at]; node != nil {
-		v.node = node
+		v.node, v.unsealed = node, true
 		return v
 	}
 	text, err := s.keys.Open(v.node.Value, at.place)
@@ -92,7 +92,7 @@ func (v value) opened() value {
 	node := *v.node
 	node.Value, node.Tag, node.Style = text, "!!str", yaml.DoubleQuotedStyle
 	s.opened[at] = &node
-	v.node = &node
+	v.node, v.unsealed = &node, true
 	return v
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"gopkg.in/yaml.v3"
 
@@ -25,6 +26,8 @@ type value struct {
 	item *step
 	// unread says that it is sealed and cannot be opened, which has been told.
 	unread bool
+	// unsealed says that it was sealed, and is opened: no message quotes any of it.
+	unsealed bool
 }
 
 // step is one step of the way from the top of a file to a value.
@@ -68,11 +71,25 @@ func (v value) note(sev severity, format string, args ...any) *Finding {
 	if sev == fault && v.item != nil {
 		sev = freezes
 	}
-	f := v.src.note(sev, cmp.Or(v.line, v.node.Line), v.at.String(), fmt.Sprintf(format, args...), v.node)
+	message := fmt.Sprintf(format, args...)
+	if v.unsealed && quotes(message, v.node.Value) {
+		message = "the sealed value is not what the key wants"
+	}
+	f := v.src.note(sev, cmp.Or(v.line, v.node.Line), v.at.String(), message, v.node)
 	if sev == freezes {
 		v.leaveOut(f)
 	}
 	return f
+}
+
+// quotes reports whether a message holds a word of a text: some say which word is wrong.
+func quotes(message, text string) bool {
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		if len(word) > 1 && strings.Contains(message, word) {
+			return true
+		}
+	}
+	return strings.Contains(message, text)
 }
 
 // inSecureFile begins the place of an item in the secure file.
