@@ -34,6 +34,7 @@ const maxSecret = 1 << 20
 
 // Run is the command.
 func (c *secretSetCmd) Run(ctx context.Context, a *app, of *secretCmd) error {
+	sealed.NoCoreDumps() // with --to no key is read, which does so, too
 	path, err := yamltext.ParsePath(c.Path)
 	if err != nil {
 		return err
@@ -137,8 +138,11 @@ func (c *secretSetCmd) value(ctx context.Context, a *app) (string, error) {
 	if line, cut := strings.CutSuffix(text, "\n"); cut && !strings.Contains(line, "\n") {
 		text = strings.TrimSuffix(line, "\r")
 	}
-	if text == "" {
+	switch {
+	case text == "":
 		return "", fmt.Errorf("read the value from %s: it is empty", name)
+	case strings.HasPrefix(text, "-----BEGIN") && !strings.Contains(text, "\n"): // of a terminal one line is read
+		return "", fmt.Errorf("read the value from %s: it is the first line of several: put them into a file, and give --from FILE", name)
 	}
 	return text, nil
 }

@@ -48,7 +48,7 @@ type Keys struct {
 // Errors: ErrKeyFile, with the file and its mode; fs.ErrNotExist. The Keys that come with
 // an error open nothing, and say why.
 func Read(file string) (*Keys, error) {
-	noCoreDumps()
+	NoCoreDumps()
 	text, err := readClosed(file)
 	if err != nil {
 		return &Keys{file: file, fault: err}, err
@@ -62,7 +62,7 @@ func Read(file string) (*Keys, error) {
 
 // New makes a key for a file that there is not yet.
 func New(file string) (*Keys, error) {
-	noCoreDumps()
+	NoCoreDumps()
 	return (&Keys{file: file}).WithNew()
 }
 
@@ -161,6 +161,13 @@ func readClosed(file string) ([]byte, error) {
 // Open reports whether others than the owner may read, write or execute what has a mode.
 func Open(mode fs.FileMode) bool { return mode.Perm()&0o077 != 0 }
 
-// noCoreDumps keeps this process, and those that it starts, from leaving their memory in a
-// file. It cannot fail: a limit may always be lowered.
-func noCoreDumps() { _ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}) }
+// coreLimit is too short for a file; and it is the one limit at which Linux also pipes no
+// core to a program (kernel.core_pattern with "|"), which 0 does not prevent: core(5) and
+// do_coredump in fs/coredump.c.
+const coreLimit = 1
+
+// NoCoreDumps keeps this process, and those that it starts, from leaving their memory in a
+// file. It cannot be undone. It fails only where the limit is lower already.
+func NoCoreDumps() {
+	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{Cur: coreLimit, Max: coreLimit})
+}

@@ -199,11 +199,12 @@ func TestKeyFiles(t *testing.T) {
 	}
 }
 
-// Who has read a key leaves no memory behind when it crashes, nor do its children.
+// Who has read a key leaves no memory behind when it crashes, nor do its children: neither in
+// a file nor, as with a limit of 0, in a pipe to the host's collector of cores.
 func TestNoCoreDumps(t *testing.T) {
 	newKeys(t)
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_CORE, &limit); err != nil || limit.Cur != 0 || limit.Max != 0 {
+	if err := syscall.Getrlimit(syscall.RLIMIT_CORE, &limit); err != nil || limit.Cur > 1 || limit.Max > 1 || os.Geteuid() == 0 && limit.Cur != 1 {
 		t.Errorf("limit %v, %v", limit, err)
 	}
 }
