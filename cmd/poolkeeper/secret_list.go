@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"poolkeeper/configs/sealed"
@@ -19,33 +20,50 @@ type secretListCmd struct {
 // Help is what the command's own help says.
 func (secretListCmd) Help() string {
 	return "No value is shown. With a key file the last column says whether this host opens the value: by the newest " +
-		"key, by an older one (secret reseal), or why not."
+		"key, by an older one (secret reseal), or why not: then the exit code is 1."
 }
 
 // Run is the command.
 func (c secretListCmd) Run(a *app, of *secretCmd) error {
-	keys, err := of.keys(a)
-	if errors.Is(err, errNoKeyFile) {
-		keys, err = nil, nil
+	keys, unusable := of.keys(a) // the rows say why
+	if errors.Is(unusable, errNoKeyFile) {
+		unusable = nil
 	}
-	if err != nil {
-		return err
+	if keys == nil && unusable != nil {
+		return unusable
 	}
 	files, err := readSecretFiles(c.Files)
 	if err != nil {
 		return err
 	}
+	closed := 0
 	w := tabwriter.NewWriter(forPeople(a.stdout), 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "WHERE\tPATH\tSEALED TO\tOPENS HERE")
 	for _, f := range files {
 		for _, s := range f.values() {
 			place := s.Path.String()
 			recipient := sealed.Recipient(s.Value)
-			fmt.Fprintf(w, "%s:%d\t%s\t%s\t%s\n", f.name, s.Line, listing.Visible(place), cmp.Or(recipient, "?"), opensHere(keys, s.Value, place))
+			opens := opensHere(keys, s.Value, place)
+			if strings.HasPrefix(opens, "no: ") {
+				closed++
+			}
+			fmt.Fprintf(w, "%s:%d\t%s\t%s\t%s\n", f.name, s.Line, listing.Visible(place), cmp.Or(recipient, "?"), opens)
 		}
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	switch {
+	case unusable != nil:
+		return unusable
+	case closed > 0:
+		return fmt.Errorf("%w: %d", errClosed, closed)
+	}
+	return nil
 }
+
+// errClosed: the key file does not open all that it should.
+var errClosed = errors.New("values that this host does not open")
 
 // opensHere says whether keys open a value.
 func opensHere(keys *sealed.Keys, text, place string) string {

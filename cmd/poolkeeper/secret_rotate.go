@@ -50,15 +50,11 @@ func (c secretRotateCmd) Run(ctx context.Context, a *app, of *secretCmd) error {
 		return err
 	}
 	fmt.Fprintf(a.stdout, "%s: the new key is %s; the old one opens as before\n", keys.File(), next.Recipients()[0])
+	anew.tellChanges(a) // before anything can fail: no command after this one knows all of them
 	if err := anew.write(a); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "Copy %s to all hosts, and then the files.\n", keys.File())
-	if len(anew.paths) == 0 {
-		return nil
-	}
-	_, err = fmt.Fprintf(a.stdout, "To be changed at their clouds and services, and set anew, since history keeps what the old key opens:\n%s\n",
-		strings.Join(anew.paths, "\n"))
+	_, err = fmt.Fprintf(a.stdout, "Copy %s to all hosts, and then the files.\n", keys.File())
 	return err
 }
 
@@ -100,6 +96,7 @@ func (c secretResealCmd) Run(ctx context.Context, a *app, of *secretCmd) error {
 		}
 	}
 	a.hasPrepared()
+	anew.tellChanges(a)
 	if err := anew.write(a); err != nil || !c.DropOld {
 		return err
 	}
@@ -165,6 +162,15 @@ func prepare(files []*secretFile, keys *sealed.Keys, recipient string) (*reseali
 		}
 	}
 	return r, failed
+}
+
+// tellChanges lists the values that are sealed anew: who has an old key can read what history
+// keeps of them, until they are others.
+func (r *resealing) tellChanges(a *app) {
+	if len(r.paths) > 0 {
+		fmt.Fprintf(a.stdout, "To be changed at their clouds and services, and set anew, since history keeps what the old key opens:\n%s\n",
+			strings.Join(r.paths, "\n"))
+	}
 }
 
 // write replaces the files that have changed, each at once.
