@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"poolkeeper/configs"
 	"poolkeeper/configs/sealed"
 )
 
@@ -67,8 +68,8 @@ type secretResealCmd struct {
 // Help is what the command's own help says.
 func (secretResealCmd) Help() string {
 	return "For files that rotate was not given, such as those of a branch that was merged later. With --drop-old " +
-		"it ends a rotation: it refuses while the configuration (-c) or the secure file (-s) has values that are sealed " +
-		"to an older key; other files it knows only by their names here."
+		"it ends a rotation: it refuses while the configuration (-c), the secure file (-s) or the clouds.yaml of this host " +
+		"has values that are sealed to an older key; other files it knows only by their names here."
 }
 
 // Run is the command.
@@ -112,14 +113,27 @@ func (c secretResealCmd) Run(ctx context.Context, a *app, of *secretCmd) error {
 // errOldKey: a file is still sealed to a key that would be dropped.
 var errOldKey = errors.New("it is sealed to a key that would be dropped: name the file, too")
 
-// siteFiles are the files that daemons with these flags read.
+// siteFiles are the files in which daemons with these flags look for sealed values: those of
+// clouds too, as far as the configuration can be read.
 func (a *app) siteFiles() []string {
-	return slices.DeleteFunc([]string{a.flags.Config, a.flags.Secure}, func(name string) bool { return name == "" })
+	files := slices.DeleteFunc([]string{a.flags.Config, a.flags.Secure}, func(name string) bool { return name == "" })
+	cfg, err := configs.Load(a.flags.Config, configs.Options{SecurePath: a.flags.Secure, Keyless: true})
+	if err != nil {
+		return files
+	}
+	for _, name := range cfg.Files() {
+		switch filepath.Ext(name) {
+		case ".yaml", ".yml", ".json":
+			files = append(files, name)
+		}
+	}
+	return files
 }
 
 // noneLeft refuses to drop keys while the daemons' files that are not among files need them.
 func (a *app) noneLeft(keys *sealed.Keys, files []*secretFile) error {
 	var failed error
+	seen := map[string]bool{}
 	for _, name := range a.siteFiles() {
 		f, err := readSecretFile(name)
 		if errors.Is(err, os.ErrNotExist) {
@@ -128,9 +142,10 @@ func (a *app) noneLeft(keys *sealed.Keys, files []*secretFile) error {
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(files, func(given *secretFile) bool { return given.path == f.path }) {
+		if seen[f.path] || slices.ContainsFunc(files, func(given *secretFile) bool { return given.path == f.path }) {
 			continue
 		}
+		seen[f.path] = true
 		for _, s := range f.values() {
 			if slices.Contains(keys.Recipients()[1:], sealed.Recipient(s.Value)) {
 				failed = errors.Join(failed, fmt.Errorf("%s:%d: %s: %w", f.name, s.Line, s.Path, errOldKey))
