@@ -26,10 +26,10 @@ func (j *Journey) AskForNode(context.Context) (err error) {
 func (j *Journey) AwaitNode(ctx context.Context) (err error) {
 	waiting, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	gone := j.allEnded(waiting)
+	gone, request := j.allEnded(waiting), j.Request // which is another one soon
 	go func() {
 		<-gone
-		end(fmt.Errorf("request %s %w: no launcher runs any more; see the logs in %s", j.Request, ErrFailed, j.Dir))
+		end(fmt.Errorf("request %s %w: no launcher runs any more; see the logs in %s", request, ErrFailed, j.Dir))
 	}()
 	if j.outcome, err = j.zuul.Wait(waiting, j.Request); err != nil {
 		return err
