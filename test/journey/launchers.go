@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -104,19 +105,20 @@ func (j *Journey) stopLaunchers() error {
 // nobody is left to serve a request.
 func (j *Journey) allEnded(ctx context.Context) <-chan struct{} {
 	gone := make(chan struct{})
+	launchers, program := slices.Clone(j.launchers), j.dev // others come while this waits
 	go func() {
 		defer close(gone)
-		if len(j.launchers) == 0 {
+		if len(launchers) == 0 {
 			select {
-			case <-j.dev.exited:
+			case <-program.exited:
 			case <-ctx.Done():
 			}
 			return
 		}
-		for _, l := range j.launchers {
+		for _, l := range launchers {
 			select {
 			case <-l.ended:
-			case <-j.dev.exited:
+			case <-program.exited:
 				return
 			case <-ctx.Done():
 				return
