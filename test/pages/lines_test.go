@@ -39,10 +39,12 @@ var standIns = []struct{ page, line, why, instead string }{
 	{"docs/launcher.md", "poolkeeper ", "its node is the reader's", "test/e2e/person_test.go"},
 }
 
-// standInConfigurations are those that name a cloud, or a driver that is added first.
+// standInConfigurations are those that name a cloud, a driver that is added first, or a
+// password that is set afterwards, and the tests that use them.
 var standInConfigurations = map[string]string{
 	"docs/openstack.md":    "TestOpenStackPage",
 	"docs/architecture.md": "TestANewDriver",
+	"docs/secrets.md":      "TestMergedCloudsOfThePage",
 }
 
 // allBlocks are those of README.md and of all pages, with paths from the top.
