@@ -15,7 +15,7 @@ type metrics struct {
 	buildTime *prometheus.GaugeVec     // by image and phase: seconds of the last build
 	size      *prometheus.GaugeVec     // by image and format: bytes of the last build
 	lastBuild *prometheus.GaugeVec     // by image: when it was ready
-	requested *prometheus.GaugeVec     // by image: 1 while somebody waits
+	requested *prometheus.GaugeVec     // by image: 1 while a build is asked for
 	building  prometheus.Gauge         // under way here
 	uploads   *prometheus.CounterVec   // by image, provider and result
 	uploadIn  *prometheus.HistogramVec // by provider: seconds
@@ -44,7 +44,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		buildTime: gauges("build_phase_seconds", "How long the phases of an image's last build took.", "image", "phase"),
 		size:      gauges("image_bytes", "Size of the files of an image's last build.", "image", "format"),
 		lastBuild: gauges("last_build_timestamp_seconds", "When an image's last build was ready.", "image"),
-		requested: gauges("build_requested", "Whether somebody waits for a build of the image.", "image"),
+		requested: gauges("build_requested", "Whether a build of the image is asked for.", "image"),
 		building:  prometheus.NewGauge(prometheus.GaugeOpts(opts("current_builds", "Builds under way."))),
 		uploads:   counters("uploads_total", "Uploads that ended on this builder.", "image", "provider", "result"),
 		uploadIn: prometheus.NewHistogramVec(prometheus.HistogramOpts{

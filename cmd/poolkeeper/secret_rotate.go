@@ -22,7 +22,7 @@ type secretRotateCmd struct {
 func (secretRotateCmd) Help() string {
 	return "The new key is written before the others in the key file, which goes on to open what is sealed to them; then " +
 		"the values of the files are sealed anew. Copy the key file to all hosts first, and the files after it. " +
-		"Whoever has the old key can still read old copies of the files: the values to be changed are listed. When no " +
+		"Who has the old key can still read old copies of the files: the values to be changed are listed. When no " +
 		"file is sealed to the old keys any more, secret reseal --drop-old ends the rotation."
 }
 
