@@ -55,6 +55,7 @@
 //   - [Semaphore] limits what many processes use together, by weight.
 //   - [Partition] divides shares of work among the processes that are there.
 //   - [Registration] shows others that we are there, and how we are.
+//   - [Blob] names data that is longer than a node may be, in shards.
 //   - [Ltime] gives a logical time, and [Tree.WaitFor] waits for it.
 //
 // # Errors

@@ -44,6 +44,8 @@ var (
 	ErrConnectionLost = errors.New("connection lost")
 	// ErrClosed says that the Client was closed.
 	ErrClosed = errors.New("client closed")
+	// ErrDamaged says that a blob is not what was written: a shard is missing or altered.
+	ErrDamaged = errors.New("not what was written")
 	// ErrServer says that the server answered with an error that has no name here.
 	ErrServer = errors.New("server error")
 )
