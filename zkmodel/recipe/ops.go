@@ -127,6 +127,14 @@ func (s *Session) getWatch(ctx context.Context, path string) (node, error) {
 	})
 }
 
+// existsWatch is Exists that also returns a channel for the next change.
+func (s *Session) existsWatch(ctx context.Context, path string) (node, error) {
+	return read(ctx, s, "watch", path, func() (node, error) {
+		exists, stat, watch, err := s.conn.ExistsW(s.abs(path))
+		return node{exists: exists, stat: newStat(stat), watch: watch}, err
+	})
+}
+
 // childrenWatch is Children that also returns a channel for the next change.
 func (s *Session) childrenWatch(ctx context.Context, path string) (node, error) {
 	return read(ctx, s, "watch children of", path, func() (node, error) {
