@@ -57,6 +57,8 @@
 //   - [Queue] holds requests, who works at each, their results, and who waits for them.
 //   - [Registration] shows others that we are there, and how we are.
 //   - [Blob] names data that is longer than a node may be, in shards.
+//   - [Log] is a bounded log with consumers, appended to by the transactions of the changes
+//     that it tells of.
 //   - [Ltime] gives a logical time, and [Tree.WaitFor] waits for it.
 //
 // # Errors

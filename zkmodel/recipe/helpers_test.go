@@ -14,7 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if childMain() || partnerMain() {
+	if childMain() || partnerMain() || logChildMain() {
 		return
 	}
 	zktest.Parallel("4")

@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
@@ -14,6 +15,10 @@ type Op struct {
 	data    []byte
 	version int32
 	mode    Mode
+	// failed, where it is set, is the error when this step makes a Multi fail, instead of
+	// what ZooKeeper says; made is called with the path of what the step created.
+	failed error
+	made   func(path string)
 }
 
 // OpCheck demands that the node exists and has version, or AnyVersion.
@@ -69,6 +74,9 @@ func (s *Session) multi(ctx context.Context, ops []Op) ([]OpResult, int, error) 
 		return nil, -1, err
 	}
 	if at := failedStep(answers); at >= 0 && at < len(ops) {
+		if failed := ops[at].failed; failed != nil && outdated(answers[at].Error) {
+			return nil, at, fmt.Errorf("%s %s: %w", ops[at].verb, ops[at].path, failed)
+		}
 		return nil, at, s.translate(ops[at].verb, ops[at].path, answers[at].Error)
 	}
 	if len(answers) != len(ops) {
@@ -79,6 +87,9 @@ func (s *Session) multi(ctx context.Context, ops []Op) ([]OpResult, int, error) 
 		results[i].Stat = newStat(a.Stat)
 		if a.String != "" {
 			results[i].Path, _ = s.rel(a.String)
+		}
+		if ops[i].made != nil {
+			ops[i].made(results[i].Path)
 		}
 	}
 	return results, -1, nil
@@ -119,4 +130,9 @@ func (s *Session) requests(ops []Op) ([]any, error) {
 		}
 	}
 	return requests, nil
+}
+
+// outdated reports whether a step failed as a node is not as it was: changed, or gone.
+func outdated(err error) bool {
+	return errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode)
 }
