@@ -7,12 +7,14 @@ import (
 	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sync/errgroup"
 
 	"poolkeeper/builder/actions"
 	"poolkeeper/builder/command"
 	"poolkeeper/builder/control"
 	"poolkeeper/builder/disk"
 	"poolkeeper/builder/presence"
+	"poolkeeper/builder/waves"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 )
@@ -27,6 +29,7 @@ type Builder struct {
 	clouds  lender
 	self    *presence.Self
 	control *control.Control
+	waves   *waves.Driver
 	images  *disk.Images // of the run that is under way
 }
 
@@ -59,6 +62,10 @@ func New(cfg *configs.Config, deps Deps) (*Builder, error) {
 		BuildWorkers: deps.BuildWorkers, UploadWorkers: deps.UploadWorkers,
 		Policy: deps.Policy, Resync: deps.Resync, HostEvery: deps.HostEvery,
 	})
+	b.waves = waves.New(waves.Deps{
+		Client: deps.Client, Mirror: b.mirror, Config: b.config.Load, Now: b.control.Time, Host: deps.FQDN,
+		Retry: deps.Policy.BuildRetry, Resync: deps.Resync, Metrics: m, Log: b.log.Named("waves"), Step: deps.WaveStep,
+	})
 	b.knowProviders(cfg)
 	return b, nil
 }
@@ -86,7 +93,15 @@ func (b *Builder) Run(ctx context.Context) error {
 	if err := images.Reclaim(ctx); err != nil {
 		b.log.Error("Something is left of an earlier build", "error", err)
 	}
-	return b.control.Run(ctx, images, id)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return b.control.Run(ctx, images, id) })
+	group.Go(func() error {
+		if err := b.waves.Run(ctx); ctx.Err() == nil {
+			return err
+		}
+		return nil
+	})
+	return group.Wait()
 }
 
 // worker does the actions of a session.

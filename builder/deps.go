@@ -14,6 +14,7 @@ import (
 	"poolkeeper/builder/actions"
 	"poolkeeper/builder/plan"
 	"poolkeeper/builder/step"
+	"poolkeeper/builder/waves"
 	"poolkeeper/configs"
 	"poolkeeper/configs/redact"
 	"poolkeeper/providers"
@@ -74,6 +75,8 @@ type Deps struct {
 	// Step, when set, is called at each step that changes the tree, the disk or
 	// a cloud, before and after. It is for tests that crash us there.
 	Step func(step.Step)
+	// WaveStep is Step for who drives waves.
+	WaveStep func(waves.Moment)
 }
 
 // noLogs tells nobody.

@@ -7,6 +7,7 @@ import (
 
 	"poolkeeper/builder/plan"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/wave"
 )
 
 // metrics are what a builder counts and measures.
@@ -25,6 +26,9 @@ type metrics struct {
 	errors    *prometheus.CounterVec   // by kind of action
 	leaks     *prometheus.CounterVec   // by provider
 	usable    *prometheus.GaugeVec     // by provider: 1 while it can be used
+	driving   prometheus.Gauge         // waves that are driven here
+	waves     *prometheus.CounterVec   // by result
+	waveJobs  *prometheus.CounterVec   // by result
 	series    series
 }
 
@@ -56,6 +60,9 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		clock:     prometheus.NewGauge(prometheus.GaugeOpts(opts("clock_offset_seconds", "How far the clock of this host is ahead of ZooKeeper's."))),
 		leaks:     counters("leaked_images_total", "Images without a record that were deleted from clouds.", "provider"),
 		usable:    gauges("provider_usable", "1 while this builder has met nothing that keeps it from using the provider, else 0; page, explain and log say why.", "provider"),
+		driving:   prometheus.NewGauge(prometheus.GaugeOpts(opts("waves_driven", "Waves that this builder drives."))),
+		waves:     counters("waves_total", "Waves that ended on this builder.", "result"),
+		waveJobs:  counters("wave_jobs_total", "Jobs of waves that ended on this builder.", "result"),
 		errors:    counters("errors_total", "Actions that could not be done and are tried again.", "action"),
 	}
 	if r == nil {
@@ -63,7 +70,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	}
 	for _, c := range []prometheus.Collector{
 		m.builds, m.buildTime, m.size, m.lastBuild, m.requested, m.building, m.uploads, m.uploadIn, m.uploading, m.errors, m.leaks, m.unfit,
-		m.usable, m.clock,
+		m.usable, m.clock, m.driving, m.waves, m.waveJobs,
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, err
@@ -137,3 +144,12 @@ func (m *metrics) Failed(kind plan.Kind) { m.errors.WithLabelValues(string(kind)
 
 // ClockOff takes over how far the clock of this host is ahead of ZooKeeper's.
 func (m *metrics) ClockOff(by time.Duration) { m.clock.Set(by.Seconds()) }
+
+// Driving takes over how many waves are driven here.
+func (m *metrics) Driving(n int) { m.driving.Set(float64(n)) }
+
+// WaveJob counts a job of a wave that is over.
+func (m *metrics) WaveJob(state wave.State) { m.waveJobs.WithLabelValues(string(state)).Inc() }
+
+// WaveEnded counts a wave that is over.
+func (m *metrics) WaveEnded(state wave.State) { m.waves.WithLabelValues(string(state)).Inc() }

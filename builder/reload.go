@@ -28,6 +28,7 @@ func (b *Builder) Reload(cfg *configs.Config) error {
 	}
 	b.knowProviders(cfg)
 	b.control.Reconfigured()
+	b.waves.Reconfigured()
 	b.log.Info("Configuration reloaded", "path", cfg.Path, "images", len(cfg.DiskImages), "providers", len(cfg.Providers))
 	return nil
 }

@@ -1,0 +1,62 @@
+package waves
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/wave"
+)
+
+// How long waves stay that are over, and how many of them.
+const (
+	KeepFor  = 14 * 24 * time.Hour
+	KeepMost = 100
+)
+
+// clean removes waves that have been over for long, or of which there are many, and what
+// an interrupted removal left. What is waited for stays.
+func (d *Driver) clean(ctx context.Context, s *recipe.Session, entries []*wave.Entry) {
+	store := wave.NewStore(s)
+	removed := false
+	for _, id := range old(entries, d.Now()) {
+		err := store.Delete(ctx, id)
+		switch {
+		case err == nil:
+			removed = true
+			d.Log.Info("A wave that was over is removed", "wave", id)
+		case errors.Is(err, zkmodel.ErrNotFound), errors.Is(err, recipe.ErrWaited), errors.Is(err, recipe.ErrLocked),
+			errors.Is(err, wave.ErrNotOver), ctx.Err() != nil:
+		default:
+			d.Log.Warn("Cannot remove a wave that was over; it is tried again", "wave", id, "error", err)
+		}
+	}
+	if removed {
+		return // with a sweep each
+	}
+	if err := store.Queue().Sweep(ctx); err != nil && ctx.Err() == nil {
+		d.Log.Warn("Cannot collect what is left of waves; it is tried again", "error", err)
+	}
+}
+
+// old lists the waves that go: the oldest first.
+func old(entries []*wave.Entry, now time.Time) []string {
+	over := slices.DeleteFunc(slices.Clone(entries), func(e *wave.Entry) bool { return e.Broken != nil || e.Active() })
+	ended := func(e *wave.Entry) time.Time {
+		if e.Status.Ended == nil {
+			return e.Stat.Ctime
+		}
+		return *e.Status.Ended
+	}
+	slices.SortFunc(over, func(a, b *wave.Entry) int { return ended(a).Compare(ended(b)) })
+	var ids []string
+	for i, e := range over {
+		if len(over)-i > KeepMost || now.Sub(ended(e)) > KeepFor {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,163 @@
+package waves
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/wave"
+)
+
+// decide decides about the jobs of which something has changed: first those that are under
+// way, so that failures hold the rest, and then those that have not begun.
+func (w *work) decide(ctx context.Context, e *wave.Entry) error {
+	if err := w.pass(ctx, e, func(s wave.State) bool { return s == wave.Processing }); err != nil {
+		return err
+	}
+	held, err := w.tooManyFailed(ctx)
+	if err != nil || held {
+		return err // the mark comes back as a change
+	}
+	err = w.pass(ctx, e, func(s wave.State) bool { return s == wave.Pending || s == wave.Held })
+	if err != nil {
+		return err
+	}
+	return w.note(ctx)
+}
+
+// note keeps up to date what keeps the wave from going on.
+func (w *work) note(ctx context.Context) error {
+	if w.Status.Note == w.hold && w.Status.Driver == w.Host {
+		return nil
+	}
+	return w.Save(ctx, func(s *wave.Status) { s.Note, s.Driver = w.hold, w.Host })
+}
+
+// pass decides about jobs in some states.
+func (w *work) pass(ctx context.Context, e *wave.Entry, of func(wave.State) bool) error {
+	room := w.room()
+	var changes []wave.Change
+	for rank := range w.Jobs {
+		p := w.Job(rank)
+		if !of(p.State) || !w.dirty[rank] && (room == 0 || w.stuck[rank] || p.State != wave.Pending) {
+			continue
+		}
+		delete(w.dirty, rank)
+		step := w.step(e, rank, room != 0)
+		delete(w.alarms, rank)
+		if !step.Again.IsZero() {
+			w.alarms[rank] = step.Again
+		}
+		if w.stuck[rank] = step.State == wave.Pending && step.Note != ""; !w.stuck[rank] {
+			delete(w.stuck, rank)
+		}
+		if step.State == wave.Processing && p.State != wave.Processing && step.Build == "" {
+			room--
+		}
+		if w.Changes(rank, step) {
+			changes = append(changes, wave.Change{Rank: rank, Step: step})
+		}
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	if err := w.Apply(ctx, changes, nil); err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if c.State.Over() {
+			w.Metrics.WaveJob(c.State)
+		}
+		w.Log.Debug("A job of a wave has changed", "wave", w.Wave.ID, "image", w.Jobs[c.Rank].Image, "state", c.State, "reason", c.Reason)
+	}
+	w.Step(Applied)
+	return nil
+}
+
+// room is how many more builds may be asked for; negative is no limit.
+func (w *work) room() int {
+	if w.Wave.MaxParallel == 0 {
+		return -1
+	}
+	asked := 0
+	for rank := range w.Jobs {
+		if p := w.Job(rank); p.State == wave.Processing && p.Build == "" {
+			asked++
+		}
+	}
+	return max(0, w.Wave.MaxParallel-asked)
+}
+
+// step decides about one job.
+func (w *work) step(e *wave.Entry, rank int, room bool) wave.Step {
+	job, now, cfg := w.Jobs[rank], w.Now(), w.Config()
+	sight := wave.Sight{
+		Image: w.Mirror.Image(job.Image), Since: w.Status.Since, Now: now, Cancel: w.cancel, Hold: w.hold, Room: room,
+		Closed:  w.closed(job),
+		Backoff: func(failures int) time.Duration { return w.Retry.After(failures, w.Wave.ID+job.Image) },
+	}
+	if word, cancelled := e.Marks[wave.MarkCancel.Of(job.Image)]; cancelled && sight.Cancel == "" {
+		sight.Cancel = "cancelled: " + word.String()
+	}
+	if word, held := e.Marks[wave.MarkHold.Of(job.Image)]; held && sight.Hold == "" {
+		sight.Hold = "held: " + word.String()
+	}
+	image, configured := cfg.DiskImage(job.Image)
+	switch {
+	case sight.Image.Paused:
+		sight.Paused = "paused by an operator (image-unpause ends it)"
+	case configured && image.Pause:
+		sight.Paused = "paused by the configuration"
+	}
+	if configured {
+		sight.Window = image.NextWindow(now)
+	}
+	return wave.Decide(&w.Wave, job, w.Job(rank), sight)
+}
+
+// closed says which providers of a job cannot be used: those that the configuration here
+// stops, and those that no builder can use which has them.
+func (w *work) closed(job wave.Job) map[string]string {
+	closed, cfg := map[string]string{}, w.Config()
+	builders := w.Mirror.Components(zkmodel.KindBuilder)
+	for _, name := range job.Providers {
+		trouble, usable := "", false
+		for _, b := range builders {
+			if b.Broken != nil || b.Providers != nil && !slices.Contains(*b.Providers, name) {
+				continue
+			}
+			trouble = cmp.Or(trouble, b.Troubles[name])
+			usable = usable || b.Troubles[name] == ""
+		}
+		if trouble != "" && !usable {
+			closed[name] = trouble
+		}
+		if why := ClosedBy(cfg, name, job.Image); why != "" {
+			closed[name] = why
+		}
+	}
+	return closed
+}
+
+// tooManyFailed holds the rest once more jobs have failed than may, and reports whether it
+// has done so now. Who releases the wave forgives those.
+func (w *work) tooManyFailed(ctx context.Context) (bool, error) {
+	limit, err := wave.Limit(w.Wave.MaxFailures, len(w.Jobs))
+	if err != nil {
+		return false, err
+	}
+	failed := w.Count(wave.Failed)
+	if failed-w.Status.Forgiven <= limit || w.hold != "" || w.cancel != "" || w.Over() {
+		return false, nil
+	}
+	why := fmt.Sprintf("%d of %d jobs have failed, more than %s; wave release goes on", failed, len(w.Jobs), w.Wave.MaxFailures)
+	err = w.Save(ctx, func(s *wave.Status) { s.Forgiven, s.Note = failed, why }, w.Marked(wave.MarkHold, wave.Word{Reason: why}))
+	if err != nil {
+		return false, err
+	}
+	w.Log.Warn("Too many jobs of a wave have failed; the rest is held until wave release", "wave", w.Wave.ID, "count", failed, "images", len(w.Jobs))
+	return true, nil
+}

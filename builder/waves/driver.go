@@ -1,0 +1,212 @@
+package waves
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sync/errgroup"
+
+	"poolkeeper/builder/plan"
+	"poolkeeper/configs"
+	"poolkeeper/configs/kit"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/wave"
+)
+
+// Mirror is the builder's view of images and builders.
+type Mirror interface {
+	Barrier(ctx context.Context) error
+	Image(name string) *zkmodel.Image
+	Components(kind string) []*zkmodel.Component
+	SubscribeImages() *recipe.Subscription
+	SubscribeComponents() *recipe.Subscription
+}
+
+// Metrics takes the figures.
+type Metrics interface {
+	Driving(n int)              // how many waves this builder drives
+	WaveJob(state wave.State)   // a job is over
+	WaveEnded(state wave.State) // a wave is
+}
+
+// Moment is one between two writes. Tests kill a driver there.
+type Moment string
+
+// The moments.
+const (
+	Taken    Moment = "the lock is taken"
+	Laid     Moment = "the index is there"
+	Begun    Moment = "the wave has begun"
+	Applied  Moment = "steps of jobs are written"
+	Reported Moment = "the wave is reporting"
+	Ended    Moment = "the result is there"
+)
+
+// Moments are all that there are, in their order.
+func Moments() []Moment { return []Moment{Taken, Laid, Begun, Applied, Reported, Ended} }
+
+// Deps is what a Driver is given. Step may be nil.
+type Deps struct {
+	Client  *recipe.Client
+	Mirror  Mirror
+	Config  func() *configs.Config
+	Now     func() time.Time // ZooKeeper's
+	Host    string
+	Retry   plan.Backoff
+	Resync  time.Duration
+	Metrics Metrics
+	Log     hclog.Logger
+	Step    func(at Moment)
+}
+
+// Driver drives waves. Of several builders one drives a wave, and the others stand in line.
+type Driver struct {
+	Deps
+	tree *wave.Tree
+
+	mu      sync.Mutex
+	changed chan struct{} // closed when the configuration changes
+	driving int
+}
+
+// New makes a Driver. Nothing happens before Run.
+func New(deps Deps) *Driver {
+	if deps.Step == nil {
+		deps.Step = func(Moment) {}
+	}
+	return &Driver{Deps: deps, tree: wave.NewTree(deps.Client, deps.Log), changed: make(chan struct{})}
+}
+
+// Reconfigured has all that waits looked at again.
+func (d *Driver) Reconfigured() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
+
+// reconfigured is closed with the next change of the configuration.
+func (d *Driver) reconfigured() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.changed
+}
+
+// Run drives waves until ctx ends, over as many sessions as that takes.
+func (d *Driver) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return d.tree.Run(ctx) })
+	group.Go(func() error { return d.Client.Serve(ctx, d.serve) })
+	return group.Wait()
+}
+
+// serve is the work of one session: for each wave that is not over, somebody stands in
+// line for its lock.
+func (d *Driver) serve(ctx context.Context, s *recipe.Session) error {
+	changes := d.tree.Subscribe(nil)
+	defer changes.Close()
+	resync := time.NewTicker(d.Resync)
+	defer resync.Stop()
+	if err := d.tree.Barrier(ctx); err != nil {
+		return err
+	}
+	// The line ends before the session's work does.
+	var line sync.WaitGroup
+	defer line.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	inLine := map[string]bool{}
+	left := make(chan string)
+	for clean := true; ; {
+		entries := d.tree.Entries()
+		for _, e := range entries {
+			if e.Active() && !inLine[e.ID] {
+				inLine[e.ID] = true
+				line.Go(func() {
+					d.stand(ctx, s, e.ID)
+					select {
+					case left <- e.ID:
+					case <-ctx.Done():
+					}
+				})
+			}
+		}
+		if clean && len(entries) > 0 {
+			d.clean(ctx, s, entries)
+		}
+		clean = false
+		select {
+		case <-changes.C():
+			changes.Take()
+		case id := <-left:
+			delete(inLine, id)
+			clean = true
+		case <-resync.C:
+			clean = true
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// stand waits for the lock of a wave and drives it, until it is over or ctx ends. What
+// fails is begun again from what the tree holds.
+func (d *Driver) stand(ctx context.Context, s *recipe.Session, id string) {
+	const first, most = 100 * time.Millisecond, 30 * time.Second
+	for pause := first; ctx.Err() == nil; pause = min(2*pause, most) {
+		began := time.Now()
+		err := d.take(ctx, s, id)
+		switch {
+		case err == nil || errors.Is(err, zkmodel.ErrNotFound) || ctx.Err() != nil:
+			return
+		case errors.Is(err, zkmodel.ErrUndecodable):
+			pause = most
+			d.Log.Error("A wave cannot be decoded; nobody works at it", "wave", id, "error", err, "retry", pause)
+		case conflict(err):
+			d.Log.Debug("A wave has changed meanwhile; it is read again", "wave", id, "error", err)
+		default:
+			d.Log.Warn("Cannot drive a wave; it is tried again", "wave", id, "error", err, "retry", pause)
+		}
+		_ = kit.Sleep(ctx, pause)
+		if time.Since(began) > 2*most {
+			pause = first / 2
+		}
+	}
+}
+
+// conflict reports whether a write found something else than was read: a flag that a
+// builder has cleared or a person has set, a mark that is gone.
+func conflict(err error) bool {
+	return errors.Is(err, recipe.ErrVersion) || errors.Is(err, recipe.ErrNoNode) || errors.Is(err, recipe.ErrNodeExists) ||
+		errors.Is(err, recipe.ErrConnectionLost) || errors.Is(err, recipe.ErrFenceLost)
+}
+
+// take drives a wave under its lock.
+func (d *Driver) take(ctx context.Context, s *recipe.Session, id string) error {
+	store := wave.NewStore(s)
+	held, err := store.Queue().Take(ctx, id, d.Host)
+	if errors.Is(err, recipe.ErrNoNode) {
+		return zkmodel.ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
+	bound, unbind := held.Bind(ctx)
+	defer unbind()
+	d.count(1)
+	defer d.count(-1)
+	d.Step(Taken)
+	return errors.Join(d.work(bound, store, held, id), held.Release(ctx))
+}
+
+// count notes that one more wave is driven here, or one less.
+func (d *Driver) count(by int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.driving += by
+	d.Metrics.Driving(d.driving)
+}

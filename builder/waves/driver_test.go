@@ -1,0 +1,260 @@
+package waves_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"poolkeeper/builder/waves"
+	"poolkeeper/test/zktest"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/wave"
+)
+
+// Mistakes: an image that is built twice or never, more builds that are asked for at once
+// than may, a flag that stays, a job that is over before its uploads are.
+func TestWaveBuildsAndUploadsAll(t *testing.T) {
+	t.Parallel()
+	images := []string{"a", "b", "c", "d", "e", "f", "g"}
+	s := newSite(t, images...)
+	s.driver("one", nil)
+	s.driver("two", nil)
+	s.create("w", func(w *wave.Wave) { w.MaxParallel = 2 })
+	s.eventually("two are asked for", func() bool { return s.in("w", wave.Processing, "a", "b") })
+	s.builder("one")
+	s.builder("two")
+	r := s.result("w")
+	if r.State != wave.Completed || r.Counts[wave.Completed] != len(images) || r.Began == nil || r.Ended == nil {
+		t.Errorf("report %+v", r)
+	}
+	for _, job := range r.Jobs {
+		if job.Build != "0000000001" || job.Uploads["north"] == "" || job.Uploads["south"] == "" {
+			t.Errorf("job %+v", job)
+		}
+	}
+	if !s.in("w", wave.Completed, images...) {
+		t.Errorf("the index has %v", s.states("w"))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asked > 2 {
+		t.Errorf("%d builds were asked for at once", s.asked)
+	}
+	for _, image := range images {
+		if _, asked, err := s.models.Session().Exists(t.Context(), zkmodel.RequestBuildPath(image)); asked || err != nil || s.builds[image] != 1 {
+			t.Errorf("%s: asked for %v, built %d times: %v", image, asked, s.builds[image], err)
+		}
+	}
+}
+
+// Mistakes: a znode that is made, or watched beyond the one that is not there, where there
+// is no wave.
+func TestNothingIsWrittenWithoutAWave(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "a", "b")
+	s.driver("one", nil)
+	s.builder("one")
+	if err := s.models.RequestBuild(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("a is built", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.builds["a"] == 1 })
+	names, err := s.models.Session().Children(t.Context(), "/")
+	if err != nil || slices.Contains(names, "poolkeeper") {
+		t.Errorf("there are %q: %v", names, err)
+	}
+}
+
+// Mistakes: a wave that is lost when who drives it dies, at whatever moment; one that has
+// an image built again then, or ends twice.
+func TestKilledDriverLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
+	for _, moment := range waves.Moments() {
+		for _, nth := range []int{1, 3} {
+			t.Run(strings.ReplaceAll(string(moment), " ", "-")+"-"+strconv.Itoa(nth), func(t *testing.T) {
+				t.Parallel()
+				s := newSite(t, "a", "b", "c")
+				var seen atomic.Int32
+				killed := make(chan struct{})
+				s.driver("one", func(c *recipe.Client, m waves.Moment) {
+					if m == moment && seen.Add(1) == int32(nth) {
+						c.Close()
+						close(killed)
+					}
+				})
+				s.create("w", func(w *wave.Wave) { w.MaxParallel = 1 })
+				s.builder("x")
+				s.builder("y")
+				if nth == 1 {
+					<-killed
+				}
+				s.driver("two", nil)
+				if r := s.result("w"); r.State != wave.Completed || len(r.Jobs) != 3 || r.Counts[wave.Completed] != 3 {
+					t.Errorf("report %+v", r)
+				}
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				for _, image := range []string{"a", "b", "c"} {
+					if s.builds[image] != 1 {
+						t.Errorf("%s was built %d times", image, s.builds[image])
+					}
+				}
+			})
+		}
+	}
+}
+
+// Mistakes: a rest that goes on after too many failures, one that nobody can let go on, a
+// failed job that is never tried again, or is tried without end.
+func TestFailuresHoldTheRest(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "a", "b", "c", "d", "e")
+	s.fails["a"], s.fails["b"] = 100, 1
+	s.driver("one", nil)
+	s.builder("x")
+	s.create("w", func(w *wave.Wave) { w.MaxParallel, w.MaxFailures = 1, "0" })
+	ctx := t.Context()
+	s.eventually("the rest is held", func() bool {
+		e, err := s.store.Wave(ctx, "w")
+		_, held := e.Marks[wave.MarkHold]
+		return err == nil && held && s.in("w", wave.Failed, "a") && s.in("w", wave.Pending) && s.in("w", wave.Processing) //nolint:contextcheck // the test's
+	})
+	if err := s.store.Delete(ctx, "w"); !errors.Is(err, wave.ErrNotOver) {
+		t.Errorf("delete a wave under way: %v", err)
+	}
+	if err := s.store.Clear(ctx, "w", wave.MarkHold); err != nil {
+		t.Fatal(err)
+	}
+	r := s.result("w")
+	if r.State != wave.Failed || r.Counts[wave.Failed] != 1 || r.Counts[wave.Completed] != 4 {
+		t.Errorf("report %+v", r)
+	}
+	if a, b := r.Jobs[0], r.Jobs[1]; a.Tries != wave.MaxTries || !strings.Contains(a.Reason, "no space") || b.State != wave.Completed {
+		t.Errorf("jobs %+v, %+v", a, b)
+	}
+	s.mu.Lock()
+	if s.builds["a"] != wave.MaxTries {
+		t.Errorf("a was tried %d times", s.builds["a"])
+	}
+	s.fails["a"] = 0
+	s.mu.Unlock()
+	if err := s.store.Retry(ctx, "w", "", wave.Word{By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("it is completed", func() bool {
+		e, err := s.store.Wave(ctx, "w")
+		return err == nil && e.Status.State == wave.Completed && len(e.Marks) == 0
+	})
+	if r := s.result("w"); r.State != wave.Completed || r.Counts[wave.Completed] != 5 {
+		t.Errorf("after the retry: %+v", r)
+	}
+	s.eventually("it is removed", func() bool { return s.store.Delete(ctx, "w") == nil })
+	names, err := s.models.Session().Children(ctx, wave.Root+"/jobs")
+	if err != nil || len(names) != 0 {
+		t.Errorf("left of jobs: %q, %v", names, err)
+	}
+}
+
+// Mistakes: a build that began before the wave that completes a job; one of a Nodepool
+// builder, or of a person's flag, that does not; a plain flag that goes with a wave.
+func TestAnyBuilderCompletesAJob(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "a", "b", "c")
+	s.old = true
+	ctx := t.Context()
+	lock, err := s.models.LockBuilds(ctx, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := &zkmodel.Build{Image: "a", Builder: "np"}
+	if err := s.models.CreateBuild(ctx, lock, before); err != nil {
+		t.Fatal(err)
+	}
+	s.driver("one", nil)
+	if err := s.models.RequestBuild(ctx, "b"); err != nil { // a person's
+		t.Fatal(err)
+	}
+	s.create("w")
+	s.eventually("all are asked for", func() bool { return s.in("w", wave.Processing, "a", "b", "c") })
+	err = zkmodel.Move(before, zkmodel.BuildReady, zkmodel.ByOther, 1)
+	if err := errors.Join(err, s.models.SaveBuild(ctx, lock, before), lock.Release(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range s.config.Providers {
+		if err := s.upload(ctx, s.models, before, p.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.store.Set(ctx, "w", wave.MarkCancel.Of("b"), wave.Word{By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.store.Set(ctx, "w", wave.MarkCancel.Of("c"), wave.Word{By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("two are cancelled", func() bool { return s.in("w", wave.Cancelled, "b", "c") })
+	for image, want := range map[string]bool{"a": true, "b": true, "c": false} {
+		if _, asked, err := s.models.Session().Exists(ctx, zkmodel.RequestBuildPath(image)); asked != want || err != nil {
+			t.Errorf("%s is asked for: %v (%v)", image, asked, err)
+		}
+	}
+	if !s.in("w", wave.Processing, "a") {
+		t.Errorf("a build that began before completes the job: %v", s.states("w"))
+	}
+	s.builder("np")
+	r := s.result("w")
+	if r.State != wave.Completed || r.Jobs[0].Build != "0000000002" || r.Jobs[0].Builder != "np" || r.Counts[wave.Cancelled] != 2 {
+		t.Errorf("report %+v", r)
+	}
+}
+
+// Mistakes: waves that have an image built twice when one build is enough for both; one that
+// ends with who drives it, or waits for the session of who has stopped.
+func TestTwoWavesShareABuild(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "a", "b")
+	stop := s.driver("one", nil)
+	s.create("v")
+	s.create("w")
+	for _, id := range []string{"v", "w"} {
+		s.eventually(id+" asks for both", func() bool { return s.in(id, wave.Processing, "a", "b") })
+	}
+	stop()
+	s.driver("two", nil)
+	s.builder("x")
+	for _, id := range []string{"v", "w"} {
+		if r := s.result(id); r.State != wave.Completed || r.Jobs[0].Build != "0000000001" || r.Jobs[1].Build != "0000000001" {
+			t.Errorf("%s: %+v", id, r)
+		}
+	}
+}
+
+// Mistakes: a wave that is made anew by a command that is repeated, or changed by it; a
+// listing that reads more than it shows.
+func TestListing(t *testing.T) {
+	t.Parallel()
+	var images []string
+	for n := range 1200 {
+		images = append(images, fmt.Sprintf("image-%04d", n))
+	}
+	s := newSite(t, images...)
+	s.create("w", func(w *wave.Wave) { w.MaxParallel = 3 })
+	again := &wave.Wave{ID: "w", MaxFailures: "1"}
+	if made, err := s.store.Create(t.Context(), again, []wave.Job{{Image: "x"}}); made || err != nil {
+		t.Errorf("made again: %v, %v", made, err)
+	}
+	s.driver("one", nil)
+	s.eventually("three are asked for", func() bool { return s.in("w", wave.Processing, images[:3]...) })
+	forbidden := zktest.Forbid(t, zktest.Shared(t).Addr(), s.root, wave.Root+"/jobs/w/"+images[2])
+	defer forbidden()
+	rows, all, err := s.store.Rows(t.Context(), "w", []wave.State{wave.Processing, wave.Pending}, 2)
+	if err != nil || all != len(images) || len(rows) != 2 || rows[0].Image != images[0] || rows[1].Rank != 1 {
+		t.Errorf("%d of %d: %v, %v", len(rows), all, rows, err)
+	}
+	if _, _, err := s.store.Rows(t.Context(), "w", []wave.State{wave.Processing}, 3); err == nil {
+		t.Error("what is shown is not read")
+	}
+}

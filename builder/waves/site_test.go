@@ -1,0 +1,288 @@
+package waves_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"go.uber.org/goleak"
+
+	"poolkeeper/builder/plan"
+	"poolkeeper/builder/waves"
+	"poolkeeper/configs"
+	"poolkeeper/configs/kit"
+	"poolkeeper/test/zktest"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/wave"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// site is a tree with images, and who works at them.
+type site struct {
+	t      *testing.T
+	root   string
+	config *configs.Config
+	models *zkmodel.Store
+	store  *wave.Store
+
+	mu     sync.Mutex
+	fails  map[string]int // how often builds of an image still fail
+	stop   map[string]bool
+	asked  int // flags and builds under way, the most at once
+	builds map[string]int
+	old    bool // builders are Nodepool's
+}
+
+// newSite makes a site with images that go to two providers.
+func newSite(t *testing.T, images ...string) *site {
+	t.Helper()
+	s := &site{t: t, root: zktest.Root(t), fails: map[string]int{}, stop: map[string]bool{}, builds: map[string]int{}}
+	s.config = &configs.Config{}
+	north, south := configs.Provider{Name: "north"}, configs.Provider{Name: "south"}
+	for _, image := range images {
+		s.config.DiskImages = append(s.config.DiskImages, configs.DiskImage{Name: image, RebuildTimezone: "UTC"})
+		north.DiskImages = append(north.DiskImages, configs.ProviderImage{Name: image})
+		south.DiskImages = append(south.DiskImages, configs.ProviderImage{Name: image})
+	}
+	s.config.Providers = []configs.Provider{north, south}
+	session, err := s.dial().Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.models, s.store = zkmodel.NewStore(session, nil), wave.NewStore(session)
+	return s
+}
+
+func (s *site) dial() *recipe.Client {
+	s.t.Helper()
+	c, err := recipe.Dial(recipe.Config{Servers: []string{zktest.Shared(s.t).Addr()}, Chroot: s.root, Timeout: 10 * time.Second})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(c.Close)
+	return c
+}
+
+// figures are the metrics of a driver.
+type figures struct {
+	mu    sync.Mutex
+	jobs  map[wave.State]int
+	waves map[wave.State]int
+}
+
+func (*figures) Driving(int) {}
+
+func (f *figures) WaveJob(state wave.State) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.jobs[state]++
+}
+
+func (f *figures) WaveEnded(state wave.State) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.waves[state]++
+}
+
+// driver runs a driver until the test ends or stop is called. at is told of each moment.
+func (s *site) driver(host string, at func(c *recipe.Client, m waves.Moment)) (stop func()) {
+	s.t.Helper()
+	client := s.dial()
+	mirror := zkmodel.NewMirror(client, zkmodel.PartImages|zkmodel.PartComponents, hclog.NewNullLogger())
+	d := waves.New(waves.Deps{
+		Client: client, Mirror: mirror, Config: func() *configs.Config { return s.config }, Now: time.Now, Host: host,
+		Retry: plan.Backoff{First: 10 * time.Millisecond, Max: 50 * time.Millisecond}, Resync: time.Minute,
+		Metrics: &figures{jobs: map[wave.State]int{}, waves: map[wave.State]int{}},
+		Log:     hclog.New(&hclog.LoggerOptions{Name: host, Output: s.t.Output(), Level: hclog.Debug}),
+		Step: func(m waves.Moment) {
+			if at != nil {
+				at(client, m)
+			}
+		},
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var work sync.WaitGroup
+	for _, run := range []func(context.Context) error{mirror.Run, d.Run} {
+		work.Go(func() { _ = run(ctx) })
+	}
+	stop = sync.OnceFunc(func() {
+		cancel()
+		work.Wait()
+		client.Close()
+	})
+	s.t.Cleanup(stop)
+	return stop
+}
+
+// builder serves flags as a builder does, in an instant, until the test ends.
+func (s *site) builder(host string) {
+	s.t.Helper()
+	session, err := s.dial().Session(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	store := zkmodel.NewStore(session, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	var work sync.WaitGroup
+	work.Go(func() {
+		for kit.Sleep(ctx, 5*time.Millisecond) == nil {
+			for i := range s.config.DiskImages {
+				if err := s.serve(ctx, store, host, s.config.DiskImages[i].Name); err != nil && ctx.Err() == nil {
+					s.t.Error(err)
+				}
+			}
+		}
+	})
+	s.t.Cleanup(func() {
+		cancel()
+		work.Wait()
+	})
+}
+
+// serve builds an image that is asked for.
+func (s *site) serve(ctx context.Context, store *zkmodel.Store, host, image string) error {
+	session := store.Session()
+	flag, asked, err := session.Exists(ctx, zkmodel.RequestBuildPath(image))
+	s.mu.Lock()
+	stopped := s.stop[image]
+	s.mu.Unlock()
+	if err != nil || !asked || stopped {
+		return err
+	}
+	s.count(ctx)
+	lock, err := store.LockBuilds(ctx, image)
+	if errors.Is(err, recipe.ErrLocked) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Release(ctx) }()
+	now, asked, err := session.Exists(ctx, zkmodel.RequestBuildPath(image))
+	if err != nil || !asked || now.Czxid != flag.Czxid {
+		return err
+	}
+	b := &zkmodel.Build{Image: image, Builder: host, Formats: zkmodel.Formats{"qcow2"}}
+	if err := store.CreateBuild(ctx, lock, b); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.builds[image]++
+	fails := s.fails[image] > 0
+	s.fails[image]--
+	s.mu.Unlock()
+	to := zkmodel.BuildReady
+	if fails {
+		to, b.Reason = zkmodel.BuildFailed, "no space"
+	}
+	if err := zkmodel.Move(b, to, zkmodel.ByUs, zkmodel.EpochOf(time.Now())); err != nil {
+		return err
+	}
+	if err := store.SaveBuild(ctx, lock, b); err != nil || fails && !s.old {
+		return err
+	}
+	if err := store.ClearBuildRequest(ctx, lock, image, flag.Czxid); err != nil || fails {
+		return err
+	}
+	for _, p := range s.config.Providers {
+		if err := s.upload(ctx, store, b, p.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *site) upload(ctx context.Context, store *zkmodel.Store, b *zkmodel.Build, provider string) error {
+	u := &zkmodel.Upload{UploadKey: zkmodel.UploadKey{Image: b.Image, Build: b.ID, Provider: provider}}
+	lock, err := store.LockUploads(ctx, b.Image, b.ID, provider)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Release(ctx) }()
+	if err := store.CreateUpload(ctx, lock, u); err != nil {
+		return err
+	}
+	if err := zkmodel.Move(u, zkmodel.UploadReady, zkmodel.ByUs, zkmodel.EpochOf(time.Now())); err != nil {
+		return err
+	}
+	return store.SaveUpload(ctx, lock, u)
+}
+
+// count notes how many images are asked for.
+func (s *site) count(ctx context.Context) {
+	n := 0
+	for _, image := range s.config.DiskImages {
+		if _, asked, err := s.models.Session().Exists(ctx, zkmodel.RequestBuildPath(image.Name)); err == nil && asked {
+			n++
+		}
+	}
+	s.mu.Lock()
+	s.asked = max(s.asked, n)
+	s.mu.Unlock()
+}
+
+// create makes a wave of all images.
+func (s *site) create(id string, change ...func(*wave.Wave)) {
+	s.t.Helper()
+	w := &wave.Wave{ID: id, By: "ann", Order: wave.ByPriority, Until: wave.UntilUploaded, MaxFailures: wave.DefaultMaxFailures}
+	for _, c := range change {
+		c(w)
+	}
+	var jobs []wave.Job
+	for _, image := range s.config.DiskImages {
+		jobs = append(jobs, waves.Job(s.config, image.Name))
+	}
+	made, err := s.store.Create(s.t.Context(), w, jobs)
+	if err != nil || !made {
+		s.t.Fatalf("create: %v, %v", made, err)
+	}
+}
+
+// result waits for the report of a wave.
+func (s *site) result(id string) *wave.Report {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	data, err := s.store.Queue().Wait(ctx, id, "test")
+	if err != nil {
+		e, _ := s.store.Wave(s.t.Context(), id)
+		s.t.Fatalf("%v; the wave is %+v", err, e)
+	}
+	r, err := wave.ParseReport(data)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+// states are the images of a wave by state, as the index has them.
+func (s *site) states(id string) map[wave.State][]string {
+	s.t.Helper()
+	all := map[wave.State][]string{}
+	for _, state := range wave.States() {
+		rows, _, err := s.store.Rows(s.t.Context(), id, []wave.State{state}, 1000)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, r := range rows {
+			all[state] = append(all[state], r.Image)
+		}
+	}
+	return all
+}
+
+func (s *site) eventually(what string, cond func() bool) {
+	s.t.Helper()
+	zktest.Eventually(s.t, cond, "%s", what)
+}
+
+// in reports whether the images of a wave in a state are these.
+func (s *site) in(id string, state wave.State, images ...string) bool {
+	return slices.Equal(s.states(id)[state], images)
+}

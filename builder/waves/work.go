@@ -1,0 +1,297 @@
+package waves
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/wave"
+)
+
+// work is one wave under its lock.
+type work struct {
+	*Driver
+	*wave.Drive
+	store  *wave.Store
+	ranks  map[string]int    // jobs by image
+	dirty  map[int]bool      // jobs to decide about
+	stuck  map[int]bool      // those that wait for more than room, as they were told
+	alarms map[int]time.Time // when time changes something about a job
+	hold   string            // why none begins, when they were looked at last
+	cancel string
+}
+
+// work drives a wave until it is over.
+func (d *Driver) work(ctx context.Context, store *wave.Store, held *recipe.Held, id string) error {
+	opened, err := store.Open(ctx, held, id)
+	if err != nil {
+		return err
+	}
+	d.Step(Laid)
+	w := &work{Driver: d, Drive: opened, store: store, ranks: map[string]int{}, dirty: map[int]bool{}, stuck: map[int]bool{}, alarms: map[int]time.Time{}}
+	for rank, job := range w.Jobs {
+		w.ranks[job.Image] = rank
+	}
+	images, builders := d.Mirror.SubscribeImages(), d.Mirror.SubscribeComponents()
+	defer images.Close()
+	defer builders.Close()
+	marks := d.tree.Subscribe(nil)
+	defer marks.Close()
+	resync := time.NewTicker(d.Resync)
+	defer resync.Stop()
+	alarm := time.NewTimer(0)
+	defer alarm.Stop()
+	w.all()
+	for {
+		changed := d.reconfigured()
+		over, next, err := w.turn(ctx)
+		if err != nil || over {
+			return err
+		}
+		alarm.Reset(w.until(next))
+		select {
+		case <-images.C():
+			w.look(images.Take())
+		case <-builders.C():
+			builders.Take()
+			w.all()
+		case <-marks.C():
+			marks.Take()
+		case <-changed:
+			w.all()
+		case <-resync.C:
+			w.all()
+		case <-alarm.C:
+			w.ring()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// all has all jobs looked at again.
+func (w *work) all() {
+	for rank := range w.Jobs {
+		w.dirty[rank] = true
+	}
+	clear(w.stuck)
+}
+
+// look has the jobs of images looked at again.
+func (w *work) look(images []string) {
+	for _, image := range images {
+		if image == zkmodel.Folder {
+			w.all()
+			return
+		}
+		if rank, ok := w.ranks[image]; ok {
+			w.dirty[rank] = true
+			delete(w.stuck, rank)
+		}
+	}
+}
+
+// until is the time to the next alarm.
+func (w *work) until(next time.Time) time.Duration {
+	wait, now := w.Resync, w.Now()
+	if !next.IsZero() {
+		wait = min(wait, next.Sub(now))
+	}
+	for _, at := range w.alarms {
+		wait = min(wait, at.Sub(now))
+	}
+	return max(wait, time.Millisecond)
+}
+
+// ring marks the jobs whose time has come.
+func (w *work) ring() {
+	now := w.Now()
+	for rank, at := range w.alarms {
+		if !now.Before(at) {
+			delete(w.alarms, rank)
+			w.dirty[rank] = true
+			delete(w.stuck, rank)
+		}
+	}
+}
+
+// turn takes the wave as far as it goes now. It reports whether it is over, or when time
+// alone changes something about it.
+func (w *work) turn(ctx context.Context) (over bool, next time.Time, err error) {
+	if err := w.Mirror.Barrier(ctx); err != nil {
+		return false, next, err
+	}
+	if err := w.tree.Barrier(ctx); err != nil {
+		return false, next, err
+	}
+	e := w.tree.Entry(w.Wave.ID)
+	if e == nil {
+		return false, next, fmt.Errorf("drive wave %s: %w", w.Wave.ID, zkmodel.ErrNotFound)
+	}
+	if err := w.retry(ctx, e); err != nil {
+		return false, next, err
+	}
+	if w.Status.State.Over() {
+		return true, next, nil
+	}
+	w.wish(e)
+	next, begun, err := w.begin(ctx)
+	if err != nil || !begun {
+		return false, next, err
+	}
+	if err := w.decide(ctx, e); err != nil {
+		return false, next, err
+	}
+	if !w.Over() {
+		return false, next, nil
+	}
+	return true, next, w.end(ctx)
+}
+
+// wish notes what operators want of the wave. Where that has changed, all jobs are
+// looked at again.
+func (w *work) wish(e *wave.Entry) {
+	hold, cancel := "", ""
+	if word, held := w.tree.AllHeld(); held {
+		hold = "all waves are held " + word.String()
+	}
+	if word, held := e.Marks[wave.MarkHold]; held {
+		hold = "the wave is held: " + word.String()
+	}
+	if word, cancelled := e.Marks[wave.MarkCancel]; cancelled {
+		cancel = "cancelled: " + word.String()
+	}
+	if hold != w.hold || cancel != w.cancel {
+		w.hold, w.cancel = hold, cancel
+		w.all()
+	}
+	for mark := range e.Marks {
+		if rank, ok := w.ranks[mark.Job()]; ok {
+			w.dirty[rank] = true
+			delete(w.stuck, rank)
+		}
+	}
+	for rank := range w.Jobs { // one that a mark of its own held, which is gone
+		if w.hold == "" && w.Job(rank).State == wave.Held {
+			w.dirty[rank] = true
+		}
+	}
+}
+
+// begin begins a wave whose time has come, and reports whether it has begun.
+func (w *work) begin(ctx context.Context) (next time.Time, begun bool, err error) {
+	if w.Status.State == wave.Processing || w.Status.State == wave.Reporting {
+		return next, true, nil
+	}
+	now := w.Now()
+	to, note := wave.Processing, ""
+	switch at := w.Wave.At; {
+	case w.cancel != "":
+	case w.hold != "":
+		to, note = wave.Held, w.hold
+	case at != nil && now.Before(*at):
+		to, note, next = wave.Pending, "begins at "+at.UTC().Format(time.RFC3339), *at
+	}
+	since := w.Wave.Stat.Czxid
+	if w.Wave.At != nil && to == wave.Processing {
+		if since, err = zkmodel.NewStore(w.store.Session(), w.Now).Ltime(ctx); err != nil {
+			return next, false, err
+		}
+	}
+	if to == w.Status.State && note == w.Status.Note {
+		return next, false, nil
+	}
+	var moved error
+	err = w.Save(ctx, func(s *wave.Status) {
+		if s.State == wave.Held && to != wave.Held {
+			moved = wave.Move(s, wave.Pending, now)
+		}
+		if moved == nil {
+			moved = wave.Move(s, to, now)
+		}
+		s.Note, s.Driver = note, w.Host
+		if to == wave.Processing {
+			s.Since, s.Began = since, &now
+		}
+	})
+	if err == nil {
+		err = moved
+	}
+	if err != nil || to != wave.Processing {
+		return next, false, err
+	}
+	w.Log.Info("A wave begins", "wave", w.Wave.ID, "images", len(w.Jobs), "why", w.Wave.Reason)
+	w.Step(Begun)
+	return next, true, nil
+}
+
+// end reports.
+func (w *work) end(ctx context.Context) error {
+	now := w.Now()
+	if w.Status.State != wave.Reporting {
+		var moved error
+		err := w.Save(ctx, func(s *wave.Status) { moved = wave.Move(s, wave.Reporting, now); s.Note = "" })
+		if err == nil {
+			err = moved
+		}
+		if err != nil {
+			return err
+		}
+		w.Step(Reported)
+	}
+	report, err := w.Finish(ctx, w.cancel != "", now)
+	if err != nil {
+		return err
+	}
+	w.Metrics.WaveEnded(report.State)
+	w.Log.Info("A wave is over", "wave", w.Wave.ID, "state", report.State, "images", len(report.Jobs))
+	w.Step(Ended)
+	return nil
+}
+
+// retry puts back the jobs that an operator wants tried again, and takes his marks away
+// with the last of them.
+func (w *work) retry(ctx context.Context, e *wave.Entry) error {
+	var changes []wave.Change
+	var marks []recipe.Op
+	for mark := range e.Marks {
+		if mark != wave.MarkRetry && mark != wave.MarkRetry.Of(mark.Job()) {
+			continue
+		}
+		marks = append(marks, w.Unmarked(mark))
+		for rank, job := range w.Jobs {
+			p := w.Job(rank)
+			if mark.Job() != "" && mark.Job() != job.Image || p.State != wave.Failed && p.State != wave.Cancelled ||
+				slices.ContainsFunc(changes, func(c wave.Change) bool { return c.Rank == rank }) {
+				continue
+			}
+			if err := wave.Move(&p, wave.Pending, w.Now()); err != nil {
+				return err
+			}
+			p.Tries, p.NotBefore, p.Note = 0, nil, ""
+			changes = append(changes, wave.Change{Rank: rank, Step: wave.Step{Progress: p}})
+			w.dirty[rank] = true
+		}
+	}
+	if len(marks) == 0 {
+		return nil
+	}
+	if w.Status.State.Over() && len(changes) > 0 {
+		marks = append(marks, w.Reopened())
+	}
+	var moved error
+	err := w.Apply(ctx, changes, func(s *wave.Status) {
+		if s.State.Over() && len(changes) > 0 {
+			moved = wave.Move(s, wave.Processing, w.Now())
+			s.Ended = nil
+		}
+		s.Forgiven = min(s.Forgiven, s.Counts[wave.Failed])
+	}, marks...)
+	if err != nil {
+		return err
+	}
+	return moved
+}

@@ -1,0 +1,245 @@
+package wave_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/wave"
+)
+
+// noon is when all is decided.
+var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+
+// scene is what a decision sees, changed by a test.
+func scene(change ...func(*wave.Sight)) wave.Sight {
+	s := wave.Sight{
+		Image: &zkmodel.Image{Name: "a"}, Since: 100, Now: noon, Room: true,
+		Backoff: func(n int) time.Duration { return time.Duration(n) * time.Minute },
+	}
+	for _, c := range change {
+		c(&s)
+	}
+	return s
+}
+
+// build adds a build that began at a transaction, with ready uploads.
+func build(zxid int64, state zkmodel.BuildState, uploads ...string) func(*wave.Sight) {
+	return func(s *wave.Sight) {
+		b := &zkmodel.BuildTree{Build: &zkmodel.Build{Image: "a", ID: "7", State: state, Builder: "x", Reason: "no space", Stat: recipe.Stat{Czxid: zxid}}}
+		for _, p := range uploads {
+			b.Uploads = append(b.Uploads, &zkmodel.Upload{UploadKey: zkmodel.UploadKey{Provider: p, ID: "1"}, State: zkmodel.UploadReady})
+		}
+		s.Image.Builds = append(s.Image.Builds, b)
+	}
+}
+
+// asked sets the flag.
+func asked(zxid int64) func(*wave.Sight) {
+	return func(s *wave.Sight) { s.Image.BuildRequested = &recipe.Stat{Czxid: zxid} }
+}
+
+func locked(s *wave.Sight) { s.Image.BuildsLocked = true }
+
+// Mistakes: each case names one.
+func TestDecide(t *testing.T) {
+	uploaded := &wave.Wave{ID: "w", Until: wave.UntilUploaded}
+	built := &wave.Wave{ID: "w", Until: wave.UntilBuilt}
+	job := wave.Job{Image: "a", Providers: []string{"north", "south"}}
+	pending, processing, held := wave.Progress{State: wave.Pending}, wave.Progress{State: wave.Processing}, wave.Progress{State: wave.Held}
+	later := noon.Add(time.Hour)
+	for name, tc := range map[string]struct {
+		wave  *wave.Wave
+		was   wave.Progress
+		sight wave.Sight
+		state wave.State
+		flag  wave.Flag
+		note  string // part of the note or the reason
+	}{
+		"nothing is asked for":                 {uploaded, pending, scene(), wave.Processing, wave.FlagMade, ""},
+		"asked for without room":               {uploaded, pending, scene(func(s *wave.Sight) { s.Room = false }), wave.Pending, wave.FlagStays, ""},
+		"another's flag is made again":         {uploaded, pending, scene(asked(50)), wave.Processing, wave.FlagStays, ""},
+		"a flag that is being served, adopted": {uploaded, pending, scene(asked(50), build(60, zkmodel.BuildBuilding), locked), wave.Processing, wave.FlagReplaced, ""},
+		"an old build completes":               {uploaded, pending, scene(build(60, zkmodel.BuildReady, "north", "south")), wave.Processing, wave.FlagMade, ""},
+		"another's build is not seen":          {uploaded, pending, scene(build(160, zkmodel.BuildReady, "north", "south")), wave.Completed, wave.FlagStays, ""},
+		"another's build under way":            {uploaded, pending, scene(build(160, zkmodel.BuildBuilding), locked), wave.Processing, wave.FlagStays, ""},
+		"held, and begins":                     {uploaded, pending, scene(func(s *wave.Sight) { s.Hold = "by ann" }), wave.Held, wave.FlagStays, "by ann"},
+		"released, and stays":                  {uploaded, held, scene(), wave.Processing, wave.FlagMade, ""},
+		"held, and another's build is not seen": {
+			uploaded, held, scene(build(160, zkmodel.BuildReady, "north", "south"), func(s *wave.Sight) { s.Hold = "by ann" }),
+			wave.Completed, wave.FlagStays, "",
+		},
+		"paused, and begins":            {uploaded, pending, scene(func(s *wave.Sight) { s.Paused = "paused" }), wave.Pending, wave.FlagStays, "paused"},
+		"paused, and its flag stays":    {uploaded, processing, scene(asked(150), func(s *wave.Sight) { s.Paused = "paused" }), wave.Pending, wave.FlagTaken, "paused"},
+		"outside of its window":         {uploaded, pending, scene(func(s *wave.Sight) { s.Window = later }), wave.Pending, wave.FlagStays, "13:00:00"},
+		"tried again too soon":          {uploaded, wave.Progress{State: wave.Pending, NotBefore: &later}, scene(), wave.Pending, wave.FlagStays, "13:00:00"},
+		"cancelled, and stays":          {uploaded, processing, scene(asked(150), func(s *wave.Sight) { s.Cancel = "by ann" }), wave.Cancelled, wave.FlagTaken, "by ann"},
+		"waits, and says why":           {uploaded, processing, scene(asked(150)), wave.Processing, wave.FlagStays, "waits for a builder"},
+		"withdrawn, and waits for ever": {uploaded, processing, scene(), wave.Pending, wave.FlagTaken, "withdrawn"},
+		"failed, and is not tried again": {
+			uploaded, processing, scene(asked(150), build(160, zkmodel.BuildFailed)),
+			wave.Pending, wave.FlagTaken, "no space",
+		},
+		"failed for ever": {
+			uploaded,
+			wave.Progress{State: wave.Processing, Tries: 2},
+			scene(asked(150), build(160, zkmodel.BuildFailed)),
+			wave.Failed, wave.FlagTaken, "no space",
+		},
+		"a failure counts twice": {
+			uploaded,
+			wave.Progress{State: wave.Processing, Tries: 2, After: 160},
+			scene(asked(170), build(160, zkmodel.BuildFailed)),
+			wave.Processing, wave.FlagStays, "",
+		},
+		"a failure before it began counts": {uploaded, pending, scene(asked(110), build(160, zkmodel.BuildFailed)), wave.Processing, wave.FlagReplaced, ""},
+		"its builder is gone, and the flag": {
+			uploaded, processing, scene(build(160, zkmodel.BuildBuilding)),
+			wave.Pending, wave.FlagTaken, "is gone",
+		},
+		"its builder is gone, and another is at hand": {
+			uploaded, processing, scene(asked(150), build(160, zkmodel.BuildBuilding)),
+			wave.Processing, wave.FlagStays, "is gone",
+		},
+		"builders die for ever": {
+			uploaded,
+			wave.Progress{State: wave.Processing, Tries: 2},
+			scene(asked(150), build(160, zkmodel.BuildBuilding)),
+			wave.Failed, wave.FlagTaken, "is gone",
+		},
+		"built is enough":     {built, processing, scene(asked(150), build(160, zkmodel.BuildReady)), wave.Completed, wave.FlagStays, ""},
+		"built is not enough": {uploaded, processing, scene(build(160, zkmodel.BuildReady, "north")), wave.Processing, wave.FlagStays, "uploads to south"},
+		"a provider that is closed is waited for": {uploaded, processing, scene(build(160, zkmodel.BuildReady, "north"),
+			func(s *wave.Sight) { s.Closed = map[string]string{"south": "no quota"} }), wave.Completed, wave.FlagStays, ""},
+		"a flag of ours asks for one more": {
+			uploaded, processing, scene(asked(170), build(160, zkmodel.BuildReady, "north", "south")),
+			wave.Completed, wave.FlagTaken, "",
+		},
+		"uploaded by a later build": {
+			uploaded, processing, scene(build(160, zkmodel.BuildReady, "north"), build(170, zkmodel.BuildReady, "south")),
+			wave.Completed, wave.FlagStays, "",
+		},
+		"what cannot be read is absent": {
+			uploaded, processing, scene(func(s *wave.Sight) { s.Image.Unread = errors.New("no rights") }),
+			wave.Processing, wave.FlagStays, "no rights",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			step := wave.Decide(tc.wave, job, tc.was, tc.sight)
+			if step.State != tc.state || step.Flag != tc.flag || !strings.Contains(step.Note+step.Reason, tc.note) {
+				t.Errorf("%s, flag %q, %q, %q; want %s, flag %q, %q", step.State, step.Flag, step.Note, step.Reason, tc.state, tc.flag, tc.note)
+			}
+		})
+	}
+}
+
+// Mistakes: uploads that fail and are waited for without end.
+func TestUploadsThatFailEndAJob(t *testing.T) {
+	s := scene(build(160, zkmodel.BuildReady, "north"))
+	s.Image.Builds[0].Uploads = append(s.Image.Builds[0].Uploads, &zkmodel.Upload{
+		UploadKey: zkmodel.UploadKey{Provider: "south"}, State: zkmodel.UploadFailed, Failures: wave.MaxTries, Reason: "quota",
+	})
+	step := wave.Decide(&wave.Wave{Until: wave.UntilUploaded}, wave.Job{Image: "a", Providers: []string{"north", "south"}}, wave.Progress{State: wave.Processing}, s)
+	if step.State != wave.Failed || !strings.Contains(step.Reason, "quota") || step.Uploads["north"] == "" {
+		t.Errorf("%+v", step)
+	}
+}
+
+// Mistakes, over whatever a decision may see: a transition that the table does not have; a
+// job that is over without a build; a flag that is left when a job gives up; a decision
+// that changes its mind when it is asked again.
+func TestDecideProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := scene()
+		zxid := int64(90)
+		for range rapid.IntRange(0, 4).Draw(t, "builds") {
+			zxid += rapid.Int64Range(5, 15).Draw(t, "zxid")
+			build(zxid, rapid.SampledFrom(zkmodel.BuildStates()).Draw(t, "build"), rapid.SliceOfN(rapid.SampledFrom([]string{"north", "south"}), 0, 2).Draw(t, "at")...)(&s)
+		}
+		if rapid.Bool().Draw(t, "asked") {
+			asked(rapid.Int64Range(90, 150).Draw(t, "flag"))(&s)
+		}
+		s.Image.BuildsLocked, s.Room = rapid.Bool().Draw(t, "locked"), rapid.Bool().Draw(t, "room")
+		text := rapid.SampledFrom([]string{"", "", "yes"})
+		s.Cancel, s.Hold, s.Paused = text.Draw(t, "cancel"), text.Draw(t, "hold"), text.Draw(t, "paused")
+		if rapid.Bool().Draw(t, "window") {
+			s.Window = noon.Add(time.Hour)
+		}
+		was := wave.Progress{
+			State: rapid.SampledFrom([]wave.State{wave.Pending, wave.Held, wave.Processing}).Draw(t, "state"),
+			Tries: rapid.IntRange(0, 2).Draw(t, "tries"), After: rapid.Int64Range(0, 140).Draw(t, "after"),
+		}
+		w, job := &wave.Wave{Until: rapid.SampledFrom([]wave.Until{wave.UntilBuilt, wave.UntilUploaded}).Draw(t, "until")}, wave.Job{Image: "a", Providers: []string{"north"}}
+		step := wave.Decide(w, job, was, s)
+		if strings.Contains(step.Note, "move from") {
+			t.Fatal(step.Note)
+		}
+		if step.State == wave.Completed && step.Build == "" {
+			t.Fatalf("completed without a build: %+v", step)
+		}
+		gaveUp := was.State == wave.Processing && (step.State == wave.Pending || step.State == wave.Cancelled)
+		if gaveUp && step.Flag != wave.FlagTaken {
+			t.Fatalf("its flag stays: %+v", step)
+		}
+		if asks := step.Flag == wave.FlagMade || step.Flag == wave.FlagReplaced; asks && (s.Hold != "" || s.Paused != "" || s.Cancel != "" || !s.Room) {
+			t.Fatalf("a build is asked for: %+v", step)
+		}
+		if s.Image.BuildRequested == nil && step.Flag == wave.FlagReplaced || s.Image.BuildRequested != nil && step.Flag == wave.FlagMade {
+			t.Fatalf("flag %s", step.Flag)
+		}
+	})
+}
+
+// Mistakes: a row that the table lacks or has beyond the drawing; a state that is stuck.
+func TestTransitions(t *testing.T) {
+	for _, table := range [][]wave.Transition{wave.Transitions(), wave.JobTransitions()} {
+		for _, from := range wave.States() {
+			leaves := slices.ContainsFunc(table, func(row wave.Transition) bool { return row.From == from })
+			known := slices.ContainsFunc(table, func(row wave.Transition) bool { return row.From == from || row.To == from })
+			if known && !leaves && from != wave.Completed {
+				t.Errorf("nothing leads out of %s", from)
+			}
+		}
+	}
+	p := wave.Progress{State: wave.Completed}
+	if err := wave.Move(&p, wave.Processing, noon); !errors.Is(err, zkmodel.ErrTransition) || p.State != wave.Completed {
+		t.Errorf("%s, %v", p.State, err)
+	}
+	p = wave.Progress{State: wave.Pending}
+	if err := wave.Move(&p, wave.Processing, noon); err != nil || p.State != wave.Processing || !p.StateTime.Equal(noon) {
+		t.Errorf("%+v, %v", p, err)
+	}
+	s := wave.Status{State: wave.Pending}
+	if err := wave.Move(&s, wave.Completed, noon); !errors.Is(err, zkmodel.ErrTransition) {
+		t.Error("a wave is completed before it began")
+	}
+}
+
+// Mistakes: a limit that is none, or one that is taken for another.
+func TestLimit(t *testing.T) {
+	for _, tc := range []struct {
+		text string
+		n    int
+		want int
+	}{{"20%", 10, 2}, {"20%", 3, 0}, {"0", 10, 0}, {"5", 3, 5}, {"100%", 7, 7}} {
+		if got, err := wave.Limit(tc.text, tc.n); got != tc.want || err != nil {
+			t.Errorf("%s of %d is %d, %v", tc.text, tc.n, got, err)
+		}
+	}
+	for _, text := range []string{"", "x", "-1", "101%", "%", "1.5"} {
+		if _, err := wave.Limit(text, 10); err == nil {
+			t.Errorf("%q is a limit", text)
+		}
+	}
+	for _, id := range []string{"", "a/b", "..", ".a", "a b", strings.Repeat("a", 101)} {
+		if wave.CheckID(id) == nil {
+			t.Errorf("%q is an id", id)
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package wave
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"poolkeeper/zkmodel/recipe"
+)
+
+const (
+	readers  = 64  // reads under way at once
+	laySteps = 400 // of the index in one transaction
+)
+
+// Drive is a wave in the hands of who holds its lock. After an error of a write it must
+// be opened again: what it holds may be out of date.
+type Drive struct {
+	Wave   Wave
+	Status Status
+	Jobs   []Job
+
+	store   *Store
+	held    *recipe.Held
+	rows    []row
+	version int32 // of the status
+}
+
+// row is a job as its records stand.
+type row struct {
+	Progress
+	version int32 // of its record; -1 when it has none
+}
+
+// Open reads a wave under its lock, and puts all its jobs into the index, once.
+//
+// Errors: zkmodel.ErrNotFound, zkmodel.ErrUndecodable.
+func (st *Store) Open(ctx context.Context, held *recipe.Held, id string) (*Drive, error) {
+	e, err := st.Wave(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if e.Broken != nil {
+		return nil, e.Broken
+	}
+	d := &Drive{Wave: e.Wave, store: st, held: held}
+	if d.Jobs, err = st.Jobs(ctx, id); err != nil {
+		return nil, err
+	}
+	if err := d.readStatus(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.readRows(ctx); err != nil {
+		return nil, err
+	}
+	if !d.Status.Laid {
+		return d, d.lay(ctx)
+	}
+	return d, nil
+}
+
+func (d *Drive) readStatus(ctx context.Context) error {
+	data, stat, err := d.store.session.Get(ctx, statusPath(d.Wave.ID))
+	if err == nil {
+		d.Status, d.version = Status{}, stat.Version
+		err = json.Unmarshal(data, &d.Status)
+	}
+	if err != nil {
+		return fmt.Errorf("read the status of wave %s: %w", d.Wave.ID, notFound(err))
+	}
+	return nil
+}
+
+// readRows reads all jobs; those of which nothing is written are pending.
+func (d *Drive) readRows(ctx context.Context) error {
+	d.rows = make([]row, len(d.Jobs))
+	names, err := d.store.names(ctx, jobsPath(d.Wave.ID))
+	if err != nil {
+		return fmt.Errorf("list jobs of wave %s: %w", d.Wave.ID, err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readers)
+	for i, job := range d.Jobs {
+		d.rows[i] = row{Progress{State: Pending}, -1}
+		if !names[job.Image] {
+			continue
+		}
+		group.Go(func() error {
+			p, version, err := d.store.progress(ctx, d.Wave.ID, job.Image)
+			d.rows[i] = row{p, version}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// names are those of the children of a znode, which need not be there.
+func (st *Store) names(ctx context.Context, path string) (map[string]bool, error) {
+	list, err := st.session.Children(ctx, path)
+	if err != nil {
+		if err = notFound(err); !isNotFound(err) {
+			return nil, err
+		}
+	}
+	names := make(map[string]bool, len(list))
+	for _, name := range list {
+		names[name] = true
+	}
+	return names, nil
+}
+
+// lay makes the index. One that was interrupted is gone on with.
+func (d *Drive) lay(ctx context.Context) error {
+	for _, state := range States() {
+		if err := d.store.session.EnsurePath(ctx, statePath(d.Wave.ID, state)); err != nil {
+			return err
+		}
+	}
+	if err := d.store.session.EnsurePath(ctx, jobsPath(d.Wave.ID)); err != nil {
+		return err
+	}
+	there, err := d.store.names(ctx, statePath(d.Wave.ID, Pending))
+	if err != nil {
+		return err
+	}
+	var ops []recipe.Op
+	for rank, job := range d.Jobs {
+		if name := indexName(rank, job.Image); !there[name] {
+			ops = append(ops, recipe.OpCreate(statePath(d.Wave.ID, Pending)+"/"+name, nil, recipe.Persistent))
+		}
+	}
+	for some := range slices.Chunk(ops, laySteps) {
+		if _, err := d.held.Multi(ctx, some...); err != nil {
+			return fmt.Errorf("index jobs of wave %s: %w", d.Wave.ID, err)
+		}
+	}
+	next := d.Status
+	next.Laid = true
+	return d.write(ctx, next, nil)
+}
+
+// Job is how far a job has come, by its place in Jobs.
+func (d *Drive) Job(rank int) Progress { return d.rows[rank].Progress }
+
+// Count counts the jobs in some states.
+func (d *Drive) Count(states ...State) int {
+	n := 0
+	for i := range d.rows {
+		if slices.Contains(states, d.rows[i].State) {
+			n++
+		}
+	}
+	return n
+}
+
+// counts are the jobs by state.
+func (d *Drive) counts() map[State]int {
+	counts := map[State]int{}
+	for i := range d.rows {
+		counts[d.rows[i].State]++
+	}
+	return counts
+}
+
+// Over reports whether all jobs are.
+func (d *Drive) Over() bool {
+	return !slices.ContainsFunc(d.rows, func(r row) bool { return !r.State.Over() })
+}
+
+// write saves a status in one transaction with more, behind the fence.
+func (d *Drive) write(ctx context.Context, next Status, more []recipe.Op) error {
+	data, err := json.Marshal(next)
+	if err != nil {
+		return fmt.Errorf("save wave %s: %w", d.Wave.ID, err)
+	}
+	results, err := d.held.Multi(ctx, append([]recipe.Op{recipe.OpSet(statusPath(d.Wave.ID), data, d.version)}, more...)...)
+	if err != nil {
+		return fmt.Errorf("save wave %s: %w", d.Wave.ID, err)
+	}
+	d.Status, d.version = next, results[0].Stat.Version
+	return nil
+}
+
+// Save changes the status, and makes or takes away marks in the same transaction.
+func (d *Drive) Save(ctx context.Context, change func(*Status), marks ...recipe.Op) error {
+	next := d.Status
+	next.Counts = maps.Clone(d.Status.Counts)
+	change(&next)
+	return d.write(ctx, next, marks)
+}
+
+// Marked is the step that makes a mark of the wave.
+func (d *Drive) Marked(mark Mark, word Word) recipe.Op {
+	text, _ := json.Marshal(word) // strings always encode
+	return recipe.OpCreate(d.store.markPath(d.Wave.ID, mark), text, recipe.Persistent)
+}
+
+// Unmarked is the step that takes a mark of the wave away.
+func (d *Drive) Unmarked(mark Mark) recipe.Op {
+	return recipe.OpDelete(d.store.markPath(d.Wave.ID, mark), recipe.AnyVersion)
+}
+
+// Reopened is the step that takes back the wave's result.
+func (d *Drive) Reopened() recipe.Op { return d.store.queue.Reopen(d.Wave.ID) }
+
+// Finish writes the report as the wave's result, and its last state, in one transaction.
+func (d *Drive) Finish(ctx context.Context, cancelled bool, now time.Time) (*Report, error) {
+	next := d.Status
+	next.Counts, next.Note, next.Ended = d.counts(), "", &now
+	end := Completed
+	switch {
+	case cancelled:
+		end = Cancelled
+	case next.Counts[Failed] > 0:
+		end = Failed
+	}
+	if err := Move(&next, end, now); err != nil {
+		return nil, fmt.Errorf("end wave %s: %w", d.Wave.ID, err)
+	}
+	report := d.report(next)
+	data, err := json.Marshal(report)
+	if err != nil {
+		return nil, fmt.Errorf("report wave %s: %w", d.Wave.ID, err)
+	}
+	status, err := json.Marshal(next)
+	if err != nil {
+		return nil, fmt.Errorf("report wave %s: %w", d.Wave.ID, err)
+	}
+	err = d.store.queue.Complete(ctx, d.held, d.Wave.ID, data, recipe.OpSet(statusPath(d.Wave.ID), status, d.version))
+	if err != nil {
+		return nil, fmt.Errorf("report wave %s: %w", d.Wave.ID, err)
+	}
+	d.Status = next
+	return report, nil
+}

@@ -1,0 +1,146 @@
+package wave
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// Set makes a mark of a wave, or of one of its jobs. One that is there stays as it is.
+//
+// Errors: zkmodel.ErrNotFound when there is no such wave.
+func (st *Store) Set(ctx context.Context, id string, mark Mark, word Word) error {
+	text, err := json.Marshal(word)
+	if err != nil {
+		return fmt.Errorf("mark wave %s: %w", id, err)
+	}
+	_, err = st.session.Create(ctx, st.markPath(id, mark), text, recipe.Persistent)
+	if err != nil && !errors.Is(err, recipe.ErrNodeExists) {
+		return fmt.Errorf("mark wave %s: %w", id, notFound(err))
+	}
+	return nil
+}
+
+// Clear takes a mark away; one that is not there is no error.
+func (st *Store) Clear(ctx context.Context, id string, mark Mark) error {
+	err := st.session.Delete(ctx, st.markPath(id, mark), recipe.AnyVersion)
+	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
+		return fmt.Errorf("unmark wave %s: %w", id, err)
+	}
+	return nil
+}
+
+// Hold holds all waves.
+func (st *Store) Hold(ctx context.Context, word Word) error {
+	text, err := json.Marshal(word)
+	if err == nil {
+		err = st.session.EnsurePath(ctx, Root)
+	}
+	if err == nil {
+		_, err = st.session.Create(ctx, HoldPath, text, recipe.Persistent)
+	}
+	if err != nil && !errors.Is(err, recipe.ErrNodeExists) {
+		return fmt.Errorf("hold all waves: %w", err)
+	}
+	return nil
+}
+
+// Release lets waves go on that Hold holds.
+func (st *Store) Release(ctx context.Context) error {
+	if err := st.session.Delete(ctx, HoldPath, recipe.AnyVersion); err != nil && !errors.Is(err, recipe.ErrNoNode) {
+		return fmt.Errorf("release all waves: %w", err)
+	}
+	return nil
+}
+
+// AllHeld says why all waves are held, and whether they are.
+func (st *Store) AllHeld(ctx context.Context) (word Word, held bool, err error) {
+	text, _, err := st.session.Get(ctx, HoldPath)
+	switch {
+	case errors.Is(err, recipe.ErrNoNode):
+		return word, false, nil
+	case err != nil:
+		return word, false, fmt.Errorf("read %s: %w", HoldPath, err)
+	}
+	_ = json.Unmarshal(text, &word) // what cannot be decoded holds, too
+	return word, true, nil
+}
+
+// ErrNotOver says that a wave is not over, and so is not deleted.
+var ErrNotOver = errors.New("the wave is not over; wave cancel ends it")
+
+// Delete removes a wave that is over.
+//
+// Errors: zkmodel.ErrNotFound, ErrNotOver, recipe.ErrWaited, recipe.ErrLocked.
+func (st *Store) Delete(ctx context.Context, id string) error {
+	e, err := st.Wave(ctx, id)
+	if err != nil {
+		return err
+	}
+	if e.Active() {
+		return fmt.Errorf("delete wave %s: %w", id, ErrNotOver)
+	}
+	held, err := st.queue.TryTake(ctx, id, "delete")
+	if err != nil {
+		return fmt.Errorf("delete wave %s: %w", id, notFound(err))
+	}
+	if e, err = st.Wave(ctx, id); err == nil && e.Active() { // retried since
+		err = ErrNotOver
+	}
+	if err == nil {
+		err = st.queue.Remove(ctx, held, id)
+	}
+	if err != nil {
+		return fmt.Errorf("delete wave %s: %w", id, errors.Join(err, held.Release(ctx)))
+	}
+	if err := held.Release(ctx); err != nil {
+		return fmt.Errorf("delete wave %s: %w", id, err)
+	}
+	return st.queue.Sweep(ctx) // its lock, which was held until now
+}
+
+func (st *Store) markPath(id string, mark Mark) string {
+	return st.queue.RequestPath(id) + "/" + string(mark)
+}
+
+// Retry has the failed and cancelled jobs of a wave tried again, or that of one image.
+//
+// Errors: zkmodel.ErrNotFound.
+func (st *Store) Retry(ctx context.Context, id, image string, word Word) error {
+	cancel, retry := MarkCancel, MarkRetry
+	if image != "" {
+		cancel, retry = cancel.Of(image), retry.Of(image)
+	}
+	e, err := st.Wave(ctx, id)
+	if err != nil {
+		return err
+	}
+	if _, cancelled := e.Marks[MarkCancel]; cancelled && image != "" {
+		return fmt.Errorf("retry %s of wave %s: the wave is cancelled: wave retry %s takes that back", image, id, id)
+	}
+	if image != "" {
+		jobs, err := st.Jobs(ctx, id)
+		if err != nil {
+			return err
+		}
+		if !has(jobs, image) {
+			return fmt.Errorf("retry %s of wave %s: %w", image, id, zkmodel.ErrNotFound)
+		}
+	} else {
+		for mark := range e.Marks {
+			if mark.Job() != "" && mark == MarkCancel.Of(mark.Job()) {
+				if err := st.Clear(ctx, id, mark); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if err := st.Clear(ctx, id, cancel); err != nil {
+		return err
+	}
+	return st.Set(ctx, id, retry, word)
+}

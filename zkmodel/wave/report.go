@@ -1,0 +1,58 @@
+package wave
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Report is the result of a wave.
+type Report struct {
+	ID      string        `json:"id"`
+	State   State         `json:"state"`
+	Reason  string        `json:"reason,omitempty"`
+	By      string        `json:"by,omitempty"`
+	Until   Until         `json:"until"`
+	Created time.Time     `json:"created"`
+	Began   *time.Time    `json:"began,omitempty"`
+	Ended   *time.Time    `json:"ended,omitempty"`
+	Counts  map[State]int `json:"counts"`
+	Jobs    []Outcome     `json:"jobs"`
+}
+
+// Outcome is what has become of one job.
+type Outcome struct {
+	Image   string            `json:"image"`
+	State   State             `json:"state"`
+	Build   string            `json:"build,omitempty"`
+	Builder string            `json:"builder,omitempty"`
+	Uploads map[string]string `json:"uploads,omitempty"` // ready ones: BUILD/UPLOAD by provider
+	Closed  map[string]string `json:"closed,omitempty"`  // providers that it was not uploaded to, and why
+	Tries   int               `json:"tries,omitempty"`   // that failed
+	Reason  string            `json:"reason,omitempty"`
+}
+
+// report tells of all jobs.
+func (d *Drive) report(s Status) *Report {
+	r := &Report{
+		ID: d.Wave.ID, State: s.State, Reason: d.Wave.Reason, By: d.Wave.By, Until: d.Wave.Until,
+		Created: d.Wave.Stat.Ctime.UTC(), Began: s.Began, Ended: s.Ended, Counts: s.Counts,
+	}
+	for i, job := range d.Jobs {
+		p := d.rows[i].Progress
+		r.Jobs = append(r.Jobs, Outcome{
+			Image: job.Image, State: p.State, Build: p.Build, Builder: p.Builder,
+			Uploads: p.Uploads, Closed: p.Closed, Tries: p.Tries, Reason: p.Reason,
+		})
+	}
+	return r
+}
+
+// ParseReport reads the result of a wave.
+func ParseReport(data []byte) (*Report, error) {
+	r := &Report{}
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, fmt.Errorf("read report: %w", err)
+	}
+	return r, nil
+}
