@@ -85,6 +85,7 @@ func Explain(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, hos
 				e.Verdicts = append(e.Verdicts, limit)
 			}
 		}
+		e.unheeded(image, them.pools)
 		e.hindered(cfg, them.sorted(), host)
 		e.Verdicts = append(e.Verdicts, workers(them.works, host, cfg, e.Actions)...)
 		all = append(all, e)
@@ -96,6 +97,7 @@ func Explain(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, hos
 type peers struct {
 	builders map[string]*zkmodel.Component // by host name
 	works    []zkmodel.BuilderWork
+	pools    []*zkmodel.Component       // of launchers
 	limits   map[plan.Kind]plan.Verdict // that all share, by what they bound
 }
 
@@ -107,8 +109,28 @@ func peersOf(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) (f 
 	if f.works, err = store.BuilderWorks(ctx); err != nil {
 		return f, err
 	}
+	if f.pools, err = store.Components(ctx, zkmodel.KindPool); err != nil {
+		return f, err
+	}
 	f.limits, err = fleetLimits(ctx, store.Session(), cfg)
 	return f, err
+}
+
+// unheeded says which launchers go on with a build that was rolled back or rejected, or
+// with a newer one than the one that is pinned, as they know nothing of that.
+func (e *Explanation) unheeded(image *zkmodel.Image, pools []*zkmodel.Component) {
+	said := map[string]bool{}
+	for _, c := range pools {
+		u := image.Unheeded(c.ProviderName)
+		if u == nil || c.Broken != nil || c.Heeds() || said[c.Hostname+" "+c.ProviderName] {
+			continue
+		}
+		said[c.Hostname+" "+c.ProviderName] = true
+		e.Verdicts = append(e.Verdicts, plan.Verdict{
+			Subject: "launchers", Rule: "verdict", Speaks: plan.Against,
+			Detail: fmt.Sprintf("the launcher on %s knows no verdicts and goes on with build %s at %s (image-rollback --delete takes it away)", c.Hostname, u.Build, u.Provider),
+		})
+	}
 }
 
 // sorted are the builders by host name.

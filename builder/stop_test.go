@@ -246,7 +246,7 @@ func TestComponentTellsTheTruth(t *testing.T) {
 	if err != nil || len(members) != 1 {
 		t.Fatalf("%v, %v", members, err)
 	}
-	want := `{"hostname": "host", "kind": "builder", "model_api": 0, "providers": ["north"], "state": "running", "version": "1.2.3"}`
+	want := `{"hostname": "host", "kind": "builder", "knows": ["verdicts"], "model_api": 0, "providers": ["north"], "state": "running", "version": "1.2.3"}`
 	if got := string(members[0].Data); got != want || !strings.HasPrefix(members[0].Name, "host0") {
 		t.Errorf("%s: %s", members[0].Name, got)
 	}

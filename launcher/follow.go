@@ -10,7 +10,7 @@ import (
 // follower turns what changes in the tree into looks at it. It remembers what
 // kind of thing has changed, as some questions are too dear to ask each time.
 type follower struct {
-	images, nodes, requests, components *recipe.Subscription
+	images, verdicts, nodes, requests, components *recipe.Subscription
 
 	imagesChanged, membersChanged bool
 }
@@ -18,6 +18,7 @@ type follower struct {
 func (l *Launcher) follow() *follower {
 	return &follower{
 		images:     l.mirror.SubscribeImages(),
+		verdicts:   l.mirror.SubscribeVerdicts(),
 		nodes:      l.mirror.SubscribeNodes(),
 		requests:   l.mirror.SubscribeRequests(),
 		components: l.mirror.SubscribeComponents(),
@@ -28,7 +29,7 @@ func (l *Launcher) follow() *follower {
 
 // close ends the subscriptions.
 func (f *follower) close() {
-	for _, s := range []*recipe.Subscription{f.images, f.nodes, f.requests, f.components} {
+	for _, s := range []*recipe.Subscription{f.images, f.verdicts, f.nodes, f.requests, f.components} {
 		s.Close()
 	}
 }
@@ -44,6 +45,8 @@ func (f *follower) wait(ctx context.Context, wake <-chan struct{}, until time.Du
 	case <-timer.C:
 	case <-wake:
 	case <-f.images.C():
+		f.imagesChanged = true
+	case <-f.verdicts.C():
 		f.imagesChanged = true
 	case <-f.components.C():
 		f.membersChanged = true
@@ -64,6 +67,7 @@ func (f *follower) change(ctx context.Context, until time.Duration) bool {
 func (f *follower) take() {
 	f.nodes.Take()
 	f.requests.Take()
-	f.imagesChanged = len(f.images.Take()) > 0 || f.imagesChanged
+	images, verdicts := f.images.Take(), f.verdicts.Take()
+	f.imagesChanged = len(images)+len(verdicts) > 0 || f.imagesChanged
 	f.membersChanged = len(f.components.Take()) > 0 || f.membersChanged
 }

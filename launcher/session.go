@@ -48,15 +48,17 @@ type session struct {
 	images []*zkmodel.Image // as of the last change; the looking goroutine's
 
 	// The looking goroutine's: since when others may take requests first.
-	since   map[string]time.Time
-	peers   presence.Peers
-	waiting bool // there were requests to be decided over
+	since map[string]time.Time
+	peers presence.Peers
+	// What was said of builds when that was logged last.
+	toldVerdicts map[place]string
+	waiting      bool // there were requests to be decided over
 }
 
 func newSession(l *Launcher, store *zkmodel.Store) *session {
 	s := &session{
 		Launcher: l, store: store, log: l.log, jobs: inflight.NewJobs(l.now, l.notify),
-		own: inflight.NewRecords(l.mirror, l.log, l.notify),
+		own: inflight.NewRecords(l.mirror, l.log, l.notify), toldVerdicts: map[place]string{},
 	}
 	lock := func(name string) func(context.Context) (inflight.Held, error) {
 		return acquire(recipe.NewLock(store.Session(), zkmodel.QuotaLockPath(name), l.deps.FQDN, recipe.EnsureParents()))
@@ -164,7 +166,7 @@ func (s *session) furnish(site string) {
 	}
 	s.reaper = reaper.New(reaper.Deps{
 		Store: s.store, Config: s.cfg, Own: s.own, Jobs: s.jobs, Tree: s.mirror, Clouds: clouds, Stock: s.stocked(),
-		Launch: s.launches, Finder: finder, Log: s.log, Refused: &s.tells.nodes, Deleted: s.metrics.Deleted, Step: s.deps.Step,
+		Launch: s.launches, Finder: finder, Judged: s.judgedNow, Log: s.log, Refused: &s.tells.nodes, Deleted: s.metrics.Deleted, Step: s.deps.Step,
 		Now: s.now, Ahead: s.ahead,
 	})
 }
@@ -179,6 +181,7 @@ func (s *session) loop(ctx context.Context, f *follower) {
 		f.take()
 		if f.imagesChanged {
 			s.images, f.imagesChanged = s.mirror.Images(), false
+			s.tellVerdicts()
 		}
 		if now := s.now(); f.membersChanged || !now.Before(resync) {
 			if f.membersChanged = false; s.peers.Left(s.mirror.Components(zkmodel.KindPool)) || !now.Before(resync) {

@@ -36,6 +36,7 @@ func (s *session) observe() (*schedule.Snapshot, time.Time) {
 	snap.Away = schedule.Absences(s.offers.Known(), snap.Registered, s.cfg.LauncherGrace, snap.Now, snap.Lag)
 	snap.Failed = s.requests.Failed(snap.Requests)
 	snap.Frozen = reaper.Frozen(s.cfg, snap.Nodes)
+	s.idleJudged(snap)
 	var due time.Time // of the first cloud that may be tried again
 	snap.Uses, due = supply.Uses(s.clouds, snap.Nodes, snap.Now, s.waiting)
 	again := schedule.Earlier(s.jobs.Next(), s.reaper.Leaving(snap), due)

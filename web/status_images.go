@@ -52,14 +52,19 @@ func (s *snapshot) viewImage(image *zkmodel.Image) imageView {
 		asked := moment(image.BuildRequested.Ctime, s.now)
 		v.Flags = append(v.Flags, badge{words(" ", "build requested", asked.Ago, "ago"), "busy"})
 	}
+	if image.Verdicts != nil {
+		for _, pin := range image.Verdicts.Pins {
+			v.Flags = append(v.Flags, badge{"build " + pin.Build + " pinned at " + pin.Provider, "off"})
+		}
+	}
 	for _, b := range slices.Backward(image.Builds) {
-		v.Builds = append(v.Builds, s.viewBuild(b))
+		v.Builds = append(v.Builds, s.viewBuild(image, b))
 	}
 	return v
 }
 
 // viewBuild shows a build.
-func (s *snapshot) viewBuild(b *zkmodel.BuildTree) buildView {
+func (s *snapshot) viewBuild(image *zkmodel.Image, b *zkmodel.BuildTree) buildView {
 	v := buildView{
 		ID: b.ID, State: stateBadge(b.State, b.Broken), Since: moment(changed(b.StateTime, b.Stat.Mtime), s.now),
 		Formats: strings.Join(b.Formats, ", "), Builder: b.Builder,
@@ -78,13 +83,13 @@ func (s *snapshot) viewBuild(b *zkmodel.BuildTree) buildView {
 		v.Took = span(seconds(took))
 	}
 	for _, u := range b.Uploads {
-		v.Uploads = append(v.Uploads, s.viewUpload(u))
+		v.Uploads = append(v.Uploads, s.viewUpload(u, image.Verdict(b.Build, u.Provider)))
 	}
 	return v
 }
 
-// viewUpload shows an upload.
-func (s *snapshot) viewUpload(u *zkmodel.Upload) uploadView {
+// viewUpload shows an upload, and what people said of its build there.
+func (s *snapshot) viewUpload(u *zkmodel.Upload, verdict *zkmodel.Verdict) uploadView {
 	v := uploadView{
 		Provider: u.Provider, State: stateBadge(u.State, u.Broken),
 		Since: moment(changed(u.StateTime, u.Stat.Mtime), s.now),
@@ -94,6 +99,10 @@ func (s *snapshot) viewUpload(u *zkmodel.Upload) uploadView {
 	if u.Suspect != "" && u.State == zkmodel.UploadReady {
 		v.State = badge{"suspect", "bad"} // launchers boot an older one
 		v.Reason = u.Suspect
+	}
+	if verdict != nil && u.State == zkmodel.UploadReady {
+		v.State = badge{strings.ReplaceAll(string(verdict.Kind), "-", " "), "bad"}
+		v.Reason = verdict.Text()
 	}
 	if p := u.Progress; p != nil && p.Total > 0 && u.State == zkmodel.UploadUploading {
 		v.Percent = int64(100 * float64(p.Sent) / float64(p.Total))

@@ -165,6 +165,10 @@ func (s *snapshot) uploadTroubles(image *zkmodel.Image) []trouble {
 	var list []trouble
 	for _, provider := range providers {
 		u := newest[provider]
+		if told := s.verdictTroubles(image, u); told != nil {
+			list = append(list, told...)
+			continue
+		}
 		if u.Suspect != "" && u.State == zkmodel.UploadReady {
 			list = append(list, trouble{
 				What: fmt.Sprintf("Image %s-%s in %s does not boot, an older one is used", u.Image, u.Build, provider),

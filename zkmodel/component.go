@@ -14,14 +14,17 @@ type Component struct {
 	Name   string // of the znode: host name and sequence
 	Broken error  // as in Build
 
-	Hostname     string `wire:"hostname"`
-	ID           string `wire:"id,omitempty"` // pools: the launcher id
-	Kind         string `wire:"kind"`
-	ModelAPI     int    `wire:"model_api"` // always 0; a newer one stops Nodepool's daemons
-	PoolName     string `wire:"name,omitempty"`
-	Paused       *bool  `wire:"paused,omitempty"`
-	Priority     int    `wire:"priority,omitempty"`
-	ProviderName string `wire:"provider_name,omitempty"`
+	Hostname string `wire:"hostname"`
+	ID       string `wire:"id,omitempty"` // pools: the launcher id
+	Kind     string `wire:"kind"`
+	// Knows are the things that its program heeds and Nodepool's, or an older one, does
+	// not; see KnowsVerdicts.
+	Knows        Strings `wire:"knows,omitempty"`
+	ModelAPI     int     `wire:"model_api"` // always 0; a newer one stops Nodepool's daemons
+	PoolName     string  `wire:"name,omitempty"`
+	Paused       *bool   `wire:"paused,omitempty"`
+	Priority     int     `wire:"priority,omitempty"`
+	ProviderName string  `wire:"provider_name,omitempty"`
 	// Providers are those that a builder or launcher serves; nil when it does not say.
 	Providers       *Strings `wire:"providers,omitempty"`
 	Reason          string   `wire:"reason,omitempty"` // builders: why it builds nothing
@@ -86,6 +89,21 @@ func (c *Component) Has(labels []string) bool {
 		}
 	}
 	return len(labels) > 0
+}
+
+// Heeds reports whether a daemon heeds what people said of builds.
+func (c *Component) Heeds() bool { return slices.Contains(c.Knows, KnowsVerdicts) }
+
+// Deaf are the pools of a provider, among those that are registered, whose launchers do
+// not heed verdicts: Nodepool's, or those of an older release.
+func Deaf(pools []*Component, provider string) []*Component {
+	var deaf []*Component
+	for _, c := range pools {
+		if c.Broken == nil && c.ProviderName == provider && !c.Heeds() {
+			deaf = append(deaf, c)
+		}
+	}
+	return deaf
 }
 
 // Offers reports whether a pool offers all of some labels, so that it may serve a

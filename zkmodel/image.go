@@ -20,6 +20,9 @@ type Image struct {
 	Unread error
 	// Gaps are the lists of records among that; a record itself says so, see Broken.
 	Gaps []Gap
+	// Verdicts are what people said of the builds; nil when that is nothing, or cannot be
+	// read, which Unread says.
+	Verdicts *Verdicts
 }
 
 // Gap is a list of records that could not be read: that of the uploads of a build to a

@@ -97,3 +97,14 @@ func componentInterest(p string) recipe.Interest {
 	}
 	return recipe.None
 }
+
+// verdictInterest says what a Mirror follows below VerdictsRoot.
+func verdictInterest(p string) recipe.Interest {
+	switch len(below(VerdictsRoot, p)) {
+	case 0:
+		return recipe.Children
+	case 1:
+		return recipe.Data
+	}
+	return recipe.None
+}

@@ -26,6 +26,7 @@ const (
 // to write locks the record and reads it again through a Store.
 type Mirror struct {
 	images, nodes, requests, components *recipe.Tree // nil when not followed
+	verdicts                            *recipe.Tree // with images
 
 	nodeCache      cache[*Node]
 	requestCache   cache[*Request]
@@ -42,6 +43,7 @@ func NewMirror(client *recipe.Client, parts Part, log hclog.Logger) *Mirror {
 		return recipe.NewTree(client, root, opts)
 	}
 	return &Mirror{
+		verdicts:   tree(PartImages, VerdictsRoot, recipe.TreeOptions{Filter: verdictInterest}),
 		images:     tree(PartImages, ImagesRoot, recipe.TreeOptions{Filter: imageInterest, Known: knownBelowImage}),
 		nodes:      tree(PartNodes, NodesRoot, recipe.TreeOptions{Filter: nodeInterest, Known: knownBelowNode}),
 		requests:   tree(PartRequests, RequestsRoot, recipe.TreeOptions{Filter: requestInterest}),
@@ -51,7 +53,7 @@ func NewMirror(client *recipe.Client, parts Part, log hclog.Logger) *Mirror {
 
 // trees lists what is followed.
 func (m *Mirror) trees() []*recipe.Tree {
-	return slices.DeleteFunc([]*recipe.Tree{m.images, m.nodes, m.requests, m.components},
+	return slices.DeleteFunc([]*recipe.Tree{m.verdicts, m.images, m.nodes, m.requests, m.components},
 		func(t *recipe.Tree) bool { return t == nil })
 }
 
@@ -112,6 +114,10 @@ func (m *Mirror) each(ctx context.Context, wait func(*recipe.Tree, context.Conte
 
 // SubscribeImages reports the names of images of which anything has changed.
 func (m *Mirror) SubscribeImages() *recipe.Subscription { return subscribe(m.images, ImagesRoot) }
+
+// SubscribeVerdicts reports the names of images of whose builds something else is said
+// than before.
+func (m *Mirror) SubscribeVerdicts() *recipe.Subscription { return subscribe(m.verdicts, VerdictsRoot) }
 
 // SubscribeNodes reports the ids of nodes whose record or lock has changed.
 func (m *Mirror) SubscribeNodes() *recipe.Subscription { return subscribe(m.nodes, NodesRoot) }

@@ -16,6 +16,9 @@ func (m *Mirror) Images() []*Image {
 			list = append(list, viewImage(v, name))
 		}
 	})
+	for _, image := range list {
+		image.judge(m.verdictsOf(image.Name))
+	}
 	return list
 }
 
@@ -26,7 +29,23 @@ func (m *Mirror) ImageNames() []string { return m.images.Children(ImagesRoot) }
 func (m *Mirror) Image(name string) *Image {
 	var image *Image
 	m.images.View(func(v recipe.View) { image = viewImage(v, name) })
+	image.judge(m.verdictsOf(name))
 	return image
+}
+
+// Judged reports whether people said anything of an image's builds.
+func (m *Mirror) Judged(image string) bool {
+	_, there := m.verdicts.Get(VerdictsPath(image))
+	return there
+}
+
+// verdictsOf is what was said of an image's builds; nil when that is nothing.
+func (m *Mirror) verdictsOf(image string) (*Verdicts, error) {
+	entry, there := m.verdicts.Get(VerdictsPath(image))
+	if !there || entry.Err != nil && entry.Data == nil {
+		return nil, m.verdicts.Unread(VerdictsPath(image))
+	}
+	return DecodeVerdicts(image, entry.Data, entry.Stat)
 }
 
 // viewImage reads an image out of a view.

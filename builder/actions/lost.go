@@ -20,7 +20,8 @@ func (w *Worker) doubted(provider string) []*zkmodel.Upload {
 	for _, image := range w.Tree.Images() {
 		for _, b := range image.Builds {
 			for _, u := range b.Uploads {
-				if u.Provider == provider && u.Broken == nil && u.State == zkmodel.UploadReady && u.Suspect != "" {
+				if u.Provider == provider && u.Broken == nil && u.State == zkmodel.UploadReady && u.Suspect != "" &&
+					image.Verdict(b.Build, provider) == nil { // that one is not doubted
 					list = append(list, u)
 				}
 			}

@@ -40,3 +40,19 @@ func (w *Worker) moveLog(ctx context.Context, a plan.Action) error {
 	b.Log = w.LogURL(a.Image, a.Build)
 	return w.Store.SaveBuild(ctx, lock, b)
 }
+
+// forgetVerdicts forgets what people said of builds that are gone.
+func (w *Worker) forgetVerdicts(ctx context.Context, a plan.Action) error {
+	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	_, in, err := w.confirm(ctx, a, func(*plan.InFlight) {})
+	if err != nil {
+		return err
+	}
+	_, configured := in.Config.DiskImage(a.Image)
+	err = w.Store.ForgetVerdicts(ctx, a.Image, configured)
+	if errors.Is(err, zkmodel.ErrNotFound) {
+		return nil
+	}
+	return err
+}

@@ -126,6 +126,8 @@ func (w *Worker) Do(ctx context.Context, a plan.Action) error {
 		return w.removeFiles(ctx, a)
 	case plan.RemoveFormat:
 		return w.removeFormat(ctx, a)
+	case plan.ForgetVerdicts:
+		return w.forgetVerdicts(ctx, a)
 	case plan.MoveLog:
 		return w.moveLog(ctx, a)
 	case plan.Adopt:

@@ -44,6 +44,7 @@ type Mirror interface {
 	Run(ctx context.Context) error
 	Barrier(ctx context.Context) error
 	SubscribeImages() *recipe.Subscription
+	SubscribeVerdicts() *recipe.Subscription
 	SubscribeComponents() *recipe.Subscription
 	Image(name string) *zkmodel.Image
 	ImageNames() []string

@@ -57,13 +57,19 @@ func (l *loop) decide() {
 	clear(l.dirty)
 }
 
-// endUploads ends those of builds that are being deleted: what they send would be
-// deleted next.
+// errJudged is the cause of an upload that ends because its build is not to serve there.
+var errJudged = errors.New("the build was rolled back or rejected there")
+
+// endUploads ends those of builds that are being deleted, as what they send would be
+// deleted next, and of builds that were rolled back or rejected where they go.
 func (l *loop) endUploads(image *zkmodel.Image) {
 	for _, t := range l.queue.uploadsOf(image.Name) {
 		for _, b := range image.Builds {
 			if b.ID == t.Build && b.Broken == nil && b.State == zkmodel.BuildDeleting {
 				t.cancel(errBuildDeleted)
+			}
+			if b.ID == t.Build && image.Verdict(b.Build, t.Provider) != nil {
+				t.cancel(errJudged)
 			}
 		}
 	}

@@ -60,6 +60,8 @@ func newLoop(c *Control, s Session) *loop {
 func (l *loop) run(ctx context.Context) error {
 	changes := l.Mirror.SubscribeImages()
 	defer changes.Close()
+	verdicts := l.Mirror.SubscribeVerdicts()
+	defer verdicts.Close()
 	builders := l.Mirror.SubscribeComponents()
 	defer builders.Close()
 	resync := time.NewTicker(l.Resync)
@@ -81,6 +83,8 @@ func (l *loop) run(ctx context.Context) error {
 		select {
 		case <-changes.C():
 			l.mark(changes.Take()...)
+		case <-verdicts.C():
+			l.mark(verdicts.Take()...)
 		case <-builders.C():
 			// Who is gone has left work behind, and locks that others waited for.
 			builders.Take()
@@ -119,7 +123,7 @@ func (l *loop) start(ctx context.Context) {
 		l.work.Go(func() {
 			l.Log.Debug("Action begins", "action", t.key, "why", t.Why)
 			err := l.actions.Do(work, t.Action)
-			if err != nil && errors.Is(context.Cause(work), errBuildDeleted) {
+			if cause := context.Cause(work); err != nil && (errors.Is(cause, errBuildDeleted) || errors.Is(cause, errJudged)) {
 				err = actions.ErrStale
 			}
 			cancel(nil)

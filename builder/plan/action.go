@@ -35,6 +35,8 @@ const (
 	Adopt Kind = "adopt"
 	// MoveLog writes into a build's record where its log can be read now.
 	MoveLog Kind = "move-log"
+	// ForgetVerdicts forgets what people said of builds that are gone.
+	ForgetVerdicts Kind = "forget-verdicts"
 )
 
 // Action is one thing to do, and why.
@@ -56,7 +58,7 @@ func (a Action) Key() string {
 	switch a.Kind {
 	case ReclaimUpload: // excludes DeleteUpload
 		parts[0] = string(DeleteUpload)
-	case Build, ClearRequest:
+	case Build, ClearRequest, ForgetVerdicts:
 		parts = parts[:2]
 	case Upload:
 		parts = parts[:4]

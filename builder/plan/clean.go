@@ -18,6 +18,9 @@ func (d *decision) decideCleaning() {
 	for _, b := range d.Image.Builds {
 		fate := d.fate(b)
 		for _, u := range b.Uploads {
+			if v := d.Image.Verdict(b.Build, u.Provider); v != nil {
+				d.say("upload "+b.ID+"/"+u.Provider+"/"+u.ID, "verdict", Against, "no node boots from it: its build was %s", v.Text())
+			}
 			d.decideUploadsEnd(b, u, fate, recent[u])
 		}
 		if fate.stays == "" {
@@ -62,6 +65,9 @@ func (d *decision) judge(b *zkmodel.BuildTree) fate {
 		return fate{stays: "the image is left out of the configuration, and frozen: " + d.frozen}
 	case d.config == nil:
 		return fate{why: "the image is not in the configuration"}
+	case d.pinned(b) != nil:
+		pin := d.pinned(b)
+		return fate{stays: "it is " + pin.Text() + ", at " + pin.Provider}
 	case b.State == zkmodel.BuildReady:
 		if i := slices.Index(d.ready, b); i < d.keepBuilds() {
 			return fate{stays: "it is one of the newest"}
@@ -75,6 +81,24 @@ func (d *decision) judge(b *zkmodel.BuildTree) fate {
 	return fate{stays: "its state " + string(b.State) + " is unknown to us"}
 }
 
+// pinned is the pin that keeps a build: at a provider that has the image, or is to have it.
+func (d *decision) pinned(b *zkmodel.BuildTree) *zkmodel.Pin {
+	if d.Image.Verdicts == nil {
+		return nil
+	}
+	for i := range d.Image.Verdicts.Pins {
+		pin := &d.Image.Verdicts.Pins[i]
+		if !pin.Holds(b.Build) {
+			continue
+		}
+		listed := slices.ContainsFunc(d.Config.ProvidersOf(d.name), func(p *configs.Provider) bool { return p.Name == pin.Provider })
+		if listed || slices.ContainsFunc(b.Uploads, func(u *zkmodel.Upload) bool { return u.Provider == pin.Provider }) {
+			return pin
+		}
+	}
+	return nil
+}
+
 // keepBuilds is how many ready builds of the image stay, and uploads at each
 // provider. The last one always does.
 func (d *decision) keepBuilds() int {
@@ -86,8 +110,9 @@ func (d *decision) keepBuilds() int {
 
 // recentUploads are the newest ready uploads at each provider. They stay while
 // the image is configured, however old their builds are: an upload is only
-// replaced by one that is ready. One that launchers found not to boot replaces
-// nothing, so that the last good one stays however many bad ones follow.
+// replaced by one that is ready. One that launchers found not to boot, or that was rolled
+// back or rejected, replaces nothing, so that the last good one stays however many bad ones
+// follow. What is pinned stays until it is released.
 func (d *decision) recentUploads() map[*zkmodel.Upload]bool {
 	recent := map[*zkmodel.Upload]bool{}
 	all, good := map[string]int{}, map[string]int{}
@@ -97,12 +122,13 @@ func (d *decision) recentUploads() map[*zkmodel.Upload]bool {
 				continue
 			}
 			count := all
-			if u.Suspect == "" {
+			if u.Suspect == "" && d.Image.Verdict(b.Build, u.Provider) == nil {
 				count = good
 				good[u.Provider]++
 			}
 			all[u.Provider]++
-			recent[u] = count[u.Provider] <= d.keepBuilds()
+			pin := d.Image.Pin(u.Provider)
+			recent[u] = count[u.Provider] <= d.keepBuilds() || pin != nil && pin.Holds(b.Build)
 		}
 	}
 	return recent

@@ -80,7 +80,7 @@ func (d *decision) doubtful() bool {
 // waiting names a provider that still needs a build's file of a format.
 func (d *decision) waiting(b *zkmodel.BuildTree, format string) string {
 	for _, p := range d.Config.ProvidersOf(d.name) {
-		if p.ImageFormat == format && readyUpload(b, p.Name) == nil {
+		if p.ImageFormat == format && readyUpload(b, p.Name) == nil && d.Image.Verdict(b.Build, p.Name) == nil {
 			return p.Name
 		}
 	}

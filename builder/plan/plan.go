@@ -84,6 +84,7 @@ func (d *decision) decide() {
 	d.decideCleaning()
 	d.decideFiles()
 	d.decideLogs()
+	d.decideVerdicts()
 }
 
 // act adds an action.

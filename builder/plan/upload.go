@@ -23,10 +23,30 @@ func (d *decision) decideUploads() {
 			d.say(subject, "pause", Against, "the provider's diskimage is paused")
 			continue
 		}
-		if b := d.candidate(subject, p); b != nil {
+		b := d.candidate(subject, p)
+		if b != nil {
+			d.decideUpload(subject, p, b)
+		}
+		if pinned := d.lostPin(p); pinned != nil && pinned != b {
+			b = pinned
 			d.decideUpload(subject, p, b)
 		}
 	}
+}
+
+// lostPin is the build that is pinned at a provider, when its upload is gone there and its
+// file is here.
+func (d *decision) lostPin(p *configs.Provider) *zkmodel.BuildTree {
+	pin := d.Image.Pin(p.Name)
+	for _, b := range d.ready {
+		if pin == nil || !pin.Holds(b.Build) || readyUpload(b, p.Name) != nil || d.Image.Verdict(b.Build, p.Name) != nil {
+			continue
+		}
+		if here, ok := d.local(b.ID); ok && slices.Contains(here.Formats, p.ImageFormat) {
+			return b
+		}
+	}
+	return nil
 }
 
 // candidate is the newest ready build that a provider can get from this
@@ -34,6 +54,10 @@ func (d *decision) decideUploads() {
 // builder may come back.
 func (d *decision) candidate(subject string, p *configs.Provider) *zkmodel.BuildTree {
 	for _, b := range d.ready {
+		if v := d.Image.Verdict(b.Build, p.Name); v != nil {
+			d.say(subject, "verdict", Against, "build %s was %s; it is not sent there again, and the next comes by schedule or request", b.ID, v.Text())
+			continue
+		}
 		if u := readyUpload(b, p.Name); u != nil {
 			d.say(subject, "done", Against, "build %s is there as upload %s", b.ID, u.ID)
 			return nil
@@ -106,7 +130,7 @@ func (d *decision) stranded(b *zkmodel.BuildTree) (given time.Time, is bool) {
 	local, _ := d.local(b.ID)
 	for _, p := range d.Config.ProvidersOf(d.name) {
 		image, _ := p.Image(d.name)
-		if image.Pause || readyUpload(b, p.Name) != nil || slices.Contains(local.Formats, p.ImageFormat) {
+		if image.Pause || readyUpload(b, p.Name) != nil || d.Image.Verdict(b.Build, p.Name) != nil || slices.Contains(local.Formats, p.ImageFormat) {
 			continue
 		}
 		if d.madeHere(b) {

@@ -25,7 +25,7 @@ type Self struct {
 // NewSelf makes one of a builder that is about to start.
 func NewSelf(client *recipe.Client, hostname, version string, served *zkmodel.Strings, work zkmodel.BuilderWork) *Self {
 	s := &Self{record: zkmodel.Component{
-		Hostname: hostname, Kind: zkmodel.KindBuilder,
+		Hostname: hostname, Kind: zkmodel.KindBuilder, Knows: zkmodel.Strings{zkmodel.KnowsVerdicts},
 		State: zkmodel.ComponentInitializing, Version: version, Providers: served,
 	}, state: zkmodel.ComponentInitializing}
 	s.registration = recipe.NewRegistration(client, zkmodel.ComponentsRoot+"/"+zkmodel.KindBuilder,

@@ -57,6 +57,10 @@ type cli struct {
 	ImagePause     imagePauseCmd     `cmd:"" group:"images" help:"Stop building an image."`
 	ImageUnpause   imageUnpauseCmd   `cmd:"" group:"images" help:"Build an image again."`
 
+	ImageRollback imageRollbackCmd `cmd:"" group:"images" help:"Take an image back to the build before, at once."`
+	ImageReject   imageRejectCmd   `cmd:"" group:"images" help:"Say that a build is not to serve."`
+	ImagePromote  imagePromoteCmd  `cmd:"" group:"images" help:"Let a build serve again that was rolled back or rejected."`
+
 	Explain          explainCmd          `cmd:"" group:"images" help:"Tell what the builder of this host does with images, and why."`
 	ImageBuildCancel imageBuildCancelCmd `cmd:"" group:"images" help:"Give up the build of an image that is under way, or withdraw the request for one."`
 	BuildLog         buildLogCmd         `cmd:"" group:"images" help:"Print the log of a build, from the builder that has it."`

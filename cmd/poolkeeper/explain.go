@@ -134,6 +134,8 @@ func describe(a plan.Action) string {
 		return "remove the " + a.Format + " file of " + build
 	case plan.Adopt:
 		return "adopt the files of " + build
+	case plan.ForgetVerdicts:
+		return "forget what was said of builds of " + a.Image + " that are gone"
 	case plan.MoveLog:
 		return "write down where the log of " + build + " is"
 	}

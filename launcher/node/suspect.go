@@ -99,7 +99,11 @@ func (t Trust) Booted(path string) {
 	if err != nil {
 		return // a cloud image
 	}
-	for u := range bootable.Ready([]*zkmodel.Image{t.Uploads.Image(key.Image)}, key.Image, key.Provider) {
+	images := []*zkmodel.Image{t.Uploads.Image(key.Image)}
+	if zkmodel.VerdictOn(images, path) != nil {
+		return // its build is not to serve any more: that it boots says nothing of others
+	}
+	for u := range bootable.Ready(images, key.Image, key.Provider) {
 		switch failed := t.Boots.count(u.Path()) >= suspectAfter; {
 		case u.UploadKey == key:
 			if u.Suspect != "" {

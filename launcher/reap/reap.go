@@ -35,6 +35,8 @@ type Rules struct {
 	Stocked map[schedule.PoolKey][]string
 	// Frozen holds the nodes that are not judged by the configuration.
 	Frozen map[string]bool
+	// Judged says of idle nodes whose build was rolled back or rejected what was said of it.
+	Judged map[string]string
 	// Lag is how far our clock is behind ZooKeeper's, negative when it is early: the
 	// times in its stats are its own, those in records and timers are ours.
 	Lag time.Duration
@@ -49,9 +51,15 @@ func (r Rules) since(n *zkmodel.Node) time.Time {
 	return zkmodel.NoLater(n.StateTime, n.Stat).Add(-r.Lag)
 }
 
-// Useless reports whether a ready node cannot be given to anybody.
-func (r Rules) Useless(n *zkmodel.Node) bool {
-	return r.Disabled[schedule.PoolKey{Provider: n.Provider, Pool: n.Pool}] && n.Launcher != schedule.StaticLauncher && !r.Frozen[n.ID]
+// Useless says why a ready node cannot be given to anybody; "" when it can.
+func (r Rules) Useless(n *zkmodel.Node) string {
+	if why := r.Judged[n.ID]; why != "" {
+		return "its build was " + why
+	}
+	if r.Disabled[schedule.PoolKey{Provider: n.Provider, Pool: n.Pool}] && n.Launcher != schedule.StaticLauncher && !r.Frozen[n.ID] {
+		return "its pool is disabled"
+	}
+	return ""
 }
 
 // MostDrift is how wrong a host's clock may be for it to delete anything by age.
@@ -137,8 +145,8 @@ func nodeReaping(n *zkmodel.Node, t Duties, requests map[string]zkmodel.RequestS
 		return d, "its launcher is gone", changed.Add(lossTime)
 	case DutySettle:
 		if n.AllocatedTo == "" {
-			if rules.Useless(n) {
-				return d, "its pool is disabled", changed
+			if why := rules.Useless(n); why != "" {
+				return d, why, changed
 			}
 			return Ready(n, rules)
 		}

@@ -39,7 +39,7 @@ type Adopter interface {
 	Adopt(ctx context.Context, lock *recipe.Held, n *zkmodel.Node) error
 }
 
-// Deps is what a Reaper is given, all of it required but for Step.
+// Deps is what a Reaper is given, all of it required but for Step and Judged.
 type Deps struct {
 	Store  *zkmodel.Store
 	Config *configs.Config
@@ -50,6 +50,9 @@ type Deps struct {
 	Stock  []configs.Label  // those that we keep in stock
 	Launch Adopter
 	Finder node.Finder
+	// Judged says of an idle node what was said of the build that it booted from, when that
+	// is not to serve any more; "" when it may.
+	Judged func(*zkmodel.Node) string
 
 	Log     hclog.Logger
 	Refused *recipe.Throttle // of nodes that we may not change
@@ -72,6 +75,9 @@ type Reaper struct {
 func New(deps Deps) *Reaper {
 	if deps.Step == nil {
 		deps.Step = func(step.Step) {}
+	}
+	if deps.Judged == nil {
+		deps.Judged = func(*zkmodel.Node) string { return "" }
 	}
 	return &Reaper{
 		Deps: deps, duties: reap.NewDuties(), configured: configuredRules(deps.Config, deps.Stock), told: map[string]time.Time{},
@@ -184,7 +190,8 @@ func (r *Reaper) settleNode(ctx context.Context, lock *recipe.Held, n *zkmodel.N
 		rules := r.rules()
 		rules.Lag = r.Ahead()
 		rules.Frozen = Frozen(r.Config, []*zkmodel.Node{n})
-		if _, _, due := reap.Ready(n, rules); !rules.Useless(n) && (due.IsZero() || due.After(r.Now())) {
+		rules.Judged = map[string]string{n.ID: r.Judged(n)}
+		if _, _, due := reap.Ready(n, rules); rules.Useless(n) == "" && (due.IsZero() || due.After(r.Now())) {
 			return nil
 		}
 		return r.remove(ctx, lock, n, why)

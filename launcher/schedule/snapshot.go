@@ -26,6 +26,9 @@ type Snapshot struct {
 	Busy map[string]bool
 	// Lost holds the pending requests that nobody has locked.
 	Lost map[string]bool
+	// Judged says, by idle node, what was said of the build that it booted from, when that
+	// is not to serve any more: the node is given to nobody, and deleted.
+	Judged map[string]string
 	// Evicted holds the idle nodes that are being marked for deletion.
 	Evicted map[string]bool
 	// Frozen holds the nodes of pools and labels that are left out of the

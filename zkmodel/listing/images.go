@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"poolkeeper/zkmodel"
@@ -81,7 +82,7 @@ func Uploads(images []*zkmodel.Image, now time.Time) *Table {
 					text(u.ExternalName), foreign(u.ExternalID), state(u.State, u.Broken),
 					since(changed(u.StateTime, u.Stat.Mtime), now),
 					text(u.Format), progress(u.Progress), failures(u.Failures),
-					retry(u.RetryAt, u.State == zkmodel.UploadFailed, now), reason(cmp.Or(u.Reason, u.Suspect), u.Broken),
+					retry(u.RetryAt, u.State == zkmodel.UploadFailed, now), reason(cmp.Or(u.Reason, said(image, b, u), u.Suspect), u.Broken),
 				})
 			}
 		}
@@ -112,9 +113,33 @@ func Images(images []*zkmodel.Image, now time.Time, configured func(image string
 				request = text("building")
 			}
 		}
-		t.rows = append(t.rows, []cell{text(image.Name), flag(image.Paused), request, asked, reason(unserved(image, known), image.Unread)})
+		t.rows = append(t.rows, []cell{text(image.Name), flag(image.Paused), request, asked, reason(cmp.Or(unserved(image, known), pins(image)), image.Unread)})
 	}
 	return t
+}
+
+// said is what people said of a build where an upload of it is, and whether it is pinned.
+func said(image *zkmodel.Image, b *zkmodel.BuildTree, u *zkmodel.Upload) string {
+	if v := image.Verdict(b.Build, u.Provider); v != nil {
+		return v.Text()
+	}
+	if pin := image.Pin(u.Provider); pin != nil && pin.Holds(b.Build) {
+		return pin.Text()
+	}
+	return ""
+}
+
+// pins are those of an image.
+func pins(image *zkmodel.Image) string {
+	if image.Verdicts == nil {
+		return ""
+	}
+	var list []string
+	for n := range image.Verdicts.Pins {
+		pin := &image.Verdicts.Pins[n]
+		list = append(list, "build "+pin.Build+" is "+pin.Text()+" at "+pin.Provider)
+	}
+	return strings.Join(list, "; ")
 }
 
 // bare reports whether nothing is left of an image but its znode.

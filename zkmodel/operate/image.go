@@ -86,10 +86,13 @@ type Deletion struct {
 
 // DeleteBuild marks a build for deletion; builders do the rest.
 //
-// Errors: zkmodel.ErrNotFound, zkmodel.ErrInProgress, zkmodel.ErrUndecodable.
+// Errors: zkmodel.ErrNotFound, zkmodel.ErrInProgress, zkmodel.ErrUndecodable, ErrPinned.
 func (o *Operator) DeleteBuild(ctx context.Context, image, build string, d Deletion) error {
 	ctx, cancel := context.WithTimeout(ctx, LockWait)
 	defer cancel()
+	if err := o.pinned(ctx, image, build, ""); err != nil {
+		return err
+	}
 	if d.Pause {
 		if _, err := o.store.Build(ctx, image, build); err != nil { // nothing is paused for a build that is not there
 			return err
@@ -108,9 +111,8 @@ func (o *Operator) DeleteBuild(ctx context.Context, image, build string, d Delet
 func (o *Operator) DeleteUpload(ctx context.Context, key zkmodel.UploadKey, d Deletion) error {
 	ctx, cancel := context.WithTimeout(ctx, LockWait)
 	defer cancel()
+	if err := o.pinned(ctx, key.Image, key.Build, key.Provider); err != nil {
+		return err
+	}
 	return o.store.MarkUploadDeleting(ctx, zkmodel.ByOperator, key, d.Broken)
 }
-
-// Rollback is the room for taking an image back to an older build. It is empty: nothing
-// does that yet.
-type Rollback any

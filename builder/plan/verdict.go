@@ -1,0 +1,24 @@
+package plan
+
+import "strings"
+
+// decideVerdicts says what is forgotten of that which people said of the builds.
+func (d *decision) decideVerdicts() {
+	if d.Image.Verdicts == nil || d.frozen != "" {
+		return
+	}
+	for i := range d.Image.Verdicts.Pins {
+		pin := &d.Image.Verdicts.Pins[i]
+		b := d.Image.Build(pin.Build)
+		if b == nil || !pin.Holds(b.Build) || readyUpload(b, pin.Provider) == nil {
+			d.say("pin at "+pin.Provider, "serves", Against, "build %s is %s, and is not there: another one serves until it is released (image-rollback %s --release)",
+				pin.Build, pin.Text(), d.name)
+			continue
+		}
+		d.say("pin at "+pin.Provider, "serves", For, "build %s is %s; newer ones wait until it is released (image-rollback %s --release)",
+			pin.Build, pin.Text(), d.name)
+	}
+	if gone := d.Image.Settled(d.config != nil); len(gone) > 0 {
+		d.act(Action{Kind: ForgetVerdicts, Why: "build " + strings.Join(gone, ", ") + " is gone, of which something was said"})
+	}
+}

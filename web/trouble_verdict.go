@@ -1,0 +1,45 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+
+	"poolkeeper/zkmodel"
+)
+
+// verdictTroubles tells of a provider where not the newest upload serves, as people said
+// so; nil where nobody did.
+func (s *snapshot) verdictTroubles(image *zkmodel.Image, newest *zkmodel.Upload) []trouble {
+	provider := newest.Provider
+	verdict, pin := image.Verdict(image.Build(newest.Build).Build, provider), image.Pin(provider)
+	if verdict == nil && (pin == nil || pin.Build == newest.Build) {
+		return nil
+	}
+	serves := "no build of it serves"
+	if u := image.Serving(provider, zkmodel.Suspect); u != nil {
+		serves = "build " + u.Build + " serves"
+	}
+	var list []trouble
+	if verdict != nil {
+		list = append(list, trouble{
+			What: fmt.Sprintf("Image %s-%s in %s was %s, %s", newest.Image, newest.Build, provider,
+				strings.ReplaceAll(string(verdict.Kind), "-", " "), serves),
+			Why: verdict.Text(), Since: moment(verdict.Time.Time(), s.now),
+		})
+	}
+	if pin != nil {
+		list = append(list, trouble{
+			What: fmt.Sprintf("Image %s in %s is pinned to build %s, %s", image.Name, provider, pin.Build, serves),
+			Why:  pin.Text(), Since: moment(pin.Time.Time(), s.now),
+		})
+	}
+	if u := image.Unheeded(provider); u != nil {
+		for _, c := range zkmodel.Deaf(s.pools, provider) {
+			list = append(list, trouble{
+				What: fmt.Sprintf("The launcher on %s goes on with image %s-%s in %s", c.Hostname, u.Image, u.Build, provider),
+				Why:  "it knows no verdicts (poolkeeper image-rollback --delete takes the image out of its reach)",
+			})
+		}
+	}
+	return list
+}

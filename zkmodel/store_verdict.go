@@ -1,0 +1,173 @@
+package zkmodel
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"poolkeeper/zkmodel/recipe"
+)
+
+// Ruling is a change of what is said of an image's builds. It becomes true with the
+// records of uploads that it is about, or not at all.
+type Ruling struct {
+	Verdicts *Verdicts // all of them, as they are to be
+	Changed  []*Upload // as they are to be
+	Relied   []*Upload // that must be as they were read
+}
+
+// rulings is how often a ruling is tried again after something has changed meanwhile.
+const rulings = 20
+
+// Rule changes what is said of an image's builds, in one transaction, under the locks of
+// the uploads that the ruling changes or relies on. rule makes it of the image as it is;
+// it is asked again when something has changed meanwhile, also when nobody can tell
+// whether the first ruling is there, and returns nil when there is nothing to do.
+//
+// Errors: ErrNotFound for an image that is not there; ErrBusy when a lock is not free
+// before ctx ends; those of rule.
+func (st *Store) Rule(ctx context.Context, image string, rule func(*Image) (*Ruling, error)) error {
+	for range rulings {
+		i, err := st.Image(ctx, image)
+		if err != nil {
+			return err
+		}
+		if errors.Is(i.Unread, errVerdicts) {
+			return fmt.Errorf("image %s: %w", image, i.Unread)
+		}
+		r, err := rule(i)
+		if err != nil || r == nil {
+			return err
+		}
+		err = st.carryOut(ctx, i, r)
+		again := errors.Is(err, recipe.ErrVersion) || errors.Is(err, recipe.ErrNoNode) || errors.Is(err, recipe.ErrNodeExists) ||
+			errors.Is(err, recipe.ErrFenceLost) || errors.Is(err, recipe.ErrConnectionLost) || errors.Is(err, ErrNotFound)
+		if !again || ctx.Err() != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("image %s: its builds and uploads change too often: nothing is changed; try again", image)
+}
+
+// carryOut writes a ruling.
+func (st *Store) carryOut(ctx context.Context, i *Image, r *Ruling) (err error) {
+	ops, err := st.verdictOps(ctx, i, r.Verdicts)
+	if err != nil {
+		return err
+	}
+	for _, u := range r.Changed {
+		op, err := SaveOp(u)
+		if err != nil {
+			return err
+		}
+		ops = append(ops, op)
+	}
+	for _, u := range r.Relied {
+		ops = append(ops, recipe.OpCheck(u.Path(), u.Stat.Version))
+	}
+	locks, err := st.lockAll(ctx, slices.Concat(r.Changed, r.Relied))
+	defer func() {
+		for _, lock := range locks {
+			err = errors.Join(err, lock.Release(ctx))
+		}
+	}()
+	if err != nil || len(ops) == 0 {
+		return err
+	}
+	for _, lock := range locks {
+		ops = append(ops, lock.Fence())
+	}
+	if _, err := st.session.Multi(ctx, ops...); err != nil {
+		return fmt.Errorf("write verdicts of image %s: %w", i.Name, err)
+	}
+	return nil
+}
+
+// verdictOps are the writes that bring the record of an image's verdicts to a state.
+func (st *Store) verdictOps(ctx context.Context, i *Image, v *Verdicts) ([]recipe.Op, error) {
+	path := VerdictsPath(i.Name)
+	if v.Empty() {
+		if i.Verdicts == nil {
+			return nil, nil
+		}
+		return []recipe.Op{recipe.OpDelete(path, i.Verdicts.Stat.Version)}, nil
+	}
+	data, err := v.Encode()
+	if err != nil {
+		return nil, fmt.Errorf("write verdicts of image %s: %w", i.Name, err)
+	}
+	if i.Verdicts != nil {
+		return []recipe.Op{recipe.OpSet(path, data, i.Verdicts.Stat.Version)}, nil
+	}
+	if err := st.session.EnsurePath(ctx, VerdictsRoot); err != nil {
+		return nil, fmt.Errorf("write verdicts of image %s: %w", i.Name, err)
+	}
+	return []recipe.Op{recipe.OpCreate(path, data, recipe.Persistent)}, nil
+}
+
+// lockAll takes the locks of uploads, always in the same order. Those that it has got are
+// returned with an error, too.
+func (st *Store) lockAll(ctx context.Context, uploads []*Upload) ([]*recipe.Held, error) {
+	slices.SortFunc(uploads, func(a, b *Upload) int { return cmp.Compare(a.Path(), b.Path()) })
+	var held []*recipe.Held
+	for _, u := range uploads {
+		lock, err := recipe.NewLock(st.session, LockPath(u.Path()), "").Acquire(ctx)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return held, fmt.Errorf("lock upload %s: %w; nothing is changed", u.Path(), ErrBusy)
+		case err != nil:
+			return held, fmt.Errorf("lock upload %s: %w", u.Path(), notFound(err))
+		}
+		held = append(held, lock)
+	}
+	return held, nil
+}
+
+// ForgetVerdicts forgets what was said of builds of an image that are gone; see
+// Image.Settled.
+func (st *Store) ForgetVerdicts(ctx context.Context, image string, configured bool) error {
+	return st.Rule(ctx, image, func(i *Image) (*Ruling, error) {
+		gone := i.Settled(configured)
+		if len(gone) == 0 {
+			return nil, nil
+		}
+		v := i.Verdicts.Clone()
+		there := func(id string, czxid int64) bool {
+			b := i.Build(id)
+			return b != nil && b.Stat.Czxid == czxid
+		}
+		v.List = slices.DeleteFunc(v.List, func(v Verdict) bool { return !there(v.Build, v.BuildCzxid) })
+		if !configured {
+			v.Pins = slices.DeleteFunc(v.Pins, func(p Pin) bool { return !there(p.Build, p.BuildCzxid) })
+		}
+		return &Ruling{Verdicts: v}, nil
+	})
+}
+
+// readVerdicts reads what was said of the builds of images.
+func (st *Store) readVerdicts(ctx context.Context, images ...*Image) error {
+	var names []string
+	var unread error
+	if len(images) > 1 {
+		names, unread = st.children(ctx, VerdictsRoot)
+	}
+	for _, image := range images {
+		if len(images) > 1 && unread == nil && !slices.Contains(names, image.Name) {
+			continue
+		}
+		data, stat, err := st.session.Get(ctx, VerdictsPath(image.Name))
+		var v *Verdicts
+		switch {
+		case errors.Is(err, recipe.ErrNoNode):
+			continue
+		case err == nil:
+			v, err = DecodeVerdicts(image.Name, data, stat)
+		case !recipe.Unreadable(err):
+			return err
+		}
+		image.judge(v, err)
+	}
+	return nil
+}

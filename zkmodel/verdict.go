@@ -1,0 +1,268 @@
+package zkmodel
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"poolkeeper/zkmodel/recipe"
+)
+
+// VerdictsRoot holds what people said of the builds of images, an image each. It is
+// not there before the first verdict.
+const VerdictsRoot = OwnRoot + "/verdicts"
+
+// VerdictsPath is what was said of one image's builds.
+func VerdictsPath(image string) string { return VerdictsRoot + "/" + image }
+
+// KnowsVerdicts is what a daemon that heeds verdicts says in Component.Knows.
+const KnowsVerdicts = "verdicts"
+
+// VerdictKind is what a verdict says of a build.
+type VerdictKind string
+
+// The kinds of verdicts. Neither build is used in the provider, nor uploaded there again.
+const (
+	// RolledBack is a build that served, and is not to serve any more.
+	RolledBack VerdictKind = "rolled-back"
+	// Rejected is a build of which somebody said that it is not to serve.
+	Rejected VerdictKind = "rejected"
+)
+
+// Verdict is what was said of a build in one provider (docs/wire.md §8.1). The build is
+// known by its id and by the transaction that made it: numbers begin anew in a new tree.
+type Verdict struct {
+	Kind       VerdictKind `json:"verdict"`
+	Provider   string      `json:"provider"`
+	Build      string      `json:"build"`
+	BuildCzxid int64       `json:"build_czxid"`
+	// Upload is the path of the record that it was said of, and UploadCzxid the
+	// transaction that made it; "" and 0 when the build was not there.
+	Upload      string `json:"upload,omitempty"`
+	UploadCzxid int64  `json:"upload_czxid,omitempty"`
+	By          string `json:"by"`
+	Reason      string `json:"reason,omitempty"`
+	Time        Epoch  `json:"time"`
+}
+
+// Text says for people what was said, by whom, and why; it is also the upload's suspect.
+func (v *Verdict) Text() string {
+	return said(strings.ReplaceAll(string(v.Kind), "-", " "), v.By, v.Reason)
+}
+
+// Pin keeps nodes of one provider at one build, whatever newer ones are there, until an
+// operator releases it.
+type Pin struct {
+	Provider   string `json:"provider"`
+	Build      string `json:"build"`
+	BuildCzxid int64  `json:"build_czxid"`
+	By         string `json:"by"`
+	Reason     string `json:"reason,omitempty"`
+	Time       Epoch  `json:"time"`
+}
+
+// Text says for people who pinned the build, and why.
+func (p *Pin) Text() string { return said("pinned", p.By, p.Reason) }
+
+func said(what, by, reason string) string {
+	text := what + " by " + by
+	if reason != "" {
+		text += ": " + reason
+	}
+	return text
+}
+
+// Holds reports whether a build is the one that is pinned.
+func (p *Pin) Holds(b *Build) bool { return p.Build == b.ID && p.BuildCzxid == b.Stat.Czxid }
+
+// Verdicts are all that was said of the builds of one image.
+type Verdicts struct {
+	Image string      `json:"-"`
+	Stat  recipe.Stat `json:"-"`
+
+	List []Verdict `json:"verdicts,omitempty"`
+	Pins []Pin     `json:"pins,omitempty"`
+}
+
+// DecodeVerdicts reads what was said of an image's builds.
+func DecodeVerdicts(image string, data []byte, stat recipe.Stat) (*Verdicts, error) {
+	v := &Verdicts{}
+	if len(data) == 0 {
+		return nil, fmt.Errorf("decode %s: it is empty", VerdictsPath(image))
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", VerdictsPath(image), err)
+	}
+	v.Image, v.Stat = image, stat
+	return v, nil
+}
+
+// Encode is the record as it goes into the znode.
+func (v *Verdicts) Encode() ([]byte, error) { return json.Marshal(v) }
+
+// Empty reports whether nothing is left of it.
+func (v *Verdicts) Empty() bool { return v == nil || len(v.List) == 0 && len(v.Pins) == 0 }
+
+// Clone is a copy that can be changed.
+func (v *Verdicts) Clone() *Verdicts {
+	if v == nil {
+		return &Verdicts{}
+	}
+	c := *v
+	c.List, c.Pins = slices.Clone(v.List), slices.Clone(v.Pins)
+	return &c
+}
+
+// Verdict is what was said of a build of the image in a provider; nil when that is
+// nothing.
+func (i *Image) Verdict(b *Build, provider string) *Verdict {
+	if i.Verdicts == nil {
+		return nil
+	}
+	for n := range i.Verdicts.List {
+		if v := &i.Verdicts.List[n]; v.Provider == provider && v.Build == b.ID && v.BuildCzxid == b.Stat.Czxid {
+			return v
+		}
+	}
+	return nil
+}
+
+// Pin is the pin of the image in a provider; nil when there is none.
+func (i *Image) Pin(provider string) *Pin {
+	if i.Verdicts == nil {
+		return nil
+	}
+	for n := range i.Verdicts.Pins {
+		if p := &i.Verdicts.Pins[n]; p.Provider == provider {
+			return p
+		}
+	}
+	return nil
+}
+
+// Bootable goes through the uploads of an image that nodes of a provider can boot from:
+// of the build that is pinned there, then the newest first. Creation order is that of
+// the transactions that made the records: ids that Nodepool made are random. What is
+// being deleted, has failed, or was rolled back or rejected there never counts.
+func (i *Image) Bootable(provider string) iter.Seq[*Upload] {
+	return func(yield func(*Upload) bool) {
+		pin := i.Pin(provider)
+		for _, pinned := range []bool{true, false} {
+			for _, b := range slices.Backward(i.Builds) {
+				if b.Broken != nil || b.State != BuildReady || (pin != nil && pin.Holds(b.Build)) != pinned || i.Verdict(b.Build, provider) != nil {
+					continue
+				}
+				for _, u := range slices.Backward(b.Uploads) {
+					if u.Provider == provider && u.Broken == nil && u.State == UploadReady && !u.ExternalID.IsNull() && !yield(u) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// Serving is the upload that nodes of a provider boot from, as far as the tree tells:
+// that of the pinned build, else the newest that is not doubted, else the newest; nil when none
+// can be.
+func (i *Image) Serving(provider string, doubted func(*Upload) bool) *Upload {
+	pin := i.Pin(provider)
+	var first *Upload
+	for u := range i.Bootable(provider) {
+		if !doubted(u) || pin != nil && pin.Build == u.Build {
+			return u
+		}
+		if first == nil {
+			first = u
+		}
+	}
+	return first
+}
+
+// Unheeded is the upload that a launcher which heeds no verdicts and no pins boots from in
+// a provider, where that is another one than what serves there; nil where it is not, or
+// nothing was said of the image.
+func (i *Image) Unheeded(provider string) *Upload {
+	if i.Verdicts == nil {
+		return nil
+	}
+	serving := i.Serving(provider, Suspect)
+	bare := *i
+	bare.Verdicts = nil
+	for u := range bare.Bootable(provider) {
+		if serving != nil && serving.Build == u.Build {
+			return nil
+		}
+		if i.Pin(provider) != nil || i.Verdict(i.Build(u.Build).Build, provider) != nil {
+			return u
+		}
+		return nil
+	}
+	return nil
+}
+
+// Suspect reports whether an upload's record says that launchers doubt it.
+func Suspect(u *Upload) bool { return u.Suspect != "" }
+
+// Build finds a build of the image by its id; nil when it is not there.
+func (i *Image) Build(id string) *BuildTree {
+	n := slices.IndexFunc(i.Builds, func(b *BuildTree) bool { return b.ID == id })
+	if n < 0 {
+		return nil
+	}
+	return i.Builds[n]
+}
+
+// VerdictOn is what was said of the build that an upload, by its path, is of, in the
+// upload's provider; nil when that is nothing. The upload may be gone.
+func VerdictOn(images []*Image, upload string) *Verdict {
+	key, err := ParseUploadPath(upload)
+	if err != nil {
+		return nil // an image that is not ours
+	}
+	n := slices.IndexFunc(images, func(i *Image) bool { return i.Name == key.Image })
+	if n < 0 || images[n].Verdicts == nil {
+		return nil
+	}
+	if b := images[n].Build(key.Build); b != nil {
+		return images[n].Verdict(b.Build, key.Provider)
+	}
+	return nil
+}
+
+// Settled are the verdicts and pins of an image that nothing is left to hold for: their
+// builds are gone. A pin stays for a person to release where the image is configured.
+func (i *Image) Settled(configured bool) []string {
+	if i.Verdicts == nil || i.Unread != nil {
+		return nil
+	}
+	var gone []string
+	note := func(id string, czxid int64) {
+		if b := i.Build(id); (b == nil || b.Stat.Czxid != czxid) && !slices.Contains(gone, id) {
+			gone = append(gone, id)
+		}
+	}
+	for _, v := range i.Verdicts.List {
+		note(v.Build, v.BuildCzxid)
+	}
+	for _, p := range i.Verdicts.Pins {
+		if !configured {
+			note(p.Build, p.BuildCzxid)
+		}
+	}
+	return gone
+}
+
+// errVerdicts says that what was said of an image's builds cannot be told.
+var errVerdicts = errors.New("what was said of its builds cannot be read")
+
+// judge notes what was said of an image's builds, or that nobody can tell.
+func (i *Image) judge(v *Verdicts, err error) {
+	i.Verdicts = v
+	if err != nil && i.Unread == nil {
+		i.Unread = fmt.Errorf("%w: %w", errVerdicts, err)
+	}
+}
