@@ -40,6 +40,7 @@ func defaultConfig() *Config {
 		LauncherGrace:     2 * time.Minute,
 		BuildEnvAllow:     basicEnvironment(),
 		PoolOrder:         OrderSpread,
+		FleetDir:          "/var/lib/poolkeeper",
 	}
 }
 

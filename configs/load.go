@@ -28,6 +28,11 @@ type Options struct {
 	Keyless bool
 	// Places remembers where keys stand, for Config.Finding.
 	Places bool
+	// Text is what the configuration says, when that has been read already; nil reads it.
+	Text []byte
+	// HostPath names the file with what is the host's own, and wins over the configuration,
+	// which is the fleet's then: it does not say where ZooKeeper is. "" has none.
+	HostPath string
 }
 
 // stopsAt is the least severity that stops a configuration.
@@ -70,10 +75,18 @@ func (l *loader) load(path string) error {
 	if opts.Places {
 		l.cfg.places = map[string]int{}
 	}
-	l.cfg.Path, l.cfg.SecurePath = path, opts.SecurePath
-	main, err := l.read(path)
-	if err != nil {
-		return fmt.Errorf("read configuration: %w", err)
+	l.cfg.Path, l.cfg.SecurePath, l.cfg.HostPath = path, opts.SecurePath, opts.HostPath
+	main, host := opts.Text, []byte(nil)
+	var err error
+	if main == nil {
+		if main, err = l.read(path); err != nil {
+			return fmt.Errorf("read configuration: %w", err)
+		}
+	}
+	if opts.HostPath != "" {
+		if host, err = l.read(opts.HostPath); err != nil {
+			return fmt.Errorf("read host file: %w", err)
+		}
 	}
 	if opts.SecurePath != "" {
 		secure, err := l.read(opts.SecurePath)
@@ -82,7 +95,11 @@ func (l *loader) load(path string) error {
 		}
 		l.decodeSecure(opts.SecurePath, secure)
 	}
-	if l.decodeMain(path, main) {
+	ok := l.decodeMain(path, main)
+	if opts.HostPath != "" {
+		l.decodeHost(opts.HostPath, host)
+	}
+	if ok {
 		l.finish()
 	}
 	return l.found.err()

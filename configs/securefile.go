@@ -20,6 +20,7 @@ func (l *loader) decodeSecure(path string, content []byte) {
 		}
 	}
 	keys["secret-key"] = notEmpty(&l.sealed.file)
+	keys["config-signers"] = signers(&l.cfg.ConfigSigners)
 	keys["webapp"] = func(v value) { v.decode("secure webapp", fields{"token": token(&l.secure.token)}) }
 	l.readKeys(root) // before the rest, which may be sealed
 	root.decode("secure file", keys)

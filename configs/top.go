@@ -38,6 +38,9 @@ func (l *loader) topKeys() fields {
 		seconds(&c.ZooKeeper.Timeout, minSession)(v)
 		v.sane(c.ZooKeeper.Timeout, time.Hour)
 	}
+	if l.opts.HostPath != "" {
+		l.leaveToHost(keys)
+	}
 	return keys
 }
 

@@ -3,7 +3,10 @@
 // ZooKeeper, clouds or daemons.
 package configs
 
-import "time"
+import (
+	"crypto/ed25519"
+	"time"
+)
 
 // Config is one loaded configuration, defaults filled in, inheritance of
 // images resolved. Treat it as immutable: a reload makes a new one.
@@ -11,6 +14,13 @@ type Config struct {
 	Path       string // the file it was read from
 	SecurePath string // the file with the secrets; "" without one
 	SecretKey  string // the file with the keys that open sealed values; "" without one
+	HostPath   string // the file with what is the host's own; "" without one
+
+	// ConfigSigners are the keys of those who may push a configuration, as the secure
+	// file has them; nil when it does not say.
+	ConfigSigners []ed25519.PublicKey
+	// FleetDir is where the last good version of a pushed configuration is kept.
+	FleetDir string
 
 	ElementsDir       string // directories with elements, separated by colons
 	ImagesDir         string

@@ -49,7 +49,7 @@ type Keys struct {
 // an error open nothing, and say why.
 func Read(file string) (*Keys, error) {
 	NoCoreDumps()
-	text, err := readClosed(file)
+	text, err := ReadClosed(file)
 	if err != nil {
 		return &Keys{file: file, fault: err}, err
 	}
@@ -129,8 +129,10 @@ func parse(file string, text []byte) (*Keys, error) {
 	return k, nil
 }
 
-// readClosed reads a file that only its owner may read.
-func readClosed(file string) ([]byte, error) {
+// ReadClosed reads a file that only its owner may read, and no other kind of file.
+//
+// Errors: ErrKeyFile, with the file and why; fs.ErrNotExist.
+func ReadClosed(file string) ([]byte, error) {
 	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe is not waited for
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read key file %s: %w", file, fs.ErrNotExist)

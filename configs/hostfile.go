@@ -1,0 +1,82 @@
+package configs
+
+import (
+	"fmt"
+	"maps"
+	"time"
+)
+
+// onlyTheHost are the keys that a configuration of the fleet leaves to its hosts: who
+// reads it has reached ZooKeeper already.
+var onlyTheHost = []string{"zookeeper-servers", "zookeeper-tls", "zookeeper-auth", "zookeeper-timeout"}
+
+// hostKeys are the keys of the file with what is the host's own.
+func (l *loader) hostKeys() fields {
+	c := l.cfg
+	keys := fields{
+		"fleet-dir":           notEmpty(&c.FleetDir),
+		"images-dir":          text(&c.ImagesDir),
+		"build-log-dir":       text(&c.BuildLogDir),
+		"build-log-retention": l.buildLogRetention,
+		"build-disk-reserve":  size(&c.BuildDiskReserve),
+		"elements-dir":        text(&c.ElementsDir),
+		"build-env-allow":     envAllow(&c.BuildEnvAllow),
+		"hook-env-allow":      envAllow(&c.HookEnvAllow),
+		"webapp":              l.webApp,
+		"zookeeper-timeout": func(v value) {
+			seconds(&c.ZooKeeper.Timeout, minSession)(v)
+			v.sane(c.ZooKeeper.Timeout, time.Hour)
+		},
+	}
+	maps.Copy(keys, l.zooKeeperKeys(&c.ZooKeeper))
+	return keys
+}
+
+// decodeHost lets the host's own file win over the configuration.
+func (l *loader) decodeHost(path string, content []byte) {
+	root, ok := (&source{load: l, file: path}).parse(content)
+	if !ok {
+		if l.found.err() == nil { // an empty one names no ZooKeeper either
+			l.found.add(fault, Finding{File: path, Message: "the file says nothing; it has to name zookeeper-servers"})
+		}
+		return
+	}
+	root.decode("host file", l.hostKeys())
+	if len(l.cfg.ZooKeeper.Servers) == 0 && len(l.secure.zk.Servers) == 0 {
+		l.found.add(fault, Finding{File: path, Key: "zookeeper-servers", Message: "there is no server; a pushed configuration cannot say where it is to be found"})
+	}
+}
+
+// leaveToHost takes the keys out of a schema that the host's own file has.
+func (l *loader) leaveToHost(keys fields) {
+	for _, key := range onlyTheHost {
+		keys[key] = func(v value) { v.report(notice, "this is for each host's own file to say; it has no effect here") }
+	}
+}
+
+// LoadHost reads what must be known before there is a configuration: where ZooKeeper is,
+// who may push, and where what was pushed is kept. All else has its defaults.
+//
+// Errors: those of Load.
+func LoadHost(opts Options) (*Config, error) {
+	l := newLoader(opts)
+	l.cfg.Path, l.cfg.SecurePath, l.cfg.HostPath = opts.HostPath, opts.SecurePath, opts.HostPath
+	content, err := l.read(opts.HostPath)
+	if err != nil {
+		return nil, fmt.Errorf("read host file: %w", err)
+	}
+	if opts.SecurePath != "" {
+		secure, err := l.read(opts.SecurePath)
+		if err != nil {
+			return nil, fmt.Errorf("read secure file: %w", err)
+		}
+		l.decodeSecure(opts.SecurePath, secure)
+	}
+	l.decodeHost(opts.HostPath, content)
+	l.overlaySecure()
+	if err := l.found.err(); err != nil {
+		return nil, err
+	}
+	l.cfg.Warnings, l.cfg.inputs, l.cfg.opened = l.found.warningTexts(), l.inputs, l.sealed.values
+	return l.cfg, nil
+}
