@@ -1,0 +1,198 @@
+package fleet
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/zkmodel/recipe"
+)
+
+// Agent is what one process knows of the fleet's configuration: what it runs, what the tree
+// offers, and why that is refused. It never goes back to an older version. Its methods are
+// safe for use by several goroutines.
+type Agent struct {
+	signers func() ([]ed25519.PublicKey, error)
+	file    string // where the last good version is kept; "" keeps none
+	log     hclog.Logger
+
+	mu      sync.Mutex
+	running *Kept    // what runs, or may run at a start; nil is nothing
+	floor   *Version // nothing that is older runs; nil is no limit
+	offer   Offer
+	offered bool  // there has been an offer
+	picked  *Kept // by Pick, last
+	self    Member
+	tell    func(Member) // others; nil before Announce
+}
+
+// NewAgent makes the Agent of a daemon of a kind on a host. signers is asked whenever a
+// signature counts. file is where the last good version is kept; "" keeps none.
+func NewAgent(kind, host, file string, signers func() ([]ed25519.PublicKey, error), log hclog.Logger) *Agent {
+	return &Agent{signers: signers, file: file, log: log, self: Member{Kind: kind, Host: host}}
+}
+
+// Recall reads the version that is kept on disk. One that cannot be used is told, and is not.
+func (a *Agent) Recall() {
+	keys, err := a.signers()
+	var k *Kept
+	if err == nil {
+		k, err = LoadKept(a.file, keys)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case err == nil:
+		a.running, a.floor = k, k.Version
+	case errors.Is(err, fs.ErrNotExist):
+	default:
+		if k != nil {
+			a.floor = k.Version
+		}
+		a.log.Warn("The configuration that is kept on disk cannot be used", "error", err)
+	}
+}
+
+// Offered takes note of what the tree offers.
+func (a *Agent) Offered(o Offer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.offer, a.offered = o, true
+}
+
+// Announce has tell called with what others should know of us, now and when it changes.
+func (a *Agent) Announce(tell func(Member)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.tell = tell
+	tell(a.self)
+}
+
+// Self is what others should know of us.
+func (a *Agent) Self() Member {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.self
+}
+
+// Pick returns the version to be tried now, and whether it is another than the one that
+// runs: what the tree offers if it may run, else what runs; nil when there is neither. Done
+// says what came of it.
+func (a *Agent) Pick() (k *Kept, fresh bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.offered {
+		a.picked = a.running
+		return a.running, false
+	}
+	err := a.judge()
+	if err == nil && (a.running == nil || a.running.Version.ID() != a.offer.Version.ID()) {
+		a.picked = &Kept{a.offer.Version, a.offer.Text}
+		return a.picked, true
+	}
+	a.refused(err)
+	a.picked = a.running
+	return a.running, false
+}
+
+// Running is the version that runs, or may run at a start; nil when there is none.
+func (a *Agent) Running() *Kept {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.running
+}
+
+// judge says why what is offered may not run; nil when it may, or does already.
+func (a *Agent) judge() error {
+	o := a.offer
+	if o.Version != nil && a.running != nil && o.Version.ID() == a.running.Version.ID() {
+		return nil
+	}
+	if o.Version == nil {
+		return o.Err
+	}
+	keys, err := a.signers()
+	if err != nil {
+		return fmt.Errorf("nobody can tell who may push: %w", err)
+	}
+	if err := o.Version.Verify(keys); err != nil {
+		return err
+	}
+	if a.floor == nil || a.floor.ID() != o.Version.ID() {
+		if err := o.Version.Follows(a.floor); err != nil {
+			return err
+		}
+	}
+	if o.Err != nil {
+		return o.Err
+	}
+	if recipe.BlobDigest(o.Text) != o.Version.Digest {
+		return fmt.Errorf("version %d: %w: the text is another", o.Version.Number, recipe.ErrDamaged)
+	}
+	return nil
+}
+
+// Done says what came of the version that Pick returned last: nil, it runs; an error, it
+// cannot be used, and the one before stays.
+func (a *Agent) Done(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	k := a.picked
+	if k == nil {
+		return
+	}
+	fresh := a.running == nil || a.running.Version.ID() != k.Version.ID()
+	switch {
+	case err != nil && fresh:
+		a.refused(fmt.Errorf("version %d: %w", k.Version.Number, err))
+		a.picked = a.running
+	case err == nil && (fresh || a.self.Number == 0):
+		a.adopt(k, fresh)
+	}
+}
+
+// adopt makes a version the one that runs.
+func (a *Agent) adopt(k *Kept, fresh bool) {
+	a.running, a.floor = k, k.Version
+	if fresh && a.file != "" {
+		if err := k.Save(a.file); err != nil {
+			a.log.Warn("Cannot keep the configuration on disk; a start without ZooKeeper's would take an older one", "error", err)
+		}
+	}
+	a.self.Number, a.self.ID, a.self.Since = k.Version.Number, k.Version.ID(), time.Now().Unix()
+	if a.offer.Version != nil && a.offer.Version.ID() == k.Version.ID() {
+		a.self.Refused, a.self.Reason = 0, ""
+	}
+	a.log.Info("The fleet's configuration is in effect", "configuration", k.Version.Name())
+	a.announce()
+}
+
+// refused notes why what is offered does not run; nil when it does. A reason is told once.
+func (a *Agent) refused(err error) {
+	was := a.self
+	a.self.Refused, a.self.Reason = 0, ""
+	if err != nil {
+		a.self.Reason = err.Error()
+		if a.offer.Version != nil {
+			a.self.Refused = a.offer.Version.Number
+		}
+	}
+	if a.self == was {
+		return
+	}
+	if err != nil && a.running != nil {
+		a.log.Warn("The configuration in ZooKeeper is not taken; the last good one stays", "error", err)
+	}
+	a.announce()
+}
+
+func (a *Agent) announce() {
+	if a.tell != nil {
+		a.tell(a.self)
+	}
+}

@@ -1,0 +1,86 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"poolkeeper/configs/kit"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// Offer is what the tree says is to run: a version, verified by nobody, with its text; or
+// why there is none.
+type Offer struct {
+	Version *Version // nil when its record is absent or cannot be decoded
+	Text    []byte   // nil with Err
+	Err     error    // ErrNone, ErrUndecodable, recipe.ErrDamaged
+}
+
+// Offer reads what is to run now.
+//
+// Errors: those of ZooKeeper; all else is the Offer's.
+func (st *Store) Offer(ctx context.Context) (Offer, error) {
+	v, err := st.Current(ctx)
+	if errors.Is(err, ErrNone) || errors.Is(err, ErrUndecodable) {
+		return Offer{Err: err}, nil
+	}
+	if err != nil {
+		return Offer{}, err
+	}
+	text, err := st.Text(ctx, v)
+	if errors.Is(err, recipe.ErrDamaged) {
+		return Offer{Version: v, Err: err}, nil
+	}
+	if err != nil {
+		return Offer{}, err
+	}
+	return Offer{Version: v, Text: text}, nil
+}
+
+// followBackoff is between readings that ZooKeeper refuses.
+var followBackoff = kit.Backoff{First: 100 * time.Millisecond, Longest: 10 * time.Second}
+
+// Follow calls told with what is to run, at once and whenever that changes, until ctx ends.
+// failed is told why it cannot be read, which is tried again.
+func Follow(ctx context.Context, c *recipe.Client, told func(Offer), failed func(error)) error {
+	tree := recipe.NewTree(c, CurrentPath, recipe.TreeOptions{Filter: func(string) recipe.Interest { return recipe.Data }})
+	changes := tree.Subscribe(nil)
+	defer changes.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- tree.Run(ctx) }()
+	if err := tree.WaitSynced(ctx); err != nil {
+		return <-ended
+	}
+	for failures := 0; ; {
+		changes.Take()
+		offer, err := look(ctx, c)
+		if err == nil {
+			told(offer)
+			failures = 0
+			select {
+			case <-changes.C():
+			case err := <-ended:
+				return err
+			}
+			continue
+		}
+		if ctx.Err() != nil {
+			return <-ended
+		}
+		failed(err)
+		failures++
+		if err := kit.Sleep(ctx, followBackoff.After(failures)); err != nil {
+			return <-ended
+		}
+	}
+}
+
+// look reads what is to run in the session that lives.
+func look(ctx context.Context, c *recipe.Client) (Offer, error) {
+	s, err := c.Session(ctx)
+	if err != nil {
+		return Offer{}, err
+	}
+	return NewStore(s).Offer(ctx)
+}

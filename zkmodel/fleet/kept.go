@@ -1,0 +1,67 @@
+package fleet
+
+import (
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+
+	"poolkeeper/configs/sealed"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// Kept is a version with its text.
+type Kept struct {
+	Version *Version `json:"version"`
+	Text    []byte   `json:"text"`
+}
+
+// Save writes a version into a file for its owner alone, at once or not at all. The folder
+// is made when it is missing.
+func (k *Kept) Save(file string) error {
+	data, err := json.Marshal(k)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(file), 0o755)
+	}
+	if err == nil {
+		err = renameio.WriteFile(file, data, 0o600, renameio.WithStaticPermissions(0o600))
+	}
+	if err != nil {
+		return fmt.Errorf("keep version %d: %w", k.Version.Number, err)
+	}
+	return nil
+}
+
+// LoadKept reads a file that Save wrote.
+//
+// Errors: fs.ErrNotExist; recipe.ErrDamaged where it is not what was written; ErrUnsigned
+// where a key is no longer among signers, with what was read; those of the file system.
+func LoadKept(file string, signers []ed25519.PublicKey) (*Kept, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || sealed.Open(info.Mode()) {
+		return nil, fmt.Errorf("%s: %w: it is no file for its owner alone", file, recipe.ErrDamaged)
+	}
+	k := &Kept{}
+	if err := json.NewDecoder(f).Decode(k); err != nil || k.Version == nil {
+		return nil, fmt.Errorf("%s: %w", file, errors.Join(recipe.ErrDamaged, err))
+	}
+	if len(k.Text) != k.Version.Size || recipe.BlobDigest(k.Text) != k.Version.Digest {
+		return nil, fmt.Errorf("%s: %w: the text is another", file, recipe.ErrDamaged)
+	}
+	if err := k.Version.Verify(signers); err != nil {
+		return k, fmt.Errorf("%s: %w", file, err)
+	}
+	return k, nil
+}
