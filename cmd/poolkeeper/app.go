@@ -10,6 +10,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/configs/redact"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/fleet"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -20,6 +21,7 @@ type app struct {
 	stdout  io.Writer
 	stderr  io.Writer
 	secrets redact.Secrets // of all that was read; they show nowhere
+	fleet   *fleet.Agent   // of the configuration, where it is the fleet's; nil before it is asked for
 
 	// prepared is called by secret commands that have read all and written nothing. Tests
 	// set it; nil does nothing.
@@ -40,8 +42,15 @@ func (a *app) logger(level hclog.Level) hclog.Logger {
 }
 
 // config loads the configuration as the daemons do.
-func (a *app) config() (*configs.Config, error) {
-	cfg, err := configs.Load(a.flags.Config, configs.Options{SecurePath: a.flags.Secure})
+func (a *app) config(ctx context.Context) (*configs.Config, error) {
+	if a.ofFleet() {
+		return a.fleetConfig(ctx)
+	}
+	return a.keepSecret(configs.Load(a.flags.Config, configs.Options{SecurePath: a.flags.Secure}))
+}
+
+// keepSecret has the secrets of a configuration show nowhere.
+func (a *app) keepSecret(cfg *configs.Config, err error) (*configs.Config, error) {
 	if err == nil {
 		a.secrets.Add(cfg.Secrets()...)
 	}
@@ -88,14 +97,21 @@ func (a *app) each(ctx context.Context, ids []string, do func(ctx context.Contex
 
 // withClient is withStore for a body that follows the tree, too.
 func (a *app) withClient(ctx context.Context, body func(context.Context, *configs.Config, *recipe.Client, *zkmodel.Store) error) error {
-	cfg, err := a.config()
+	cfg, err := a.config(ctx)
 	if err != nil {
 		return err
 	}
+	return a.reaching(ctx, cfg.ZooKeeper, func(ctx context.Context, client *recipe.Client, session *recipe.Session) error {
+		return body(ctx, cfg, client, zkmodel.NewStore(session, nil))
+	})
+}
+
+// reaching runs a command's body in a session of a ZooKeeper.
+func (a *app) reaching(ctx context.Context, z configs.ZooKeeper, body func(context.Context, *recipe.Client, *recipe.Session) error) error {
 	// The tree is the daemons' to make: a chroot that is missing is a mistake in
 	// the configuration, and an empty listing would hide it.
 	existing := func(c *recipe.Config) { c.ChrootExists = true }
-	client, err := dial(cfg.ZooKeeper, a.logger(hclog.Error), existing) //nolint:contextcheck // the client outlives ctx, to say goodbye
+	client, err := dial(z, a.logger(hclog.Error), existing) //nolint:contextcheck // the client outlives ctx, to say goodbye
 	if err != nil {
 		return err
 	}
@@ -106,5 +122,5 @@ func (a *app) withClient(ctx context.Context, body func(context.Context, *config
 	}
 	bound, release := session.Bind(ctx)
 	defer release()
-	return body(bound, cfg, client, zkmodel.NewStore(session, nil))
+	return body(bound, client, session)
 }

@@ -52,7 +52,7 @@ func servedBuilder(ctx context.Context, s site, w workers, listen func(web.Optio
 	// Each needs the other, and asks nothing before Run.
 	var b *builder.Builder
 	var server *web.Server
-	metrics := newMetrics(s.guarded)
+	metrics := newMetrics(s)
 	logs := web.NewLogDir(func(image, build string) string { return b.LogPath(image, build) })
 	b, err = newBuilder(ctx, s, w, func(d *builder.Deps) {
 		d.Registerer, d.Logs = metrics, logs

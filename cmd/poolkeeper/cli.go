@@ -34,12 +34,13 @@ func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 // cli is the whole command line. Flags that stand here are accepted before and
 // after the command.
 type cli struct {
-	Config  string           `short:"c" placeholder:"FILE" default:"/etc/nodepool/nodepool.yaml" help:"Configuration file (${default})."`
-	Secure  string           `short:"s" placeholder:"FILE" help:"Configuration file with the secrets."`
-	Debug   bool             `help:"Log what happens in detail."`
-	LogJSON bool             `name:"log-json" help:"Log one JSON object a line."`
-	Wait    time.Duration    `name:"zookeeper-wait" default:"10s" help:"How long a command waits for ZooKeeper (${default})."`
-	Version kong.VersionFlag `help:"Print the version."`
+	Config     string           `short:"c" placeholder:"FILE" default:"/etc/nodepool/nodepool.yaml" help:"Configuration file (${default}); zk: is the one that was pushed to the fleet."`
+	HostConfig string           `placeholder:"FILE" default:"/etc/nodepool/host.yaml" help:"With -c zk:, the file with what is this host's own (${default})."`
+	Secure     string           `short:"s" placeholder:"FILE" help:"Configuration file with the secrets."`
+	Debug      bool             `help:"Log what happens in detail."`
+	LogJSON    bool             `name:"log-json" help:"Log one JSON object a line."`
+	Wait       time.Duration    `name:"zookeeper-wait" default:"10s" help:"How long a command waits for ZooKeeper (${default})."`
+	Version    kong.VersionFlag `help:"Print the version."`
 
 	// Nodepool's, for the sake of units and scripts that carry them.
 	LogConfig string `short:"l" hidden:""`
@@ -77,6 +78,7 @@ type cli struct {
 
 	BuildGuard buildGuardCmd `cmd:"" name:"build-guard" hidden:""` // dib.GuardCommand
 
+	ConfigCmd      configCmd          `cmd:"" name:"config" group:"misc" help:"Push one configuration to all hosts of the fleet, and see who runs which."`
 	Ltime          ltimeCmd           `cmd:"" group:"misc" help:"Print a logical time, which a listing can be asked to have seen."`
 	ConfigValidate configValidateCmd  `cmd:"" group:"misc" help:"Check the configuration."`
 	ConfigAccept   configAcceptCmd    `cmd:"" name:"config-accept" group:"misc" help:"Accept what a changed configuration drops or raises although it is in use or may be misspelt, on all hosts."`

@@ -66,9 +66,10 @@ func (w *configWatch) look(ctx context.Context, anyway bool) {
 	}
 	w.tried = settled(ctx, w.current)
 	ended := tellReload(w.keeper.s, w.keeper.d)
-	next, err := w.app.config()
+	next, err := w.app.config(ctx)
 	if err == nil {
 		err = w.app.reload(ctx, w.keeper, w.current, next)
+		w.app.configured(err)
 	}
 	ended(err)
 	if err != nil {
@@ -117,12 +118,15 @@ func (w *configWatch) run(ctx context.Context, every time.Duration) {
 	quiet := time.NewTimer(settle) // once at first: files may have changed since they were read
 	defer quiet.Stop()
 	synced := w.keeper.synced(ctx)
+	pushed := w.keeper.s.pushed
 	for {
 		changes.follow(w.files())
 		select {
 		case <-ctx.Done():
 			return
 		case <-signals:
+			w.look(ctx, true)
+		case <-pushed:
 			w.look(ctx, true)
 		case <-tick.C:
 			w.look(ctx, false)

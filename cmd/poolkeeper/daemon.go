@@ -17,6 +17,7 @@ import (
 	"poolkeeper/configs/redact"
 	"poolkeeper/providers/drivers"
 	"poolkeeper/web"
+	"poolkeeper/zkmodel/fleet"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -46,6 +47,10 @@ type site struct {
 	secrets *redact.Secrets
 	watch   *configWatch // of the configuration; nil where it stays as it is
 	guarded *guarded     // nil guards nothing
+	// pushed receives when another configuration may have been pushed to the fleet; nil
+	// where the configuration is a file.
+	pushed <-chan struct{}
+	fleet  *fleet.Agent // nil where the configuration is a file
 }
 
 // providers opens the providers of a process.
@@ -70,27 +75,36 @@ func (e configError) Unwrap() error { return e.error }
 func (f daemonFlags) serve(ctx context.Context, a *app, name string, build func(site) (daemon, *web.Server, error)) error {
 	ownUmask()
 	a.flags.Debug = a.flags.Debug || f.NoDaemon // -d is "foreground, and debug" there
-	cfg, err := a.config()
+	if a.ofFleet() {
+		return a.serveFleet(ctx, name, func(ctx context.Context, s site) error { return f.run(ctx, a, name, s, build) })
+	}
+	cfg, err := a.config(ctx)
 	if err != nil {
 		return configError{err}
 	}
 	log := a.logger(hclog.Info)
+	client, err := dial(cfg.ZooKeeper, log) //nolint:contextcheck // the client outlives ctx, to say goodbye
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return f.run(ctx, a, name, site{cfg: cfg, client: client, log: log}, build)
+}
+
+// run runs a daemon that has a configuration and a client.
+func (f daemonFlags) run(ctx context.Context, a *app, name string, s site, build func(site) (daemon, *web.Server, error)) error {
+	cfg, log := s.cfg, s.log
 	for _, warning := range cfg.Warnings {
 		log.Warn("Configuration", "finding", warning)
 	}
 	if a.flags.LogConfig != "" || f.PIDFile != "" {
 		log.Warn("Logs go to stderr, and no pid file is written: -l and -p have no effect")
 	}
-	client, err := dial(cfg.ZooKeeper, log) //nolint:contextcheck // the client outlives ctx, to say goodbye
-	if err != nil {
-		return err
-	}
-	defer client.Close()
 	_, host, err := hostnames(ctx)
 	if err != nil {
 		return err
 	}
-	s := site{cfg, client, log, &a.secrets, &configWatch{}, &guarded{kind: name, host: host}}
+	s.secrets, s.watch, s.guarded = &a.secrets, &configWatch{}, &guarded{kind: name, host: host}
 	d, server, err := build(s)
 	if err != nil {
 		return err

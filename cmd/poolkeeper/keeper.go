@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"poolkeeper/configs"
 	"poolkeeper/configs/guard"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/fleet"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -48,7 +50,10 @@ func newKeeper(s site, d reloader) *keeper {
 		return k
 	}
 	file, err := filepath.Abs(s.cfg.Path)
-	if err != nil {
+	switch {
+	case strings.HasPrefix(s.cfg.Path, fleet.Source):
+		file = fleet.Source // whatever its version
+	case err != nil:
 		file = s.cfg.Path
 	}
 	k.key, k.saved = zkmodel.ConfigurationKey{Kind: s.guarded.kind, Host: s.guarded.host, File: file}, false

@@ -26,7 +26,7 @@ func servedLauncher(ctx context.Context, s site, listen func(web.Options) (*web.
 	if err != nil {
 		return nil, nil, err
 	}
-	metrics := newMetrics(s.guarded)
+	metrics := newMetrics(s)
 	l, err := newLauncher(ctx, s, func(d *launcher.Deps) { d.Registerer = metrics })
 	if err != nil {
 		return nil, nil, err

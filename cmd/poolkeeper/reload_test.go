@@ -77,7 +77,7 @@ func TestConfigurationIsReadAgain(t *testing.T) {
 	}
 	write("diskimages: [{name: first}]\n")
 	var err error
-	if s.cfg, err = a.config(); err != nil {
+	if s.cfg, err = a.config(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	p := &pupil{}
@@ -140,7 +140,7 @@ func newWatched(t *testing.T) *watched {
 func (w *watched) load() {
 	w.Helper()
 	var err error
-	if w.site.cfg, err = w.app.config(); err != nil {
+	if w.site.cfg, err = w.app.config(w.Context()); err != nil {
 		w.Fatal(err)
 	}
 }

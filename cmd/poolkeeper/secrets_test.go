@@ -121,7 +121,7 @@ webapp: {token: value-of-the-token}
 diskimages: [{name: a, env-vars: {PLAIN: value-of-plain}}]
 `)
 	a := &app{flags: &cli{Config: main, Secure: secure}}
-	if _, err := a.config(); err != nil {
+	if _, err := a.config(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for name, secret := range map[string]bool{

@@ -72,10 +72,13 @@ func wholeTree(m *zkmodel.Mirror) web.Tree {
 
 // newMetrics makes the registry of a process, with what Go and Linux know of it, and
 // what of its configuration is guarded.
-func newMetrics(g *guarded) *prometheus.Registry {
+func newMetrics(s site) *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	if g != nil {
-		r.MustRegister(g)
+	if s.guarded != nil {
+		r.MustRegister(s.guarded)
+	}
+	if s.fleet != nil {
+		r.MustRegister(fleetMetrics{s.fleet})
 	}
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
