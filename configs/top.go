@@ -32,6 +32,7 @@ func (l *loader) topKeys() fields {
 		"build-disk-reserve":     size(&c.BuildDiskReserve),
 		"pool-order":             oneOf(&c.PoolOrder, OrderSpread, OrderFill),
 		"launcher-grace":         wholeSeconds(&c.LauncherGrace, 0),
+		"events":                 l.events,
 	}
 	maps.Copy(keys, l.zooKeeperKeys(&c.ZooKeeper))
 	keys["zookeeper-timeout"] = func(v value) {

@@ -53,6 +53,8 @@ type Config struct {
 	// PoolOrder is which of several pools of the same priority takes a request.
 	PoolOrder string // OrderSpread or OrderFill
 
+	Events *Events // what is told of changes; nil tells nothing
+
 	// Frozen are the items that are left out.
 	Frozen []Frozen
 

@@ -37,6 +37,7 @@ type Build struct {
 	Failures int                  `wire:"failures,omitempty"`  // failures in a row, this one included
 	RetryAt  Epoch                `wire:"retry_at,omitempty"`  // when it is tried again if nobody asks sooner
 
+	by   Actor // who moved it since it was read or written
 	rest wire.Extra
 }
 

@@ -59,6 +59,7 @@ type Node struct {
 	// has answered.
 	Asked Epoch `wire:"asked_time,omitempty"`
 
+	by   Actor // who moved it since it was read or written
 	rest wire.Extra
 }
 

@@ -31,6 +31,7 @@ type Request struct {
 
 	Reason string `wire:"reason,omitempty"` // why it was declined or failed; Poolkeeper's own
 
+	by   Actor // who moved it since it was read or written
 	rest wire.Extra
 }
 

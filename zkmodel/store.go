@@ -46,6 +46,7 @@ type record interface {
 	Path() string
 	Encode() ([]byte, error)
 	stat() *recipe.Stat
+	teller
 }
 
 func (b *Build) stat() *recipe.Stat   { return &b.Stat }
@@ -63,17 +64,23 @@ func SaveOp(r record) (recipe.Op, error) {
 	return recipe.OpSet(r.Path(), data, r.stat().Version), nil
 }
 
-// save writes a changed record under a lock, fenced, if nobody else changed it.
-func save(ctx context.Context, lock *recipe.Held, r record) error {
+// save writes a changed record under a lock, fenced, if nobody else changed it, and tells
+// of it.
+func (st *Store) save(ctx context.Context, lock *recipe.Held, r record) error {
 	data, err := r.Encode()
 	if err != nil {
 		return fmt.Errorf("save %s: %w", r.Path(), err)
 	}
-	stat, err := lock.Set(ctx, r.Path(), data, r.stat().Version)
+	err = st.telling(ctx, func(also []recipe.Op) error {
+		stat, err := lock.Set(ctx, r.Path(), data, r.stat().Version, also...)
+		if err == nil {
+			*r.stat() = stat
+		}
+		return err
+	}, r)
 	if err != nil {
 		return fmt.Errorf("save %s: %w", r.Path(), notFound(err))
 	}
-	*r.stat() = stat
 	return nil
 }
 

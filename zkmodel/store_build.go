@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -23,17 +24,36 @@ func (st *Store) CreateBuild(ctx context.Context, lock *recipe.Held, b *Build) e
 	if err != nil {
 		return fmt.Errorf("create build of %s: %w", b.Image, err)
 	}
-	if b.ID, err = createNumbered(ctx, lock, BuildsPath(b.Image), b.Token, data); err != nil {
+	if b.ID, err = st.createBuild(ctx, lock, b, data); err != nil {
 		return fmt.Errorf("create build of %s: %w", b.Image, err)
 	}
 	_, b.Stat, err = st.session.Get(ctx, b.Path())
 	return err
 }
 
+// createBuild makes the record and returns its number. Where it is told of, the number
+// must be known before: it is how many nodes the folder has had, which is what ZooKeeper
+// gives, and under the lock nobody makes another. A number that is taken fails.
+func (st *Store) createBuild(ctx context.Context, lock *recipe.Held, b *Build, data []byte) (string, error) {
+	if st.session.Log() == nil {
+		return createNumbered(ctx, lock, BuildsPath(b.Image), b.Token, data)
+	}
+	stat, _, err := st.session.Exists(ctx, BuildsPath(b.Image))
+	if err != nil {
+		return "", err
+	}
+	b.ID = recipe.SequentialName(stat)
+	err = st.telling(ctx, func(also []recipe.Op) error {
+		_, err := lock.Create(ctx, b.Path(), data, recipe.Persistent, also...)
+		return err
+	}, b)
+	return b.ID, err
+}
+
 // SaveBuild writes a changed build under a lock: the image's build lock, or the
 // build's own.
 func (st *Store) SaveBuild(ctx context.Context, lock *recipe.Held, b *Build) error {
-	return save(ctx, lock, b)
+	return st.save(ctx, lock, b)
 }
 
 // Build reads one build, or fails with ErrNotFound.
@@ -69,7 +89,7 @@ func (st *Store) MarkBuildDeleting(ctx context.Context, by Actor, image, id stri
 		if err := Move(b, BuildDeleting, by, EpochOf(st.now())); err != nil {
 			return fmt.Errorf("delete build: %w", err)
 		}
-		return save(ctx, lock, b)
+		return st.save(ctx, lock, b)
 	})
 }
 
@@ -130,11 +150,20 @@ func (st *Store) DeleteBuild(ctx context.Context, image, id string) error {
 			return fmt.Errorf("delete build %s: it has %d uploads: %w", b.Name(), n, ErrInProgress)
 		}
 		// The lock is below the record, so it ends within this.
-		if err := lock.DeleteTree(st.session.Context(), b.Path()); err != nil { //nolint:contextcheck // see above
-			return fmt.Errorf("delete build %s: %w", b.Name(), err)
-		}
-		return nil
+		return st.DropBuild(st.session.Context(), lock, b, "") //nolint:contextcheck // see above
 	})
+}
+
+// DropBuild removes the record of a build with all below it, under a lock, and tells why.
+func (st *Store) DropBuild(ctx context.Context, lock *recipe.Held, b *Build, why string) error {
+	data := event.Data{"image": b.Image, "build": b.ID, "builder": b.Builder, "reason": why}
+	err := st.telling(ctx, func(also []recipe.Op) error {
+		return lock.DeleteTree(ctx, b.Path(), also...)
+	}, gone{event.BuildDeleted, b.subject(), data})
+	if err != nil {
+		return fmt.Errorf("delete build %s: %w", b.Name(), err)
+	}
+	return nil
 }
 
 // withBuild locks a build's own record, reads it afresh and runs change.

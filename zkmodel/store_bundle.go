@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 
 	"poolkeeper/zkmodel/recipe"
 )
@@ -111,7 +112,10 @@ func (st *Store) FinishRequest(ctx context.Context, locks []*recipe.Held, r *Req
 		}
 		ops = append(ops, save)
 	}
-	if err := recipe.ReleaseAll(ctx, locks, ops, nil); err != nil {
+	err = st.telling(ctx, func(also []recipe.Op) error {
+		return recipe.ReleaseAll(ctx, locks, slices.Concat(ops, also), nil)
+	}, r)
+	if err != nil {
 		return fmt.Errorf("finish request %s: %w", r.ID, notFound(err))
 	}
 	return nil

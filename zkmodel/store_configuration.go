@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
+	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -53,11 +55,19 @@ func (st *Store) Configuration(ctx context.Context, key ConfigurationKey) ([]byt
 	return data, nil
 }
 
-// SaveConfiguration remembers what is to be remembered of a daemon's configuration.
-func (st *Store) SaveConfiguration(ctx context.Context, key ConfigurationKey, data []byte) error {
+// SaveConfiguration remembers what is to be remembered of a daemon's configuration, and
+// tells what has changed of it.
+func (st *Store) SaveConfiguration(ctx context.Context, key ConfigurationKey, data []byte, changes ...string) error {
 	err := st.session.EnsurePath(ctx, key.Path())
+	var news []teller
+	if len(changes) > 0 {
+		news = append(news, gone{event.Configuration, "configuration/" + key.Kind + "/" + key.Host, event.Data{"file": key.File, "changes": changes}})
+	}
 	if err == nil {
-		_, err = st.session.Set(ctx, key.Path(), data, recipe.AnyVersion)
+		err = st.telling(ctx, func(also []recipe.Op) error {
+			_, err := st.session.Multi(ctx, slices.Concat([]recipe.Op{recipe.OpSet(key.Path(), data, recipe.AnyVersion)}, also)...)
+			return err
+		}, news...)
 	}
 	if err != nil {
 		return fmt.Errorf("save the configuration of %s on %s: %w", key.Kind, key.Host, err)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"poolkeeper/configs/kit"
+	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -26,12 +28,32 @@ func (st *Store) RequestBuild(ctx context.Context, image string) error {
 
 // PauseImage sets the flag that stops builds of the image.
 func (st *Store) PauseImage(ctx context.Context, image string) error {
-	return st.setFlag(ctx, PausePath(image))
+	if st.session.Log() == nil {
+		return st.setFlag(ctx, PausePath(image))
+	}
+	err := st.session.EnsurePath(ctx, ImagePath(image))
+	if err == nil {
+		err = st.telling(ctx, func(also []recipe.Op) error {
+			_, err := st.session.Multi(ctx, slices.Concat([]recipe.Op{recipe.OpCreate(PausePath(image), nil, recipe.Persistent)}, also)...)
+			return err
+		}, gone{event.ImagePaused, "image/" + image, event.Data{"image": image}})
+	}
+	if err != nil && !isExists(err) {
+		return fmt.Errorf("set %s: %w", PausePath(image), err)
+	}
+	return nil
 }
 
 // UnpauseImage clears that flag; clearing what is not set is no error.
 func (st *Store) UnpauseImage(ctx context.Context, image string) error {
-	if err := st.session.Delete(ctx, PausePath(image), -1); err != nil && !errors.Is(err, recipe.ErrNoNode) {
+	err := st.telling(ctx, func(also []recipe.Op) error {
+		if len(also) == 0 {
+			return st.session.Delete(ctx, PausePath(image), recipe.AnyVersion)
+		}
+		_, err := st.session.Multi(ctx, slices.Concat([]recipe.Op{recipe.OpDelete(PausePath(image), recipe.AnyVersion)}, also)...)
+		return err
+	}, gone{event.ImageUnpaused, "image/" + image, event.Data{"image": image}})
+	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
 		return fmt.Errorf("unpause %s: %w", image, err)
 	}
 	return nil

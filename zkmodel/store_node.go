@@ -70,7 +70,7 @@ func (st *Store) Node(ctx context.Context, id string) (*Node, error) {
 
 // SaveNode writes a changed node under its lock.
 func (st *Store) SaveNode(ctx context.Context, lock *recipe.Held, n *Node) error {
-	return save(ctx, lock, n)
+	return st.save(ctx, lock, n)
 }
 
 // DeleteNode removes a node's record under its lock, and the lock with it, in
@@ -98,7 +98,7 @@ func (st *Store) deleteNode(ctx context.Context, lock *recipe.Held, n *Node, by 
 	if err := Move(n, NodeDeleted, by, EpochOf(st.now())); err != nil {
 		return fmt.Errorf("delete node: %w", err)
 	}
-	if err := save(ctx, lock, n); err != nil {
+	if err := st.save(ctx, lock, n); err != nil {
 		return err
 	}
 	if err := lock.DeleteTree(ctx, n.Path()); err != nil {

@@ -68,7 +68,7 @@ func (st *Store) Request(ctx context.Context, id string) (*Request, error) {
 
 // SaveRequest writes a changed request under its lock.
 func (st *Store) SaveRequest(ctx context.Context, lock *recipe.Held, r *Request) error {
-	return save(ctx, lock, r)
+	return st.save(ctx, lock, r)
 }
 
 // DeleteRequest removes a request, also one that a launcher has. One that is gone is no error.

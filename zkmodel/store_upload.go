@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -52,7 +53,7 @@ func (st *Store) CreateUpload(ctx context.Context, lock *recipe.Held, u *Upload)
 // SaveUpload writes a changed upload under a lock: that of LockUploads, or the
 // upload's own.
 func (st *Store) SaveUpload(ctx context.Context, lock *recipe.Held, u *Upload) error {
-	return save(ctx, lock, u)
+	return st.save(ctx, lock, u)
 }
 
 // Upload reads one upload, or fails with ErrNotFound.
@@ -105,8 +106,18 @@ func (st *Store) MarkUploadDeleting(ctx context.Context, by Actor, key UploadKey
 		if err := Move(u, UploadDeleting, by, EpochOf(st.now())); err != nil {
 			return fmt.Errorf("delete upload: %w", err)
 		}
-		return save(ctx, lock, u)
+		return st.save(ctx, lock, u)
 	})
+}
+
+// DropUpload removes the record of an upload with all below it, under a lock, and tells
+// why. The caller has made sure that the cloud has nothing of it any more.
+func (st *Store) DropUpload(ctx context.Context, lock *recipe.Held, u *Upload, why string) error {
+	data := u.eventData()
+	data["reason"] = why
+	return st.telling(ctx, func(also []recipe.Op) error {
+		return lock.DeleteTree(ctx, u.Path(), also...)
+	}, gone{event.UploadDeleted, u.subject(), data})
 }
 
 // DeleteUpload removes an upload's record. The caller has made sure that the

@@ -84,7 +84,7 @@ type Stateful[S ~string] interface {
 	called() string
 	table() transitions[S]
 	state() S
-	setState(state S, now Epoch)
+	setState(state S, by Actor, now Epoch)
 }
 
 // Move changes the state of a record in memory, and notes when; saving it is the
@@ -96,7 +96,7 @@ func Move[S ~string](r Stateful[S], to S, by Actor, now Epoch) error {
 	from, table := r.state(), r.table()
 	switch {
 	case table.allows(from, to, by):
-		r.setState(to, now)
+		r.setState(to, by, now)
 	case from != to:
 		return fmt.Errorf("move %s from %s to %s by %s: %w; %s", r.called(), from, to, by, ErrTransition, table.ways(from))
 	}
@@ -104,7 +104,7 @@ func Move[S ~string](r Stateful[S], to S, by Actor, now Epoch) error {
 }
 
 // begin gives a new record its first state.
-func begin[S ~string](r Stateful[S], now Epoch) { r.setState(r.table().first, now) }
+func begin[S ~string](r Stateful[S], now Epoch) { r.setState(r.table().first, ByUs, now) }
 
 func (b *Build) table() transitions[BuildState]     { return buildTable }
 func (u *Upload) table() transitions[UploadState]   { return uploadTable }
@@ -121,12 +121,20 @@ func (u *Upload) state() UploadState   { return u.State }
 func (n *Node) state() NodeState       { return n.State }
 func (r *Request) state() RequestState { return r.State }
 
-func (b *Build) setState(state BuildState, now Epoch)     { b.State, b.StateTime = state, now }
-func (u *Upload) setState(state UploadState, now Epoch)   { u.State, u.StateTime = state, now }
-func (r *Request) setState(state RequestState, now Epoch) { r.State, r.StateTime = state, now }
+func (b *Build) setState(state BuildState, by Actor, now Epoch) {
+	b.State, b.StateTime, b.by = state, now, by
+}
 
-func (n *Node) setState(state NodeState, now Epoch) {
-	n.State, n.StateTime = state, now
+func (u *Upload) setState(state UploadState, by Actor, now Epoch) {
+	u.State, u.StateTime, u.by = state, now, by
+}
+
+func (r *Request) setState(state RequestState, by Actor, now Epoch) {
+	r.State, r.StateTime, r.by = state, now, by
+}
+
+func (n *Node) setState(state NodeState, by Actor, now Epoch) {
+	n.State, n.StateTime, n.by = state, now, by
 	if n.CreatedTime == 0 {
 		n.CreatedTime = now
 	}

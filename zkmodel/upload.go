@@ -29,6 +29,7 @@ type Upload struct {
 	Suspect  string    `wire:"suspect,omitempty"`  // why launchers prefer an older build
 	RetryAt  Epoch     `wire:"retry_at,omitempty"` // when it is tried again
 
+	by   Actor // who moved it since it was read or written
 	rest wire.Extra
 }
 

@@ -196,7 +196,7 @@ func (w *Worker) giveUp(ctx context.Context, lock *recipe.Held, record *zkmodel.
 func (w *Worker) dropBuild(ctx context.Context, lock *recipe.Held, record *zkmodel.Build) error {
 	ctx, cancel := cleanupContext(ctx)
 	defer cancel()
-	if err := lock.DeleteTree(ctx, record.Path()); err != nil {
+	if err := w.Store.DropBuild(ctx, lock, record, "it is given up: its builder stops, or cannot build"); err != nil {
 		return fmt.Errorf("give up build %s: %w", record.Name(), err)
 	}
 	return nil

@@ -53,7 +53,7 @@ func (w *Worker) deleteUpload(ctx context.Context, a plan.Action) error {
 		return err
 	}
 	w.Step(step.DeleteCloud)
-	if err := lock.DeleteTree(ctx, upload.Path()); err != nil {
+	if err := w.Store.DropUpload(ctx, lock, upload, a.Why); err != nil {
 		return fmt.Errorf("delete upload %s: %w", upload.Path(), err)
 	}
 	w.Log.Info("Upload deleted", "image", a.Image, "build", a.Build, "provider", a.Provider, "upload", a.Upload, "why", a.Why)
@@ -73,7 +73,7 @@ func (w *Worker) dropLeftover(ctx context.Context, cloud lent, lock *recipe.Held
 			return fmt.Errorf("the record of upload %s is empty, and image %s is of it: %w", upload.Path(), image.ExternalID, ErrStale)
 		}
 	}
-	if err := lock.DeleteTree(ctx, upload.Path()); err != nil {
+	if err := w.Store.DropUpload(ctx, lock, upload, "it never held anything"); err != nil {
 		return fmt.Errorf("delete upload %s: %w", upload.Path(), err)
 	}
 	return nil
@@ -112,7 +112,7 @@ func (w *Worker) reclaimUpload(ctx context.Context, a plan.Action) error {
 		return err
 	}
 	w.Step(step.ReclaimCloud)
-	if err := lock.DeleteTree(ctx, upload.Path()); err != nil {
+	if err := w.Store.DropUpload(ctx, lock, upload, "its builder is gone"); err != nil {
 		return fmt.Errorf("reclaim upload %s: %w", upload.Path(), err)
 	}
 	w.Log.Warn("Upload of a builder that is gone was removed",

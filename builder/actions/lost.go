@@ -60,7 +60,7 @@ func (w *Worker) forget(ctx context.Context, u *zkmodel.Upload) error {
 	if now.State != zkmodel.UploadReady || now.Suspect == "" || now.ExternalID.Text() != u.ExternalID.Text() {
 		return nil
 	}
-	if err := lock.DeleteTree(ctx, u.Path()); err != nil {
+	if err := w.Store.DropUpload(ctx, lock, now, "the cloud has lost it"); err != nil {
 		return fmt.Errorf("forget upload %s: %w", u.Path(), err)
 	}
 	w.Log.Warn("The cloud has lost an image; its record goes, and it is sent again",

@@ -153,7 +153,7 @@ func (s *sending) takeBack(ctx context.Context, id string) error {
 func (s *sending) drop(ctx context.Context) error {
 	ctx, cancel := cleanupContext(ctx)
 	defer cancel()
-	if err := s.lock.DeleteTree(ctx, s.record.Path()); err != nil {
+	if err := s.Store.DropUpload(ctx, s.lock, s.record, "it is given up: its builder stops"); err != nil {
 		return fmt.Errorf("give up upload %s: %w", s.record.Path(), err)
 	}
 	return nil

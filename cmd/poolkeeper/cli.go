@@ -79,6 +79,7 @@ type cli struct {
 	BuildGuard buildGuardCmd `cmd:"" name:"build-guard" hidden:""` // dib.GuardCommand
 
 	ConfigCmd      configCmd          `cmd:"" name:"config" group:"misc" help:"Push one configuration to all hosts of the fleet, and see who runs which."`
+	Events         eventsCmd          `cmd:"" group:"misc" help:"Print the events of a site, or follow them."`
 	Ltime          ltimeCmd           `cmd:"" group:"misc" help:"Print a logical time, which a listing can be asked to have seen."`
 	ConfigValidate configValidateCmd  `cmd:"" group:"misc" help:"Check the configuration."`
 	ConfigAccept   configAcceptCmd    `cmd:"" name:"config-accept" group:"misc" help:"Accept what a changed configuration drops or raises although it is in use or may be misspelt, on all hosts."`

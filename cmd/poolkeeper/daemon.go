@@ -17,6 +17,7 @@ import (
 	"poolkeeper/configs/redact"
 	"poolkeeper/providers/drivers"
 	"poolkeeper/web"
+	"poolkeeper/zkmodel/event/dispatch"
 	"poolkeeper/zkmodel/fleet"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -50,7 +51,8 @@ type site struct {
 	// pushed receives when another configuration may have been pushed to the fleet; nil
 	// where the configuration is a file.
 	pushed <-chan struct{}
-	fleet  *fleet.Agent // nil where the configuration is a file
+	fleet  *fleet.Agent      // nil where the configuration is a file
+	events *dispatch.Service // nil tells of nothing
 }
 
 // providers opens the providers of a process.
@@ -105,6 +107,8 @@ func (f daemonFlags) run(ctx context.Context, a *app, name string, s site, build
 		return err
 	}
 	s.secrets, s.watch, s.guarded = &a.secrets, &configWatch{}, &guarded{kind: name, host: host}
+	s.events = newEvents(s.client, log, name, host)
+	s.events.Set(eventOptions(cfg))
 	d, server, err := build(s)
 	if err != nil {
 		return err
@@ -140,6 +144,9 @@ func (a *app) accompany(ctx context.Context, s site, d daemon, server *web.Serve
 	}
 	if c, ok := d.(checker); ok {
 		group.Go(func() { tellSystemd(beside, s, c) })
+	}
+	if s.events != nil {
+		group.Go(func() { s.events.Run(beside) })
 	}
 	err := runServed(ctx, s, run, server)
 	stop()

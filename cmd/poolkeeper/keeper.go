@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,8 @@ type keeper struct {
 	items  []guard.Item    // of the file that are not in effect
 	told   []guard.Item    // those that the log has
 	saved  bool            // the tree knows all this
+	// changes are those of the file that no event has told yet.
+	changes []string
 	// unsaved says that the log has told why it does not.
 	unsaved bool
 }
@@ -184,8 +187,12 @@ func (k *keeper) handOver(effect, file *configs.Config) error {
 	if err := k.d.Reload(effect); err != nil {
 		return err
 	}
+	if k.s.events != nil && !reflect.DeepEqual(eventOptions(k.effect), eventOptions(effect)) {
+		k.s.events.Set(eventOptions(effect))
+	}
 	for _, line := range configs.Differences(k.effect, effect) {
 		k.s.log.Info("Configuration changed", "change", line)
+		k.changes = append(k.changes, line)
 	}
 	k.effect, k.file = effect, file
 	return nil
@@ -221,7 +228,7 @@ func (k *keeper) save(ctx context.Context) error {
 	data, err := guard.Record{Memory: k.before, File: guard.Of(k.file).Digest(), Guarded: k.items}.Encode()
 	if err == nil {
 		_, err = inStore(ctx, k.s, func(ctx context.Context, store *zkmodel.Store) (struct{}, error) {
-			return struct{}{}, store.SaveConfiguration(ctx, k.key, data)
+			return struct{}{}, store.SaveConfiguration(ctx, k.key, data, k.changes...)
 		})
 	}
 	if err != nil {
@@ -231,7 +238,7 @@ func (k *keeper) save(ctx context.Context) error {
 		k.unsaved = true
 		return nil
 	}
-	k.saved, k.unsaved = true, false
+	k.saved, k.unsaved, k.changes = true, false, nil
 	return nil
 }
 

@@ -80,6 +80,9 @@ func newMetrics(s site) *prometheus.Registry {
 	if s.fleet != nil {
 		r.MustRegister(fleetMetrics{s.fleet})
 	}
+	if s.events != nil {
+		r.MustRegister(s.events)
+	}
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }

@@ -38,6 +38,7 @@ var standIns = []struct{ page, line, why, instead string }{
 	{"docs/install.md", "systemctl ", "nothing runs systemd in a root: TestWalk runs what the unit starts", "cmd/poolkeeper/units_test.go"},
 	{"docs/hosts.md", "test/hosts/run ", "it makes systems, and many minutes go by", ".ci/run"},
 	{"docs/hosts.md", "POOLKEEPER_ROOT=", "it is this test", "test/pages/walk_test.go"},
+	{"docs/events.md", "poolkeeper ", "its image is the reader's", "cmd/poolkeeper/events_test.go"},
 	{"docs/launcher.md", "poolkeeper ", "its node is the reader's", "test/e2e/person_test.go"},
 }
 
@@ -47,6 +48,7 @@ var standInConfigurations = map[string]string{
 	"docs/openstack.md":    "TestOpenStackPage",
 	"docs/architecture.md": "TestANewDriver",
 	"docs/secrets.md":      "TestMergedCloudsOfThePage",
+	"docs/events.md":       "TestEventsPage",
 }
 
 // allBlocks are those of README.md and of all pages, with paths from the top.

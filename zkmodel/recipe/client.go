@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -42,6 +43,7 @@ func Dial(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.log = new(atomic.Pointer[Log])
 	ctx, stop := context.WithCancelCause(context.Background())
 	c := &Client{cfg: cfg, hosts: newHosts(cfg.Servers), log: cfg.Logger, stop: stop, done: ctx.Done(), changed: make(chan struct{})}
 	c.work.Go(func() { c.run(ctx) })
@@ -74,6 +76,16 @@ func (c *Client) SetServers(list []string) error {
 	}
 	return nil
 }
+
+// SetLog sets the log in which changes made through this Client are told; nil, as at first,
+// is none.
+func (c *Client) SetLog(log *Log) { c.cfg.log.Store(log) }
+
+// Log is the log that SetLog has set; nil is none.
+func (c *Client) Log() *Log { return c.cfg.log.Load() }
+
+// Log is that of the session's Client; nil is none.
+func (s *Session) Log() *Log { return s.cfg.log.Load() }
 
 // Session returns the session that is alive, and waits for one if there is none.
 // When ctx ends first the error also tells why the last connection failed.

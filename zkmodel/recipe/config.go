@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -36,6 +37,8 @@ type Config struct {
 	Digest *Digest
 	// Logger receives what happens to sessions and connections; nil discards it.
 	Logger hclog.Logger
+
+	log *atomic.Pointer[Log] // of the Client; see SetLog
 }
 
 // TLS names the PEM files of a connection. They are read again at every

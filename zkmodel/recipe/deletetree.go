@@ -17,12 +17,12 @@ const maxDeletes = 500
 // it stays in reach of who repeats the call. A contender that enters a lock
 // below path in the meantime makes the transaction fail and is removed by the next.
 func (s *Session) DeleteTree(ctx context.Context, path string) error {
-	return deleteTree(ctx, s, path, "", s.Multi)
+	return deleteTree(ctx, s, path, "", s.Multi, nil)
 }
 
 // deleteTree removes the tree at path by transactions of multi. The node last,
-// which keeps the fence of multi, goes in the final one.
-func deleteTree(ctx context.Context, s *Session, path, last string, multi func(context.Context, ...Op) ([]OpResult, error)) error {
+// which keeps the fence of multi, goes in the final one, with also.
+func deleteTree(ctx context.Context, s *Session, path, last string, multi func(context.Context, ...Op) ([]OpResult, error), also []Op) error {
 	if path == "/" {
 		return fmt.Errorf("delete tree /: %w", ErrBadPath)
 	}
@@ -33,8 +33,11 @@ func deleteTree(ctx context.Context, s *Session, path, last string, multi func(c
 		}
 		for len(ops) > 0 && err == nil {
 			n := (len(ops)-1)%maxDeletes + 1 // the final transaction is a full one
-			_, err = multi(ctx, ops[:n]...)
-			ops = ops[n:]
+			batch := ops[:n:n]
+			if ops = ops[n:]; len(ops) == 0 {
+				batch = append(batch, also...)
+			}
+			_, err = multi(ctx, batch...)
 		}
 		switch {
 		case err == nil:

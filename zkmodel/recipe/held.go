@@ -94,10 +94,11 @@ func (h *Held) Multi(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	return results[1:], nil
 }
 
-// Set replaces the data of the record at path if it still has version, or AnyVersion.
-func (h *Held) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
+// Set replaces the data of the record at path if it still has version, or AnyVersion, in one
+// transaction with also.
+func (h *Held) Set(ctx context.Context, path string, data []byte, version int32, also ...Op) (Stat, error) {
 	for {
-		results, err := h.Multi(ctx, OpSet(path, data, version))
+		results, err := h.Multi(ctx, slices.Concat([]Op{OpSet(path, data, version)}, also)...)
 		if err == nil {
 			return results[0].Stat, nil
 		}
@@ -115,11 +116,11 @@ func (h *Held) Set(ctx context.Context, path string, data []byte, version int32)
 	}
 }
 
-// Create creates a node and returns its path. With mode Sequential it may have
-// been created although the error is ErrConnectionLost; see CreateUnique.
-func (h *Held) Create(ctx context.Context, path string, data []byte, mode Mode) (string, error) {
+// Create creates a node, in one transaction with also, and returns its path. With mode
+// Sequential it may have been created although the error is ErrConnectionLost; see CreateUnique.
+func (h *Held) Create(ctx context.Context, path string, data []byte, mode Mode, also ...Op) (string, error) {
 	for tried := false; ; tried = true {
-		results, err := h.Multi(ctx, OpCreate(path, data, mode))
+		results, err := h.Multi(ctx, slices.Concat([]Op{OpCreate(path, data, mode)}, also)...)
 		switch {
 		case err == nil:
 			return results[0].Path, nil
@@ -193,16 +194,16 @@ func (h *Held) Delete(ctx context.Context, path string, version int32) error {
 }
 
 // DeleteTree removes the node at path and all below it, as Session.DeleteTree
-// does, behind the fence. The lock itself may be below path: then it is released
-// with the tree, and ctx may be one that Bind has made.
-func (h *Held) DeleteTree(ctx context.Context, path string) error {
+// does, behind the fence; also goes with the node itself. The lock may be below path: then
+// it is released with the tree, and ctx may be one that Bind has made.
+func (h *Held) DeleteTree(ctx context.Context, path string, also ...Op) error {
 	if !within(path, h.path) {
-		return deleteTree(ctx, h.session, path, h.path, h.Multi)
+		return deleteTree(ctx, h.session, path, h.path, h.Multi, also)
 	}
 	// The watch may fire before the answer arrives: not a loss, but our own doing.
 	h.ending.Lock()
 	defer h.ending.Unlock()
-	if err := deleteTree(ctx, h.session, path, h.path, h.Multi); err != nil {
+	if err := deleteTree(ctx, h.session, path, h.path, h.Multi, also); err != nil {
 		return err
 	}
 	h.cancel(ErrReleased)

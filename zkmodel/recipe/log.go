@@ -361,3 +361,7 @@ func numbers(names []string) []int64 {
 // created is how many children a node has had. ZooKeeper numbers sequential children by
 // it, and its Cversion counts each deletion on top.
 func created(stat Stat) int64 { return (int64(stat.Cversion) + int64(stat.NumChildren)) / 2 }
+
+// SequentialName is the name that ZooKeeper gives the next sequential child of a node with
+// an empty prefix.
+func SequentialName(parent Stat) string { return fmt.Sprintf("%010d", created(parent)) }

@@ -225,7 +225,7 @@ func (q *Queue) collect(ctx context.Context, id string) error {
 				continue
 			}
 		}
-		err := deleteTree(ctx, q.session, path, "", absent)
+		err := deleteTree(ctx, q.session, path, "", absent, nil)
 		if errors.Is(err, errClaimed) {
 			return nil
 		}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"poolkeeper/test/zktest"
+	"poolkeeper/zkmodel/event"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// eventsPage are the configurations and the command lines of the page.
+func eventsPage(t *testing.T) (yaml []string, lines []string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/events.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, block := range strings.Split(string(page), "```") {
+		lang, text, _ := strings.Cut(block, "\n")
+		switch {
+		case i%2 == 0:
+		case lang == "yaml":
+			yaml = append(yaml, text)
+		case lang == "console":
+			for line := range strings.Lines(text) {
+				if command, ok := strings.CutPrefix(strings.TrimSpace(line), "$ poolkeeper "); ok {
+					lines = append(lines, command)
+				}
+			}
+		}
+	}
+	return yaml, lines
+}
+
+// wordsOfLine splits a line of the page.
+func wordsOfLine(line string) []string {
+	var words []string
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			words = append(words, part)
+			continue
+		}
+		words = append(words, strings.Fields(part)...)
+	}
+	return words
+}
+
+// lockedBuffer is what a command that runs beside the test prints into.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// eventSite writes a configuration for a tree of the test's own.
+func eventSite(t *testing.T, events string) (file string, session *recipe.Session) {
+	t.Helper()
+	root := zktest.Root(t)
+	host, port, _ := strings.Cut(zktest.Shared(t).Addr(), ":")
+	file = filepath.Join(t.TempDir(), "nodepool.yaml")
+	text := fmt.Sprintf("zookeeper-servers: [{host: %s, port: %s, chroot: %s}]\ndiskimages: [{name: debian-12}]\n%s", host, port, root, events)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	client, err := recipe.Dial(recipe.Config{Servers: []string{zktest.Shared(t).Addr()}, Chroot: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	if session, err = client.Session(t.Context()); err != nil { // which makes the root
+		t.Fatal(err)
+	}
+	return file, session
+}
+
+// Mistakes: a page whose configuration or commands do not work as they stand there;
+// events that name nobody; --match and --since that pass over too much.
+func TestEventsPage(t *testing.T) {
+	yaml, lines := eventsPage(t)
+	if len(yaml) != 1 || len(lines) != 6 {
+		t.Fatalf("the page shows %d configurations and %d commands, which this test does not expect", len(yaml), len(lines))
+	}
+	file, _ := eventSite(t, yaml[0])
+	printed := map[string]string{}
+	for _, line := range lines {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		var out lockedBuffer
+		var complaints bytes.Buffer
+		args := append([]string{"-c", file}, wordsOfLine(line)...)
+		if strings.Contains(line, "--follow") {
+			go func() {
+				defer cancel() // as Ctrl-C does
+				for ctx.Err() == nil && !strings.Contains(out.String(), "image.unpaused") {
+					<-time.After(10 * time.Millisecond)
+				}
+			}()
+		}
+		if code := run(ctx, args, &out, &complaints); code != exitDone {
+			t.Errorf("%s: exit code %d: %s", line, code, &complaints)
+		}
+		cancel()
+		printed[line] = out.String()
+	}
+	all := printed["events"]
+	if strings.Count(all, "\n") != 2 || !strings.Contains(all, "image.paused  image/debian-12") || !strings.Contains(all, "/poolkeeper/operator/") {
+		t.Errorf("events:\n%s", all)
+	}
+	if got := printed["events --since 12h --match 'image.*'"]; got != all {
+		t.Errorf("those of images:\n%s", got)
+	}
+	if got := printed["events --match '*.failed' --json"]; got != "" {
+		t.Errorf("failures:\n%s", got)
+	}
+}
+
+// Mistakes: events that are not CloudEvents; a wrong question that is answered; a site
+// without events that is told nothing of that.
+func TestEventsCommand(t *testing.T) {
+	file, _ := eventSite(t, "events: {}\n")
+	ask := func(file string, args ...string) (int, string, string) {
+		var out, complaints bytes.Buffer
+		code := run(t.Context(), append([]string{"-c", file}, args...), &out, &complaints)
+		return code, out.String(), complaints.String()
+	}
+	if code, _, complaints := ask(file, "image-pause", "debian-12"); code != exitDone {
+		t.Fatal(complaints)
+	}
+	code, out, _ := ask(file, "events", "--json")
+	var e event.Event
+	if err := json.Unmarshal([]byte(out), &e); err != nil || code != exitDone || e.SpecVersion != "1.0" || e.Type != event.ImagePaused || !strings.HasSuffix(e.ID, "-1") {
+		t.Errorf("exit code %d: %s: %v", code, out, err)
+	}
+	if _, out, _ = ask(file, "events", "--since", "2100-01-01T00:00:00Z"); out != "" {
+		t.Errorf("of the future: %s", out)
+	}
+	for _, wrong := range [][]string{{"--since", "yesterday"}, {"--match", "[a"}} {
+		if code, _, complaints := ask(file, append([]string{"events"}, wrong...)...); code != exitFailed || !strings.Contains(complaints, wrong[1]) {
+			t.Errorf("%v: exit code %d: %s", wrong, code, complaints)
+		}
+	}
+	none, session := eventSite(t, "")
+	if code, _, complaints := ask(none, "image-pause", "debian-12"); code != exitDone {
+		t.Fatal(complaints)
+	}
+	if code, out, complaints := ask(none, "events"); code != exitDone || out != "" || !strings.Contains(complaints, "has no `events:`") {
+		t.Errorf("exit code %d: %s%s", code, out, complaints)
+	}
+	if _, there, err := session.Exists(t.Context(), "/poolkeeper"); there || err != nil {
+		t.Errorf("without events: /poolkeeper is there: %v", err)
+	}
+}

@@ -1,0 +1,150 @@
+// Package dispatch is what one daemon of all does with the log of events: it keeps the log
+// within its bounds.
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/zkmodel/event"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// ElectionPath elects the dispatcher among all daemons of a site.
+const ElectionPath = event.Root + "/election"
+
+// trimEvery is how often the log is looked at for what is too much of it.
+const trimEvery = time.Minute
+
+// Options say what is done with events.
+type Options struct {
+	Keep int           // entries that are kept at most
+	Age  time.Duration // how long
+}
+
+// Deps is what a Service is given. Client, Writer, Member and Logger are required.
+type Deps struct {
+	Client *recipe.Client
+	// Writer is the source of this process's events, Member its name in the election.
+	Writer, Member string
+	Logger         hclog.Logger
+	Now            func() time.Time
+	TrimEvery      time.Duration // 0 is a minute
+}
+
+// Service is a daemon's part in events: while it has Options, the daemon's changes are
+// told, and it stands for election.
+type Service struct {
+	deps    Deps
+	log     hclog.Logger
+	metrics *metrics
+
+	mu      sync.Mutex
+	options *Options
+	changed chan struct{} // closed when options change
+}
+
+// New makes a Service without options.
+func New(deps Deps) *Service {
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
+	if deps.TrimEvery == 0 {
+		deps.TrimEvery = trimEvery
+	}
+	s := &Service{deps: deps, log: deps.Logger.Named("events"), changed: make(chan struct{})}
+	s.metrics = newMetrics(deps.Client)
+	return s
+}
+
+// Set goes on with other options; nil tells of nothing from now on, and does nothing.
+func (s *Service) Set(options *Options) {
+	switch {
+	case options == nil:
+		s.deps.Client.SetLog(nil)
+	case s.deps.Client.Log() == nil:
+		s.deps.Client.SetLog(recipe.NewLog(event.Root, s.deps.Writer))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.options = options
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *Service) now() (*Options, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.options, s.changed
+}
+
+// Run does a dispatcher's work whenever this process is elected, until ctx ends.
+func (s *Service) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		options, changed := s.now()
+		running, end := context.WithCancel(ctx)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			s.serve(running, options)
+		}()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		end()
+		<-done
+	}
+}
+
+// serve stands for election with some options.
+func (s *Service) serve(ctx context.Context, options *Options) {
+	if options == nil {
+		return
+	}
+	for ctx.Err() == nil {
+		err := recipe.NewElection(s.deps.Client, ElectionPath, s.deps.Member).Run(ctx, func(ctx context.Context, h *recipe.Held) error {
+			s.metrics.leads(true)
+			defer s.metrics.leads(false)
+			s.log.Info("This daemon dispatches events")
+			return s.lead(ctx, h, *options)
+		})
+		if ctx.Err() != nil || errors.Is(err, recipe.ErrClosed) {
+			return
+		}
+		s.log.Warn("Events are not dispatched; it is tried again", "error", err)
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// lead is a dispatcher's work.
+func (s *Service) lead(ctx context.Context, h *recipe.Held, options Options) error {
+	for {
+		if err := s.trim(ctx, h, options); err != nil && ctx.Err() == nil {
+			s.log.Warn("Old events are not deleted; it is tried again", "error", err, "retry", s.deps.TrimEvery)
+		}
+		select {
+		case <-time.After(s.deps.TrimEvery):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// trim keeps the log within its bounds.
+func (s *Service) trim(ctx context.Context, h *recipe.Held, options Options) error {
+	log := s.deps.Client.Log()
+	if log == nil {
+		return nil
+	}
+	dropped, err := log.Trim(ctx, h, int64(options.Keep), s.deps.Now().Add(-options.Age))
+	s.metrics.dropped(dropped)
+	return err
+}

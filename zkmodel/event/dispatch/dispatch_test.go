@@ -1,0 +1,115 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"go.uber.org/goleak"
+
+	"poolkeeper/test/zktest"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/event"
+	"poolkeeper/zkmodel/event/dispatch"
+	"poolkeeper/zkmodel/recipe"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// daemon is a process with a part in events.
+type daemon struct {
+	*dispatch.Service
+	client *recipe.Client
+	store  *zkmodel.Store
+	stop   func()
+}
+
+func start(t *testing.T, root, name string, options *dispatch.Options, change ...func(*dispatch.Deps)) *daemon {
+	t.Helper()
+	client, err := recipe.Dial(recipe.Config{Servers: []string{zktest.Shared(t).Addr()}, Chroot: root, Timeout: 4 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := dispatch.Deps{
+		Client: client, Writer: "/poolkeeper/" + name, Member: name, Logger: hclog.NewNullLogger(), TrimEvery: 50 * time.Millisecond,
+	}
+	for _, c := range change {
+		c(&deps)
+	}
+	d := &daemon{Service: dispatch.New(deps), client: client, store: zkmodel.NewStore(session, nil)}
+	d.Set(options)
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() { d.Run(ctx) })
+	d.stop = sync.OnceFunc(func() {
+		cancel()
+		group.Wait()
+		client.Close()
+	})
+	t.Cleanup(d.stop)
+	return d
+}
+
+// tell writes some events.
+func (d *daemon) tell(t *testing.T, count int) {
+	t.Helper()
+	for n := range count {
+		if err := d.store.Tell(t.Context(), event.ProviderDown, fmt.Sprintf("provider/p%d", n%3), event.Data{"n": n + 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// left is how many events the log has.
+func (d *daemon) left(t *testing.T) int {
+	t.Helper()
+	reader := recipe.NewLog(event.Root, "").Read(d.store.Session(), recipe.LogPosition{})
+	for n := 0; ; {
+		e, ok, err := reader.Poll(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ok {
+			return n
+		}
+		if e.Gap == nil {
+			n++
+		}
+	}
+}
+
+// Mistakes: a log that grows without bound, when the daemon that kept it is gone, too; two
+// that keep it; options that take effect only at the next start; a daemon without
+// options that takes part.
+func TestTheLogIsKeptByOneOfAll(t *testing.T) {
+	root := zktest.Root(t)
+	options := &dispatch.Options{Keep: 100, Age: time.Hour}
+	none := start(t, root, "none", nil)
+	if _, there, err := none.store.Session().Exists(t.Context(), "/poolkeeper"); there || err != nil {
+		t.Fatalf("there is /poolkeeper: %v", err)
+	}
+	builder, launcher := start(t, root, "builder", options), start(t, root, "launcher", options)
+	builder.tell(t, 150)
+	zktest.Eventually(t, func() bool { return launcher.left(t) == 100 }, "the log is trimmed")
+	builder.stop()
+	launcher.tell(t, 70)
+	zktest.Eventually(t, func() bool { return launcher.left(t) == 100 }, "the other one trims it")
+	launcher.Set(&dispatch.Options{Keep: 100, Age: time.Nanosecond})
+	zktest.Eventually(t, func() bool { return launcher.left(t) == 0 }, "all are too old now")
+	launcher.Set(nil)
+	launcher.tell(t, 3)
+	if n := none.left(t); n != 0 {
+		t.Errorf("%d events of a site that has none", n)
+	}
+	zktest.Eventually(t, func() bool {
+		line, err := recipe.Contenders(t.Context(), none.store.Session(), dispatch.ElectionPath)
+		return err == nil && len(line) == 0
+	}, "nobody stands for election any more")
+}

@@ -1,0 +1,141 @@
+// Package event is the schema of what Poolkeeper tells of changes: CloudEvents 1.0 as JSON.
+package event
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"poolkeeper/zkmodel/recipe"
+)
+
+// The types of events (docs/events.md says what each has as data).
+const (
+	BuildBegan     = "poolkeeper.build.began"
+	BuildReady     = "poolkeeper.build.ready"
+	BuildFailed    = "poolkeeper.build.failed"
+	BuildDeleting  = "poolkeeper.build.deleting"
+	BuildDeleted   = "poolkeeper.build.deleted"
+	UploadReady    = "poolkeeper.upload.ready"
+	UploadFailed   = "poolkeeper.upload.failed"
+	UploadDeleting = "poolkeeper.upload.deleting"
+	UploadDeleted  = "poolkeeper.upload.deleted"
+	RequestFailed  = "poolkeeper.request.failed"
+	NodeHeld       = "poolkeeper.node.held"
+	NodeDeleting   = "poolkeeper.node.deleting"
+	ImagePaused    = "poolkeeper.image.paused"
+	ImageUnpaused  = "poolkeeper.image.unpaused"
+	ProviderDown   = "poolkeeper.provider.down"
+	ProviderUp     = "poolkeeper.provider.up"
+	Configuration  = "poolkeeper.configuration.changed"
+	// Gap tells of events that were dropped before they were delivered.
+	Gap = "poolkeeper.events.gap"
+)
+
+// Root is where the log of events and what belongs to it stands.
+const Root = "/poolkeeper/events"
+
+// The most that an event has of a text (bytes), so that no record makes it too large.
+const longest = 4096
+
+// Event is one event, as consumers get it.
+type Event struct {
+	SpecVersion string    `json:"specversion"`
+	ID          string    `json:"id,omitempty"` // EPOCH-NUMBER; empty in the tree, where its place says it
+	Source      string    `json:"source"`
+	Type        string    `json:"type"`
+	Subject     string    `json:"subject,omitempty"`
+	Time        time.Time `json:"time"`
+	ContentType string    `json:"datacontenttype"`
+	Data        Data      `json:"data"`
+}
+
+// Data is what an event says beside what all have.
+type Data map[string]any
+
+// New makes an event; values that are empty are left out of data.
+func New(source, kind, subject string, at time.Time, data Data) Event {
+	kept := Data{}
+	for key, value := range data {
+		switch v := value.(type) {
+		case string:
+			if v == "" {
+				continue
+			}
+			if len(v) > longest {
+				value = strings.ToValidUTF8(v[:longest], "")
+			}
+		case []string:
+			if len(v) == 0 {
+				continue
+			}
+		case int:
+			if v == 0 {
+				continue
+			}
+		}
+		kept[key] = value
+	}
+	return Event{
+		SpecVersion: "1.0", Source: source, Type: kind, Subject: subject,
+		Time: at.UTC().Truncate(time.Millisecond), ContentType: "application/json", Data: kept,
+	}
+}
+
+// Encode is the event as JSON.
+func (e Event) Encode() ([]byte, error) {
+	data, err := json.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("encode event %s of %s: %w", e.Type, e.Subject, err)
+	}
+	return data, nil
+}
+
+// Of is the event of an entry of the log; one of a gap tells of that.
+//
+// Errors: one that is not an event's.
+func Of(entry recipe.LogEntry) (Event, error) {
+	if gap := entry.Gap; gap != nil {
+		data := Data{"first": gap.First}
+		if gap.Last > 0 {
+			data["last"], data["number"] = gap.Last, gap.Last-gap.First+1
+		}
+		data["epoch"] = entry.Epoch
+		e := New("/poolkeeper/events", Gap, "events", time.Now(), data)
+		e.ID = fmt.Sprintf("%s-%d-gap", entry.Epoch, gap.First)
+		return e, nil
+	}
+	var e Event
+	if err := json.Unmarshal(entry.Data, &e); err != nil {
+		return e, fmt.Errorf("read event %s: %w", entry.LogPosition, err)
+	}
+	e.ID = entry.String()
+	return e, nil
+}
+
+// Matches reports whether the type or the subject of an event is as a pattern says, in
+// which * stands for any text; a type may be given without "poolkeeper.". An empty
+// pattern matches all.
+func (e Event) Matches(pattern string) bool {
+	if pattern == "" {
+		return true
+	}
+	for _, text := range []string{e.Type, strings.TrimPrefix(e.Type, "poolkeeper."), e.Subject} {
+		// A subject has slashes, which path.Match would not pass over.
+		ok, _ := path.Match(strings.ReplaceAll(pattern, "/", "\x00"), strings.ReplaceAll(text, "/", "\x00"))
+		if ok {
+			return true
+		}
+	}
+	return false
+}
+
+// CheckPattern says what is wrong with a pattern.
+func CheckPattern(pattern string) error {
+	if _, err := path.Match(pattern, ""); err != nil {
+		return fmt.Errorf("pattern %q: %w", pattern, err)
+	}
+	return nil
+}
