@@ -104,7 +104,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// serve is the work of one session: for each wave that is not over, somebody stands in
+// serve is the work of one session: for each wave that is not over, a goroutine stands in
 // line for its lock.
 func (d *Driver) serve(ctx context.Context, s *recipe.Session) error {
 	changes := d.tree.Subscribe(nil)

@@ -1,8 +1,6 @@
 package waves
 
 import (
-	"slices"
-
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel/wave"
 )
@@ -11,7 +9,11 @@ import (
 // to, and those that are closed to it.
 func Job(cfg *configs.Config, image string) wave.Job {
 	job := wave.Job{Image: image}
-	for _, p := range cfg.ProvidersOf(image) {
+	for i := range cfg.Providers {
+		p := &cfg.Providers[i]
+		if _, listed := p.Image(image); !listed {
+			continue
+		}
 		if why := ClosedBy(cfg, p.Name, image); why != "" {
 			if job.Closed == nil {
 				job.Closed = map[string]string{}
@@ -34,8 +36,7 @@ func ClosedBy(cfg *configs.Config, provider, image string) string {
 	if !ok {
 		return ""
 	}
-	at := slices.IndexFunc(p.DiskImages, func(i configs.ProviderImage) bool { return i.Name == image })
-	if at >= 0 && p.DiskImages[at].Pause {
+	if i, listed := p.Image(image); listed && i.Pause {
 		return "paused by the configuration"
 	}
 	return ""

@@ -66,6 +66,8 @@ type cli struct {
 	ImageBuildCancel imageBuildCancelCmd `cmd:"" group:"images" help:"Give up the build of an image that is under way, or withdraw the request for one."`
 	BuildLog         buildLogCmd         `cmd:"" group:"images" help:"Print the log of a build, from the builder that has it."`
 
+	Wave waveCmd `cmd:"" group:"images" help:"Have many images built anew, together."`
+
 	List        listCmd          `cmd:"" group:"nodes" help:"List the nodes."`
 	RequestList requestListCmd   `cmd:"" group:"nodes" help:"List the node requests."`
 	Request     requestCmd       `cmd:"" group:"nodes" help:"Ask for nodes."`

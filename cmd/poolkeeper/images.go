@@ -7,13 +7,16 @@ import (
 	"slices"
 	"strings"
 
+	"poolkeeper/builder/waves"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/operate"
+	"poolkeeper/zkmodel/wave"
 )
 
 // imageBuildCmd asks for a build.
 type imageBuildCmd struct {
+	Wait  bool   `help:"Wait until the image is built and uploaded. Exit code 1 unless that is completed."`
 	Image string `arg:"" help:"The image, as the configuration names it."`
 }
 
@@ -22,7 +25,8 @@ func (c imageBuildCmd) Run(ctx context.Context, a *app) error {
 	if err := configs.CheckName("image", c.Image); err != nil {
 		return err
 	}
-	return a.withStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
+	return a.withWaves(ctx, func(ctx context.Context, t waveTools) error {
+		cfg, store := t.cfg, t.models
 		image, err := configured(cfg, c.Image)
 		if err != nil {
 			return err
@@ -30,12 +34,31 @@ func (c imageBuildCmd) Run(ctx context.Context, a *app) error {
 		if image.Pause {
 			return fmt.Errorf("image %s is paused in %s", c.Image, cfg.Path)
 		}
+		if c.Wait {
+			return c.await(ctx, a, t)
+		}
 		paused, err := operator(store).RequestBuild(ctx, c.Image)
 		if err == nil && paused {
 			fmt.Fprintf(a.stderr, "poolkeeper: image %s is paused; it will be built when it is unpaused (image-unpause)\n", c.Image)
 		}
 		return err
 	})
+}
+
+// await asks for the build by a wave of one image, and waits for its report.
+func (c imageBuildCmd) await(ctx context.Context, a *app, t waveTools) error {
+	w := &wave.Wave{
+		ID: newWaveID("-" + c.Image), Reason: "image-build", By: requestor(), Order: wave.ByPriority,
+		Until: wave.UntilUploaded, MaxFailures: wave.DefaultMaxFailures,
+	}
+	if wave.CheckID(w.ID) != nil { // a name may have what an id may not
+		w.ID = newWaveID("")
+	}
+	if err := t.store.Ask(ctx, w, waves.Job(t.cfg, c.Image)); err != nil {
+		return err
+	}
+	t.tellUndriven(ctx, a)
+	return a.awaitWave(t.outer, t.client, w.ID, output{Output: "table"}) //nolint:contextcheck // outlives a session
 }
 
 // imagePauseCmd sets an image's pause flag.

@@ -39,6 +39,7 @@ var standIns = []struct{ page, line, why, instead string }{
 	{"docs/hosts.md", "test/hosts/run ", "it makes systems, and many minutes go by", ".ci/run"},
 	{"docs/hosts.md", "POOLKEEPER_ROOT=", "it is this test", "test/pages/walk_test.go"},
 	{"docs/events.md", "poolkeeper ", "its image is the reader's", "cmd/poolkeeper/events_test.go"},
+	{"docs/waves.md", "poolkeeper -c nodepool.yaml ", "its images are the reader's", "cmd/poolkeeper/testdata/script/wave.txtar"},
 	{"docs/launcher.md", "poolkeeper ", "its node is the reader's", "test/e2e/person_test.go"},
 }
 

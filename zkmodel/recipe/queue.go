@@ -18,7 +18,7 @@ const (
 	queueWaiters  = "waiters"
 )
 
-// ErrWaited says that somebody waits for the result of a request, which stays therefore.
+// ErrWaited says that the result of a request is waited for, so that it stays.
 var ErrWaited = errors.New("its result is waited for")
 
 // Queue is a queue of requests, each of which one process works at, under a lock that
@@ -60,7 +60,7 @@ func (q *Queue) Submit(ctx context.Context, id string, request, params []byte, m
 		OpCreate(q.path(queueRequests, id), request, Persistent),
 		OpCreate(q.path(queueParams, id), params, Persistent),
 	}, more...)
-	for lost, ensured := false, false; ; {
+	for lost, ensured, collected := false, false, false; ; {
 		_, at, err := q.session.multi(ctx, ops)
 		switch {
 		case err == nil:
@@ -77,7 +77,8 @@ func (q *Queue) Submit(ctx context.Context, id string, request, params []byte, m
 			if err := q.makeFolders(ctx); err != nil {
 				return false, err
 			}
-		case errors.Is(err, ErrNodeExists): // garbage of a request that had the same id
+		case errors.Is(err, ErrNodeExists) && !collected: // garbage of a request that had the same id
+			collected = true
 			if err := q.collect(ctx, id); err != nil {
 				return false, err
 			}

@@ -122,7 +122,7 @@ func (d *Drive) flag(ctx context.Context, image string, what Flag) ([]recipe.Op,
 		return nil, nil
 	}
 	path, mine := zkmodel.RequestBuildPath(image), flagData(d.Wave.ID)
-	make := []recipe.Op{recipe.OpCreate(path, nil, recipe.Persistent), recipe.OpSet(path, mine, 0)}
+	make := flagOps(path, d.Wave.ID)
 	if what == FlagMade {
 		return make, nil
 	}

@@ -28,7 +28,7 @@ type Sight struct {
 	Image *zkmodel.Image
 	Since int64     // builds that began no later do not count
 	Now   time.Time // ZooKeeper's
-	// Cancel and Hold say that somebody wants it, "" that nobody does; Paused why the image
+	// Cancel and Hold say that it is wanted, and why; "" that it is not; Paused why the image
 	// is not built; Window when it may be built next.
 	Cancel, Hold, Paused string
 	Window               time.Time

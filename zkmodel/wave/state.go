@@ -98,3 +98,6 @@ func Move(r Stateful, to State, now time.Time) error {
 	*r.state(), *r.since() = to, now
 	return nil
 }
+
+// Known reports whether there is such a state.
+func (s State) Known() bool { return slices.Contains(States(), s) }

@@ -102,7 +102,7 @@ type Entry struct {
 	Broken error // why a record of it cannot be decoded
 }
 
-// Active reports whether somebody has to work at the wave.
+// Active reports whether there is anything to do for the wave.
 func (e *Entry) Active() bool {
 	if e.Broken != nil {
 		return false

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"poolkeeper/builder/waves"
+	"poolkeeper/configs"
+	"poolkeeper/configs/kit"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/listing"
+	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/wave"
+)
+
+// waveCmd are the commands about waves.
+type waveCmd struct {
+	Create  waveCreateCmd  `cmd:"" help:"Have many images built anew."`
+	List    waveListCmd    `cmd:"" help:"List the waves."`
+	Show    waveShowCmd    `cmd:"" help:"Show a wave and its jobs, or its report."`
+	Hold    waveHoldCmd    `cmd:"" help:"Let no more jobs of a wave, or of all, begin."`
+	Release waveReleaseCmd `cmd:"" help:"Let a wave that is held go on."`
+	Cancel  waveCancelCmd  `cmd:"" help:"End a wave, or one job of it."`
+	Retry   waveRetryCmd   `cmd:"" help:"Try the failed and cancelled jobs of a wave again."`
+	Delete  waveDeleteCmd  `cmd:"" help:"Delete waves that are over."`
+}
+
+// waveCreateCmd makes a wave.
+type waveCreateCmd struct {
+	All         bool     `xor:"images" required:"" help:"All images of the configuration."`
+	Match       []string `xor:"images" required:"" placeholder:"PATTERN" help:"Images like this, as in a shell: 'debian-*'. May be given again."`
+	Reason      string   `help:"Why, for those who see it."`
+	At          string   `placeholder:"TIME" help:"Begin then: 2026-03-01T22:00:00Z, or in 8h."`
+	Order       string   `enum:"freshness,priority" default:"freshness" help:"Which images come first: freshness, whose newest build is the oldest; priority, as --match and then the configuration has them (${default})."`
+	MaxParallel int      `default:"10" help:"How many builds are asked for at once; 0 is no limit (${default})."`
+	Until       string   `enum:"built,uploaded,validated" default:"uploaded" help:"When an image is done: built or uploaded (${default})."`
+	MaxFailures string   `default:"20%" placeholder:"N|%" help:"How many images may fail before the rest is held (${default})."`
+	ID          string   `name:"id" help:"The wave's id. With one that there is, nothing is made."`
+	Wait        bool     `help:"Wait for the report, and print it. Exit code 1 unless all is completed."`
+	output
+}
+
+// errNotValidated: validation is another part of the program.
+var errNotValidated = errors.New("--until validated: images are not validated by this version; use built or uploaded")
+
+// Run is the command.
+func (c waveCreateCmd) Run(ctx context.Context, a *app) error {
+	if c.Until == "validated" {
+		return errNotValidated
+	}
+	w := &wave.Wave{
+		ID: c.ID, Reason: c.Reason, By: requestor(), Order: wave.Order(c.Order), MaxParallel: c.MaxParallel,
+		Until: wave.Until(c.Until), MaxFailures: c.MaxFailures,
+	}
+	if w.ID == "" {
+		w.ID = newWaveID("")
+	}
+	if c.At != "" {
+		at, err := parseAt(c.At, time.Now())
+		if err != nil {
+			return err
+		}
+		w.At = &at
+	}
+	if err := w.Check(); err != nil {
+		return err
+	}
+	return a.withWaves(ctx, func(ctx context.Context, t waveTools) error {
+		images, err := t.models.Images(ctx)
+		if err != nil {
+			return err
+		}
+		wish := waves.Wish{All: c.All, Match: c.Match, Order: w.Order}
+		jobs, err := waves.Jobs(t.cfg, wish, func(image string) int64 { return newestReady(images, image) })
+		if err != nil {
+			return err
+		}
+		made, err := t.store.Create(ctx, w, jobs)
+		if err != nil {
+			return err
+		}
+		if !made {
+			fmt.Fprintf(a.stderr, "poolkeeper: wave %s is there already; nothing is made\n", w.ID)
+		}
+		t.tellUndriven(ctx, a)
+		if !c.Wait {
+			_, err = fmt.Fprintln(a.stdout, w.ID)
+			return err
+		}
+		fmt.Fprintf(a.stderr, "poolkeeper: waiting for wave %s, of %d images\n", w.ID, len(jobs))
+		return a.awaitWave(t.outer, t.client, w.ID, c.output) //nolint:contextcheck // outlives a session
+	})
+}
+
+// newWaveID makes an id that sorts by time.
+func newWaveID(what string) string {
+	return time.Now().UTC().Format("20060102T150405Z") + what + "-" + kit.RandomHex(2)
+}
+
+// parseAt reads a time, or a duration from now.
+func parseAt(text string, now time.Time) (time.Time, error) {
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return now.Add(d).UTC().Truncate(time.Second), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, fmt.Errorf("--at %q: expected a time as 2026-03-01T22:00:00Z, or a duration as 8h", text)
+	}
+	return at, nil
+}
+
+// newestReady is when the newest ready build of an image began.
+func newestReady(images []*zkmodel.Image, name string) int64 {
+	at := slices.IndexFunc(images, func(i *zkmodel.Image) bool { return i.Name == name })
+	if at < 0 {
+		return 0
+	}
+	return waves.NewestReady(images[at])
+}
+
+// waveTools is what the commands work with.
+type waveTools struct {
+	outer  context.Context //nolint:containedctx // outlives the session
+	client *recipe.Client
+	cfg    *configs.Config
+	models *zkmodel.Store
+	store  *wave.Store
+}
+
+// withWaves runs a command's body on the tree.
+func (a *app) withWaves(ctx context.Context, body func(context.Context, waveTools) error) error {
+	return a.withClient(ctx, func(bound context.Context, cfg *configs.Config, client *recipe.Client, models *zkmodel.Store) error {
+		return body(bound, waveTools{ctx, client, cfg, models, wave.NewStore(models.Session())})
+	})
+}
+
+// tellUndriven says that no builder is there that would drive a wave.
+func (t waveTools) tellUndriven(ctx context.Context, a *app) {
+	builders, err := t.models.Components(ctx, zkmodel.KindBuilder)
+	if err == nil && len(builders) == 0 {
+		fmt.Fprintln(a.stderr, "poolkeeper: no builder runs; the wave begins when one does")
+	}
+}
+
+// awaitWave waits for a wave's report, over as many sessions as that takes, and prints it.
+func (a *app) awaitWave(ctx context.Context, client *recipe.Client, id string, out output) error {
+	for {
+		session, err := client.Session(ctx)
+		if err != nil {
+			return err
+		}
+		data, err := wave.NewStore(session).Queue().Wait(ctx, id, requestor())
+		switch {
+		case errors.Is(err, recipe.ErrSessionLost):
+			continue
+		case errors.Is(err, recipe.ErrNoNode):
+			return fmt.Errorf("wave %s is gone, without a report", id)
+		case err != nil:
+			return err
+		}
+		report, err := wave.ParseReport(data)
+		if err != nil {
+			return err
+		}
+		if err := out.report(a, report); err != nil {
+			return err
+		}
+		if report.State != wave.Completed {
+			return fmt.Errorf("wave %s is %s", id, report.State)
+		}
+		return nil
+	}
+}
+
+// report prints what has come of a wave.
+func (o output) report(a *app, r *wave.Report) error {
+	if o.Output == "json" {
+		return printJSON(a.stdout, r)
+	}
+	fmt.Fprintf(a.stdout, "Wave %s is %s: %s\n", r.ID, r.State, counted(r.Counts))
+	return listing.WaveReport(r).WriteText(a.stdout, o.Detail)
+}

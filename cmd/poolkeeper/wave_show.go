@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/listing"
+	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/wave"
+)
+
+// waveListCmd lists waves.
+type waveListCmd struct{ output }
+
+// Run is the command.
+func (c waveListCmd) Run(ctx context.Context, a *app) error {
+	return a.withWaves(ctx, func(ctx context.Context, t waveTools) error {
+		list, err := t.store.Waves(ctx)
+		if err != nil {
+			return err
+		}
+		word, held, err := t.store.AllHeld(ctx)
+		if err != nil {
+			return err
+		}
+		if held {
+			fmt.Fprintf(a.stderr, "poolkeeper: all waves are held %s; wave release --all goes on\n", listing.Visible(word.String()))
+		}
+		return c.show(a, listing.Waves(list))
+	})
+}
+
+// waveShowCmd shows one wave.
+type waveShowCmd struct {
+	State  []string `placeholder:"STATE" help:"Only jobs in this state. May be given again."`
+	Limit  int      `default:"50" help:"How many jobs to show; of the others nothing is read (${default})."`
+	Report bool     `help:"The report of a wave that is over, with all its jobs."`
+	Wait   bool     `help:"Wait for the report first. Exit code 1 unless all is completed."`
+	ID     string   `arg:"" help:"The wave."`
+	output
+}
+
+// Run is the command.
+func (c waveShowCmd) Run(ctx context.Context, a *app) error {
+	states := wave.States()
+	if len(c.State) > 0 {
+		states = nil
+	}
+	for _, name := range c.State {
+		if !wave.State(name).Known() {
+			return fmt.Errorf("--state %q: expected one of %s", name, stateNames())
+		}
+		states = append(states, wave.State(name))
+	}
+	return a.withWave(ctx, c.ID, func(ctx context.Context, t waveTools, e *wave.Entry) error {
+		if c.Wait {
+			return a.awaitWave(t.outer, t.client, c.ID, c.output) //nolint:contextcheck // outlives a session
+		}
+		if c.Report {
+			return c.report(ctx, a, t)
+		}
+		rows, all, err := t.store.Rows(ctx, c.ID, states, c.Limit)
+		if err != nil {
+			return err
+		}
+		table := listing.WaveJobs(rows)
+		if c.Output == "json" {
+			return table.WriteJSON(a.stdout)
+		}
+		printWave(a.stdout, e)
+		if err := table.WriteText(a.stdout, c.Detail); err != nil {
+			return err
+		}
+		if all > len(rows) {
+			fmt.Fprintf(a.stdout, "%d more jobs are not shown (--limit)\n", all-len(rows))
+		}
+		return nil
+	})
+}
+
+// report prints the report.
+func (c waveShowCmd) report(ctx context.Context, a *app, t waveTools) error {
+	data, err := t.store.Queue().Result(ctx, c.ID)
+	if errors.Is(err, recipe.ErrNoNode) {
+		return fmt.Errorf("wave %s is not over: there is no report yet", c.ID)
+	}
+	if err != nil {
+		return err
+	}
+	report, err := wave.ParseReport(data)
+	if err != nil {
+		return err
+	}
+	return c.output.report(a, report)
+}
+
+// printWave tells of a wave in words.
+func printWave(out io.Writer, e *wave.Entry) {
+	fmt.Fprintf(out, "Wave %s is %s: %s\n", e.ID, e.Status.State, counted(e.Status.Counts))
+	line := func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(out, "  %-8s %s\n", name, listing.Visible(text))
+		}
+	}
+	line("made", e.Stat.Ctime.UTC().Format(time.RFC3339)+" by "+e.By)
+	line("reason", e.Reason)
+	line("note", e.Status.Note)
+	line("driver", e.Status.Driver)
+}
+
+// counted are the jobs by state, in words.
+func counted(counts map[wave.State]int) string {
+	var parts []string
+	for _, state := range wave.States() {
+		if n := counts[state]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func stateNames() string {
+	var names []string
+	for _, state := range wave.States() {
+		names = append(names, string(state))
+	}
+	return strings.Join(names, ", ")
+}
+
+// withWave runs a command's body on one wave.
+func (a *app) withWave(ctx context.Context, id string, body func(context.Context, waveTools, *wave.Entry) error) error {
+	if err := wave.CheckID(id); err != nil {
+		return err
+	}
+	return a.withWaves(ctx, func(ctx context.Context, t waveTools) error {
+		e, err := t.store.Wave(ctx, id)
+		if errors.Is(err, zkmodel.ErrNotFound) {
+			return fmt.Errorf("there is no wave %s", id)
+		}
+		if err != nil {
+			return err
+		}
+		return body(ctx, t, e)
+	})
+}
+
+// printJSON prints a value as people and programs read it.
+func printJSON(out io.Writer, v any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

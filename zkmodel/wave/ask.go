@@ -1,0 +1,48 @@
+package wave
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// Ask makes a wave of one image, and its flag in the same transaction: a build that begins
+// for the flag completes the job, and nobody sees one without the other. A flag that is
+// there is replaced, as by zkmodel.Store.RequestBuild.
+//
+// Errors: as Create.
+func (st *Store) Ask(ctx context.Context, w *Wave, job Job) error {
+	path := zkmodel.RequestBuildPath(job.Image)
+	for {
+		if err := st.session.EnsurePath(ctx, zkmodel.ImagePath(job.Image)); err != nil {
+			return fmt.Errorf("ask for %s: %w", job.Image, err)
+		}
+		stat, there, err := st.session.Exists(ctx, path)
+		if err != nil {
+			return fmt.Errorf("ask for %s: %w", job.Image, err)
+		}
+		ops := flagOps(path, w.ID)
+		if there {
+			ops = append([]recipe.Op{recipe.OpDelete(path, stat.Version)}, ops...)
+		}
+		made, err := st.Create(ctx, w, []Job{job}, ops...)
+		changed := errors.Is(err, recipe.ErrNodeExists) || errors.Is(err, recipe.ErrNoNode) || errors.Is(err, recipe.ErrVersion)
+		switch {
+		case changed && ctx.Err() == nil: // the flag came, or went, or is another's
+		case err != nil:
+			return err
+		case !made:
+			return fmt.Errorf("ask for %s: wave %s: %w", job.Image, w.ID, recipe.ErrNodeExists)
+		default:
+			return nil
+		}
+	}
+}
+
+// flagOps make the flag of a wave.
+func flagOps(path, id string) []recipe.Op {
+	return []recipe.Op{recipe.OpCreate(path, nil, recipe.Persistent), recipe.OpSet(path, flagData(id), 0)}
+}
