@@ -3,6 +3,8 @@ package configs
 import (
 	"fmt"
 	"maps"
+	"path"
+	"slices"
 	"time"
 )
 
@@ -23,6 +25,7 @@ func (l *loader) hostKeys() fields {
 		"build-env-allow":     envAllow(&c.BuildEnvAllow),
 		"hook-env-allow":      envAllow(&c.HookEnvAllow),
 		"webapp":              l.webApp,
+		"only":                l.only,
 		"zookeeper-timeout": func(v value) {
 			seconds(&c.ZooKeeper.Timeout, minSession)(v)
 			v.sane(c.ZooKeeper.Timeout, time.Hour)
@@ -33,18 +36,49 @@ func (l *loader) hostKeys() fields {
 }
 
 // decodeHost lets the host's own file win over the configuration.
-func (l *loader) decodeHost(path string, content []byte) {
-	root, ok := (&source{load: l, file: path}).parse(content)
+func (l *loader) decodeHost(file string, content []byte) {
+	root, ok := (&source{load: l, file: file}).parse(content)
 	if !ok {
 		if l.found.err() == nil { // an empty one names no ZooKeeper either
-			l.found.add(fault, Finding{File: path, Message: "the file says nothing; it has to name zookeeper-servers"})
+			l.found.add(fault, Finding{File: file, Message: "the file says nothing; it has to name zookeeper-servers"})
 		}
 		return
 	}
 	root.decode("host file", l.hostKeys())
 	if len(l.cfg.ZooKeeper.Servers) == 0 && len(l.secure.zk.Servers) == 0 {
-		l.found.add(fault, Finding{File: path, Key: "zookeeper-servers", Message: "there is no server; a pushed configuration cannot say where it is to be found"})
+		l.found.add(fault, Finding{File: file, Key: "zookeeper-servers", Message: "there is no server; a pushed configuration cannot say where it is to be found"})
 	}
+}
+
+// only decodes the selection of images that are built on this host.
+func (l *loader) only(v value) {
+	texts(&l.cfg.Only)(v)
+	if len(l.cfg.Only) == 0 {
+		v.fail("it names no image; without the key all are built here")
+	}
+	for _, pattern := range l.cfg.Only {
+		if _, err := path.Match(pattern, ""); err != nil {
+			v.fail("%q is no pattern: %v", pattern, err)
+			continue
+		}
+		v.later(func() {
+			if !slices.ContainsFunc(l.cfg.DiskImages, func(i DiskImage) bool { return matches(pattern, i.Name) }) {
+				v.report(notice, "no image is called %q", pattern)
+			}
+		})
+	}
+}
+
+// matches tells whether a name is one that a pattern stands for.
+func matches(pattern, name string) bool {
+	ok, err := path.Match(pattern, name)
+	return ok && err == nil
+}
+
+// Selects tells whether a builder of this host builds an image, as far as the host's own
+// file says. One that it does not select is another builder's, and configured all the same.
+func (c *Config) Selects(image string) bool {
+	return c.Only == nil || slices.ContainsFunc(c.Only, func(pattern string) bool { return matches(pattern, image) })
 }
 
 // leaveToHost takes the keys out of a schema that the host's own file has.

@@ -106,3 +106,30 @@ func TestSigners(t *testing.T) {
 		t.Errorf("without a list: %v, %v", none, err)
 	}
 }
+
+// A selection is of names by patterns; one that selects nothing by mistake is told.
+func TestOnly(t *testing.T) {
+	load := func(only string) (*Config, error) {
+		opts := hostFiles(t, "zookeeper-servers: [{host: ours}]\nonly: "+only+"\n", "{}")
+		opts.Text = []byte("images-dir: d\ndiskimages: [{name: debian-12}, {name: debian-13}, {name: fedora}]\n")
+		return Load("zk:version-1", opts)
+	}
+	cfg, err := load("[debian-*, suse]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !cfg.Selects("debian-13") || cfg.Selects("fedora") || !cfg.HasImage("fedora") || len(cfg.DiskImages) != 3 || len(cfg.Frozen) > 0 {
+		t.Errorf("selects %q of %+v", cfg.Only, cfg.DiskImages)
+	}
+	if text := strings.Join(cfg.Warnings, "\n"); strings.Count(text, "no image is called") != 1 || !strings.Contains(text, `"suse"`) {
+		t.Errorf("warnings: %s", text)
+	}
+	for _, bad := range []string{"[]", "debian", "['[']", "{a: b}"} {
+		if _, err := load(bad); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "host.yaml:2: only") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	if cfg := (&Config{}); !cfg.Selects("any") {
+		t.Error("without the key not all are selected")
+	}
+}

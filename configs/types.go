@@ -21,6 +21,9 @@ type Config struct {
 	ConfigSigners []ed25519.PublicKey
 	// FleetDir is where the last good version of a pushed configuration is kept.
 	FleetDir string
+	// Only are patterns of the names of images that a builder of this host builds; nil is
+	// all. See Selects.
+	Only []string
 
 	ElementsDir       string // directories with elements, separated by colons
 	ImagesDir         string

@@ -34,13 +34,26 @@ func TestWhenToBuild(t *testing.T) {
 			s.request()
 			s.everywhere(b)
 		}, "build"},
-		"paused by config":  {func(s *scene) { s.image().Pause = true; s.request() }, ""},
-		"paused by flag":    {func(s *scene) { s.Image.Paused = true; s.request() }, ""},
-		"no formats":        {func(s *scene) { s.Config.Providers = nil; s.request() }, ""},
-		"not configured":    {func(s *scene) { s.Config.DiskImages = nil; s.request() }, ""},
-		"for others":        {func(s *scene) { s.image().Architecture = "arm64"; s.request() }, ""},
-		"for us":            {func(s *scene) { s.image().Architecture = "amd64" }, "build"},
-		"host cannot build": {func(s *scene) { s.Host.Unfit = "no logs"; s.request() }, ""},
+		"paused by config": {func(s *scene) { s.image().Pause = true; s.request() }, ""},
+		"paused by flag":   {func(s *scene) { s.Image.Paused = true; s.request() }, ""},
+		"no formats":       {func(s *scene) { s.Config.Providers = nil; s.request() }, ""},
+		"not configured":   {func(s *scene) { s.Config.DiskImages = nil; s.request() }, ""},
+		"another host's":   {func(s *scene) { s.Config.Only = []string{"other", "im"}; s.request() }, ""},
+		"another host's, served": {func(s *scene) {
+			s.Config.Only = []string{"other"}
+			s.request()
+			s.uploaded(hour)
+		}, "clear-request 1"},
+		// An image that other builders build is not given up: what is there stays, is uploaded and goes as ever.
+		"another host's, the rest goes on": {func(s *scene) {
+			s.Config.Only = []string{"other"}
+			s.build(zkmodel.BuildReady, 25*hour)
+		}, "upload 1 north qcow2; upload 1 south raw"},
+		"another host's, old": {func(s *scene) { s.Config.Only = []string{"other"}; s.uploaded(999 * day) }, ""},
+		"selected":            {func(s *scene) { s.Config.Only = []string{"other", "i?g"} }, "build"},
+		"for others":          {func(s *scene) { s.image().Architecture = "arm64"; s.request() }, ""},
+		"for us":              {func(s *scene) { s.image().Architecture = "amd64" }, "build"},
+		"host cannot build":   {func(s *scene) { s.Host.Unfit = "no logs"; s.request() }, ""},
 		"host cannot build, the rest goes on": {func(s *scene) {
 			s.Host.Unfit = "no logs"
 			s.build(zkmodel.BuildReady, 25*hour)

@@ -155,7 +155,7 @@ func TestKilledPush(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for late := time.Now().Add(time.Minute); !reached(versions, nodes) && time.Now().Before(late); { //nolint:revive // a step is over in a moment
+		for late := time.Now().Add(time.Minute); !reached(versions, nodes) && time.Now().Before(late); {
 		}
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
