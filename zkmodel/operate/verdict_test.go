@@ -60,7 +60,7 @@ func made(t *testing.T, store *zkmodel.Store, image string, at ...string) {
 		err = store.CreateUpload(ctx, lock, u)
 		if err == nil {
 			u.ExternalID = zkmodel.TextValue("id-" + image + b.ID)
-			err = zkmodel.Move(u, zkmodel.UploadReady, zkmodel.ByUs, 1)
+			err = zkmodel.Move(u, zkmodel.UploadReady, zkmodel.ByUs, zkmodel.EpochOf(time.Now()))
 		}
 		if err = errors.Join(err, store.SaveUpload(ctx, lock, u), lock.Release(ctx)); err != nil {
 			t.Fatal(err)
