@@ -10,6 +10,7 @@ import (
 
 	"poolkeeper/launcher"
 	"poolkeeper/launcher/step"
+	"poolkeeper/providers/fake"
 	"poolkeeper/test/zktest"
 	"poolkeeper/test/zuul"
 	"poolkeeper/zkmodel"
@@ -184,6 +185,50 @@ func TestRollback(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.bootsFrom("cloud-debian", after, both...)
+	s.settled()
+}
+
+// A node that is still booting when its build is rolled back is not given to its request:
+// it is launched again from the build that serves, beyond launch-retries if need be. One of
+// another image boots on. Mistake: a job on a machine of the bad build.
+func TestRollbackOfWhatBoots(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, threeImages)
+	for i := range s.config.Providers {
+		s.config.Providers[i].LaunchRetries = 1
+	}
+	good := s.image()
+	s.imageOf("debian")
+	booting, goOn := make(chan struct{}, 10), make(chan struct{})
+	s.clouds["cloud"].SetHook(func(ctx context.Context, c fake.Call) error {
+		if c.Op == fake.OpWait && !c.Done {
+			booting <- struct{}{}
+			select {
+			case <-goOn:
+			case <-ctx.Done():
+			}
+		}
+		return nil
+	})
+	one := s.launch(named("nl01"))
+	bad, other := s.submit(wish("cloud-debian")), s.submit(wish("cloud-fedora"))
+	<-booting
+	<-booting
+	s.judge(nil)
+	if err := one.Tree().Barrier(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	close(goOn)
+	for id, attempt := range map[string]int{bad: 2, other: 1} {
+		out := s.wait(id)
+		if out.State != "fulfilled" {
+			t.Fatalf("%+v", out)
+		}
+		n := s.node(out.Nodes[0])
+		if id == bad && !strings.HasPrefix(n.ImageID, good.Path()+"/") || n.Attempt != attempt {
+			t.Errorf("%v boots from %s at attempt %d", n.Type, n.ImageID, n.Attempt)
+		}
+	}
 	s.settled()
 }
 

@@ -47,6 +47,9 @@ func (l *Launches) attempt(ctx context.Context, o *Order, n *Run) error {
 	if err != nil {
 		return err
 	}
+	if said := l.trust().Withdrawn(n.Node.ImageID, o.Pool.Provider.Name); said != "" {
+		return fmt.Errorf("its build was %s, while it booted", said) // the next attempt boots from what serves
+	}
 	if err := zkmodel.Move(n.Node, zkmodel.NodeReady, zkmodel.ByUs, l.epoch()); err != nil {
 		return err
 	}

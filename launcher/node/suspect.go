@@ -116,6 +116,20 @@ func (t Trust) Booted(path string) {
 	}
 }
 
+// Withdrawn says what people said of the build of an upload, when that is not to serve any
+// more in a provider, and another one serves there; "" otherwise.
+func (t Trust) Withdrawn(path, provider string) string {
+	key, err := zkmodel.ParseUploadPath(path)
+	if err != nil {
+		return "" // a cloud image
+	}
+	v := zkmodel.VerdictOn([]*zkmodel.Image{t.Uploads.Image(key.Image)}, path)
+	if v == nil || !t.Other(path, provider) {
+		return ""
+	}
+	return v.Text()
+}
+
 // Missing notes that the cloud does not have an upload that its record says
 // is ready. The mark tells all launchers, and the builder, which looks itself.
 func (t Trust) Missing(path string) {
