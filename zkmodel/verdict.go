@@ -43,9 +43,12 @@ type Verdict struct {
 	// transaction that made it; "" and 0 when the build was not there.
 	Upload      string `json:"upload,omitempty"`
 	UploadCzxid int64  `json:"upload_czxid,omitempty"`
-	By          string `json:"by"`
-	Reason      string `json:"reason,omitempty"`
-	Time        Epoch  `json:"time"`
+	// Delete is an operator's word that its uploads there are to be deleted, also those
+	// that are sent yet, or again, by who does not heed verdicts.
+	Delete bool   `json:"delete,omitempty"`
+	By     string `json:"by"`
+	Reason string `json:"reason,omitempty"`
+	Time   Epoch  `json:"time"`
 }
 
 // Text says for people what was said, by whom, and why; it is also the upload's suspect.

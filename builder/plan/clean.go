@@ -99,6 +99,13 @@ func (d *decision) pinned(b *zkmodel.BuildTree) *zkmodel.Pin {
 	return nil
 }
 
+// toLeave reports whether an operator wants a build out of the reach of all launchers in
+// the provider of an upload.
+func (d *decision) toLeave(b *zkmodel.BuildTree, u *zkmodel.Upload) bool {
+	v := d.Image.Verdict(b.Build, u.Provider)
+	return v != nil && v.Delete && u.State == zkmodel.UploadReady
+}
+
 // keepBuilds is how many ready builds of the image stay, and uploads at each
 // provider. The last one always does.
 func (d *decision) keepBuilds() int {
@@ -169,6 +176,8 @@ func (d *decision) decideUploadsEnd(b *zkmodel.BuildTree, u *zkmodel.Upload, f f
 		why = "the image is not in the configuration"
 	case u.State == zkmodel.UploadUploading:
 		why = d.abandoned(u, p)
+	case d.toLeave(b, u):
+		why = "its build does not serve there, and an operator wants it deleted"
 	case f.stays == "" && !recent:
 		why = "newer uploads are ready"
 	case u.State == zkmodel.UploadFailed && d.superseded(b, u):

@@ -41,6 +41,12 @@ func TestVerdicts(t *testing.T) {
 			s.upload(b, "south", zkmodel.UploadReady)
 			s.judge(b, "north")
 		}, ""},
+		"rolled back, to be deleted, and ready again": {func(s *scene) {
+			s.uploaded(3 * time.Hour)
+			b := s.uploaded(time.Hour)
+			s.judge(b, "north")
+			s.Image.Verdicts.List[0].Delete = true
+		}, "delete-upload 2 north 1"},
 		"another build of that number": {func(s *scene) {
 			s.uploaded(3 * time.Hour)
 			b := s.build(zkmodel.BuildReady, time.Hour)

@@ -193,7 +193,7 @@ func (a *app) tellDeafBuilders(ctx context.Context, op *operate.Operator, j oper
 			fmt.Fprintf(&visible{to: a.stderr}, "poolkeeper: the builder on %s knows no pins: it deletes the pinned build when two newer uploads are ready\n", c.Hostname)
 		}
 		if j.Delete {
-			fmt.Fprintf(&visible{to: a.stderr}, "poolkeeper: the builder on %s knows no verdicts: if it has the files of the build, it may upload it again\n", c.Hostname)
+			fmt.Fprintf(&visible{to: a.stderr}, "poolkeeper: the builder on %s knows no verdicts: if it has the files of the build, it may upload it again, until a newer one is ready\n", c.Hostname)
 		}
 	}
 	return err

@@ -135,7 +135,7 @@ func (o *Operator) judge(i *zkmodel.Image, b *zkmodel.BuildTree, j Judgement) (*
 		uploads := ofBuild(b, p)
 		if list[n].Before == nil {
 			v := zkmodel.Verdict{
-				Kind: j.Kind, Provider: p, Build: b.ID, BuildCzxid: b.Stat.Czxid, By: o.who, Reason: brief(j.Reason), Time: o.epoch(),
+				Kind: j.Kind, Provider: p, Build: b.ID, BuildCzxid: b.Stat.Czxid, Delete: j.Delete, By: o.who, Reason: brief(j.Reason), Time: o.epoch(),
 			}
 			if len(uploads) > 0 {
 				last := uploads[len(uploads)-1]
@@ -145,6 +145,11 @@ func (o *Operator) judge(i *zkmodel.Image, b *zkmodel.BuildTree, j Judgement) (*
 		}
 	}
 	changed := len(r.Verdicts.List) > len(listOf(i.Verdicts))
+	for _, p := range j.Providers {
+		if v := after.Verdict(b.Build, p); j.Delete && !v.Delete {
+			v.Delete, changed = true, true
+		}
+	}
 	for n, p := range j.Providers {
 		out := &list[n]
 		if out.Serves = after.Serving(p, zkmodel.Suspect); out.Serves == nil && i.Serving(p, zkmodel.Suspect) != nil {
