@@ -56,6 +56,7 @@ type Config struct {
 	// PoolOrder is which of several pools of the same priority takes a request.
 	PoolOrder string // OrderSpread or OrderFill
 
+	Waves  []Wave  // of builds, that begin by a schedule
 	Events *Events // what is told of changes; nil tells nothing
 
 	// Frozen are the items that are left out.

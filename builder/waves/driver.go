@@ -101,6 +101,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.tree.Run(ctx) })
 	group.Go(func() error { return d.Client.Serve(ctx, d.serve) })
+	group.Go(func() error { return d.Client.Serve(ctx, d.plan) })
 	return group.Wait()
 }
 

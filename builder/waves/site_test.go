@@ -36,7 +36,9 @@ type site struct {
 	stop   map[string]bool
 	asked  int // flags and builds under way, the most at once
 	builds map[string]int
-	old    bool // builders are Nodepool's
+	old    bool          // builders are Nodepool's
+	ahead  time.Duration // of the clock that drivers have
+	all    []*waves.Driver
 }
 
 // newSite makes a site with images that go to two providers.
@@ -95,8 +97,13 @@ func (s *site) driver(host string, at func(c *recipe.Client, m waves.Moment)) (s
 	s.t.Helper()
 	client := s.dial()
 	mirror := zkmodel.NewMirror(client, zkmodel.PartImages|zkmodel.PartComponents, hclog.NewNullLogger())
+	now := func() time.Time {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return time.Now().Add(s.ahead)
+	}
 	d := waves.New(waves.Deps{
-		Client: client, Mirror: mirror, Config: func() *configs.Config { return s.config }, Now: time.Now, Host: host,
+		Client: client, Mirror: mirror, Config: func() *configs.Config { return s.config }, Now: now, Host: host,
 		Retry: plan.Backoff{First: 10 * time.Millisecond, Max: 50 * time.Millisecond}, Resync: time.Minute,
 		Metrics: &figures{jobs: map[wave.State]int{}, waves: map[wave.State]int{}},
 		Log:     hclog.New(&hclog.LoggerOptions{Name: host, Output: s.t.Output(), Level: hclog.Debug}),
@@ -106,6 +113,7 @@ func (s *site) driver(host string, at func(c *recipe.Client, m waves.Moment)) (s
 			}
 		},
 	})
+	s.all = append(s.all, d)
 	ctx, cancel := context.WithCancel(context.Background())
 	var work sync.WaitGroup
 	for _, run := range []func(context.Context) error{mirror.Run, d.Run} {
@@ -285,4 +293,14 @@ func (s *site) eventually(what string, cond func() bool) {
 // in reports whether the images of a wave in a state are these.
 func (s *site) in(id string, state wave.State, images ...string) bool {
 	return slices.Equal(s.states(id)[state], images)
+}
+
+// later sets the drivers' clock on.
+func (s *site) later(by time.Duration) {
+	s.mu.Lock()
+	s.ahead += by
+	s.mu.Unlock()
+	for _, d := range s.all {
+		d.Reconfigured()
+	}
 }

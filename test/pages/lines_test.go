@@ -49,6 +49,7 @@ var standInConfigurations = map[string]string{
 	"docs/openstack.md":    "TestOpenStackPage",
 	"docs/architecture.md": "TestANewDriver",
 	"docs/secrets.md":      "TestMergedCloudsOfThePage",
+	"docs/waves.md":        "TestScheduleOfThePage",
 	"docs/events.md":       "TestEventsPage",
 }
 

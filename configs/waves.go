@@ -1,0 +1,70 @@
+package configs
+
+import (
+	"path"
+	"regexp"
+	"slices"
+)
+
+// Wave is a wave of builds that begins by a schedule.
+type Wave struct {
+	Name        string
+	Schedule    string   // five cron fields or @daily …
+	Timezone    string   // of Schedule; "UTC" by default
+	All         bool     // all images
+	Match       []string // patterns of images' names, as a shell has them
+	Reason      string
+	Order       string // freshness or priority
+	MaxParallel int    // builds that are asked for at once; 0 is no limit
+	Until       string // built or uploaded
+	MaxFailures string // a number of images, or a share as 20%
+}
+
+// maxFailures is what max-failures may look like.
+var maxFailures = regexp.MustCompile(`^(\d{1,5}|(\d|[1-9]\d|100)%)$`)
+
+// waveName is what the name of a wave may look like: the ids of its waves begin with it.
+var waveName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$`)
+
+// wave decodes one of the waves that begin by a schedule.
+func (l *loader) wave(v value) Wave {
+	v.item = nil // without its images or limits it would be another wave
+	w := Wave{Timezone: "UTC", Order: "freshness", MaxParallel: 10, Until: "uploaded", MaxFailures: "20%"}
+	have := v.decode("wave", fields{
+		"name":         checkedName("wave", &w.Name),
+		"schedule":     schedule(&w.Schedule),
+		"timezone":     timezone(&w.Timezone),
+		"all":          flag(&w.All),
+		"match":        textOrTexts(&w.Match),
+		"reason":       text(&w.Reason),
+		"order":        oneOf(&w.Order, "freshness", "priority"),
+		"max-parallel": number(&w.MaxParallel, 0, unlimited),
+		"until":        oneOf(&w.Until, "built", "uploaded"),
+		"max-failures": text(&w.MaxFailures),
+	})
+	v.require(have, "name", "schedule")
+	if have["name"] && !waveName.MatchString(w.Name) {
+		v.fail("%q cannot be the name of a wave: expected letters, digits, dots, dashes and underscores, at most 61", w.Name)
+	}
+	if !maxFailures.MatchString(w.MaxFailures) {
+		v.fail("max-failures %q is neither a number of images nor a share such as 20%%", w.MaxFailures)
+	}
+	if w.All == (len(w.Match) > 0) {
+		v.fail("expected all: true, or match with patterns")
+	}
+	v.later(func() { l.checkMatch(v, w) })
+	return w
+}
+
+// checkMatch tells of patterns that name no image.
+func (l *loader) checkMatch(v value, w Wave) {
+	for _, pattern := range w.Match {
+		_, err := path.Match(pattern, "")
+		switch {
+		case err != nil:
+			v.fail("%q is no pattern: %v", pattern, err)
+		case !slices.ContainsFunc(l.cfg.DiskImages, func(i DiskImage) bool { like, _ := path.Match(pattern, i.Name); return like }):
+			v.fail("no image is like %q", pattern)
+		}
+	}
+}
