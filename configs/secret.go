@@ -45,6 +45,11 @@ func (c *Config) Secrets() []string {
 			secrets = append(secrets, image.EnvVars[name])
 		}
 	}
+	if c.Events != nil {
+		for _, sink := range c.Events.Sinks {
+			secrets = append(secrets, sink.Key)
+		}
+	}
 	return secrets
 }
 

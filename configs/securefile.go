@@ -3,8 +3,9 @@ package configs
 // secureFile is what the file with the secrets says.
 type secureFile struct {
 	zk      ZooKeeper
-	token   string             // of webapp
-	envVars map[string]EnvVars // by image
+	token   string                // of webapp
+	envVars map[string]EnvVars    // by image
+	sinks   map[string]secureSink // of events, by name
 }
 
 func (l *loader) decodeSecure(path string, content []byte) {
@@ -19,6 +20,7 @@ func (l *loader) decodeSecure(path string, content []byte) {
 			l.secureImage(item)
 		}
 	}
+	keys["events"] = l.secureEvents
 	keys["secret-key"] = notEmpty(&l.sealed.file)
 	keys["config-signers"] = signers(&l.cfg.ConfigSigners)
 	keys["webapp"] = func(v value) { v.decode("secure webapp", fields{"token": token(&l.secure.token)}) }
@@ -56,6 +58,7 @@ func token(out *string) decodeFunc {
 // overlaySecure lets the secure file win over the other.
 func (l *loader) overlaySecure() {
 	l.cfg.WebApp.Token = l.secure.token
+	l.overlayEvents()
 	zk, secure := &l.cfg.ZooKeeper, l.secure.zk
 	if len(secure.Servers) > 0 {
 		zk.Servers, zk.Chroot = secure.Servers, secure.Chroot

@@ -26,6 +26,8 @@ type eventsCmd struct {
 	Since  string `placeholder:"WHEN" help:"Only those since then: a time as 2026-11-22T17:00:00Z, or how long ago: 30m, 12h."`
 	Match  string `placeholder:"PATTERN" help:"Only those whose type or subject is like this: 'build.*', '*.failed', 'provider/ovh'."`
 	JSON   bool   `help:"Print CloudEvents, one JSON object a line."`
+	Dead   bool   `xor:"what" help:"Print the dead letters instead: events that a sink has refused."`
+	Replay string `xor:"what" placeholder:"SINK" help:"Send the dead letters of a sink to it again."`
 }
 
 // Help is what the command's own help says.
@@ -41,6 +43,11 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 	}
 	if err := event.CheckPattern(c.Match); err != nil {
 		return err
+	}
+	if c.Dead || c.Replay != "" {
+		return a.withStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
+			return c.letters(ctx, a, store.Session())
+		})
 	}
 	return a.withClient(ctx, func(ctx context.Context, cfg *configs.Config, client *recipe.Client, _ *zkmodel.Store) error {
 		log, at, any := recipe.NewLog(event.Root, ""), recipe.LogPosition{}, false
@@ -129,7 +136,13 @@ func eventOptions(cfg *configs.Config) *dispatch.Options {
 	if cfg.Events == nil {
 		return nil
 	}
-	return &dispatch.Options{Keep: cfg.Events.Keep, Age: cfg.Events.Age}
+	options := &dispatch.Options{Keep: cfg.Events.Keep, Age: cfg.Events.Age}
+	for _, s := range cfg.Events.Sinks {
+		options.Sinks = append(options.Sinks, dispatch.Sink{
+			Name: s.Name, Match: s.Match, Webhook: s.Webhook, Command: s.Command, File: s.File, Key: s.Key, Timeout: s.Timeout,
+		})
+	}
+	return options
 }
 
 // tellsAs has the changes that a command makes told as this user's, where changes are told.
@@ -144,4 +157,32 @@ func newEvents(client *recipe.Client, log hclog.Logger, daemon, host string) *di
 	return dispatch.New(dispatch.Deps{
 		Client: client, Writer: "/poolkeeper/" + daemon + "/" + host, Member: daemon + " " + host, Logger: log,
 	})
+}
+
+// letters prints dead letters, or has them sent again.
+func (c *eventsCmd) letters(ctx context.Context, a *app, s *recipe.Session) error {
+	letters, err := dispatch.Letters(ctx, s, c.Replay)
+	if err != nil {
+		return err
+	}
+	if c.Replay != "" && len(letters) == 0 {
+		return fmt.Errorf("sink %q has no dead letters", c.Replay)
+	}
+	for _, l := range letters {
+		switch {
+		case !l.Event.Matches(c.Match):
+		case c.Replay != "":
+			if err := dispatch.Replay(ctx, s, recipe.NewLog(event.Root, ""), l); err != nil {
+				return err
+			}
+			fmt.Fprintf(a.stdout, "%s is sent to %s again\n", l.Event.ID, l.Sink)
+		case c.JSON:
+			if err := json.NewEncoder(a.stdout).Encode(l); err != nil {
+				return err
+			}
+		default:
+			fmt.Fprintf(a.stdout, "%s  %s: %s\n", eventLine(l.Event), l.Sink, listing.Visible(l.Reason))
+		}
+	}
+	return nil
 }

@@ -5,15 +5,24 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/configs"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel/event"
+	"poolkeeper/zkmodel/event/dispatch"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -97,9 +106,10 @@ func eventSite(t *testing.T, events string) (file string, session *recipe.Sessio
 // events that name nobody; --match and --since that pass over too much.
 func TestEventsPage(t *testing.T) {
 	yaml, lines := eventsPage(t)
-	if len(yaml) != 1 || len(lines) != 6 {
+	if len(yaml) != 3 || len(lines) != 8 {
 		t.Fatalf("the page shows %d configurations and %d commands, which this test does not expect", len(yaml), len(lines))
 	}
+	lines = lines[:6] // TestSinksOfThePage has the others
 	file, _ := eventSite(t, yaml[0])
 	printed := map[string]string{}
 	for _, line := range lines {
@@ -167,5 +177,80 @@ func TestEventsCommand(t *testing.T) {
 	}
 	if _, there, err := session.Exists(t.Context(), "/poolkeeper"); there || err != nil {
 		t.Errorf("without events: /poolkeeper is there: %v", err)
+	}
+}
+
+// Mistakes: sinks of the page that are not as a daemon wants them, a key that is not used
+// or shows, dead letters that the page's commands do not list or send again.
+func TestSinksOfThePage(t *testing.T) {
+	yaml, lines := eventsPage(t)
+	dir, key := t.TempDir(), "5f1d8e0a9b7c46d2a1e3"
+	var refuses atomic.Bool
+	var unsigned, taken atomic.Int64
+	refuses.Store(true)
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch {
+		case r.Header.Get(dispatch.SignatureHeader) != dispatch.Sign(key, body):
+			unsigned.Add(1)
+		case refuses.Load():
+			w.WriteHeader(http.StatusForbidden)
+		default:
+			taken.Add(1)
+		}
+	}))
+	defer hook.Close()
+	sinks := strings.NewReplacer("https://chat.example.org/hooks/ci", hook.URL, "/var/log/nodepool/", dir+"/", "/usr/local/bin/page", "/bin/false").Replace(yaml[1])
+	file, _ := eventSite(t, sinks)
+	secure := filepath.Join(dir, "secure.yaml")
+	if err := os.WriteFile(secure, []byte(yaml[2]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := configs.Load(file, configs.Options{SecurePath: secure, Strict: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown := fmt.Sprintf("%v %#v", cfg.Events.Sinks, cfg.Events.Sinks); strings.Contains(shown, key) || !slices.Contains(cfg.Secrets(), key) {
+		t.Errorf("the key is no secret: %s", shown)
+	}
+	log := hclog.NewNullLogger()
+	client, err := dial(cfg.ZooKeeper, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	events := newEvents(client, log, "launcher", "here")
+	events.Set(eventOptions(cfg))
+	ctx, stop := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() { events.Run(ctx) })
+	defer group.Wait()
+	defer stop()
+	ask := func(args ...string) string {
+		var out, complaints bytes.Buffer
+		if code := run(t.Context(), append([]string{"-c", file, "-s", secure}, args...), &out, &complaints); code != exitDone {
+			t.Errorf("%v: exit code %d: %s", args, code, &complaints)
+		}
+		return out.String()
+	}
+	ask("image-pause", "debian-12")
+	zktest.Eventually(t, func() bool {
+		return strings.Contains(ask(wordsOfLine(lines[6])...), "chat: the sink refuses it: it answers 403")
+	}, "the dead letter is listed")
+	refuses.Store(false)
+	if out := ask(wordsOfLine(lines[7])...); !strings.Contains(out, "is sent to chat again") {
+		t.Errorf("replayed: %s", out)
+	}
+	zktest.Eventually(t, func() bool { return taken.Load() == 1 }, "the dead letter comes")
+	zktest.Eventually(t, func() bool {
+		data, _ := os.ReadFile(filepath.Join(dir, "events.json"))
+		return strings.Contains(string(data), event.ImagePaused)
+	}, "the archive has it")
+	if unsigned.Load() > 0 || ask("events", "--dead") != "" {
+		t.Errorf("%d requests were not signed; dead letters: %s", unsigned.Load(), ask("events", "--dead"))
+	}
+	var out, complaints bytes.Buffer
+	if code := run(t.Context(), []string{"-c", file, "-s", secure, "events", "--replay", "chat"}, &out, &complaints); code != exitFailed || !strings.Contains(complaints.String(), `sink "chat" has no dead letters`) {
+		t.Errorf("replay nothing: exit code %d: %s", code, &complaints)
 	}
 }

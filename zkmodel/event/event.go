@@ -50,6 +50,10 @@ type Event struct {
 	Time        time.Time `json:"time"`
 	ContentType string    `json:"datacontenttype"`
 	Data        Data      `json:"data"`
+	// ReplayFor is the one sink that an event is for which it had refused before, and
+	// ReplayOf the id that it had then. They are extensions of CloudEvents.
+	ReplayFor string `json:"replayfor,omitempty"`
+	ReplayOf  string `json:"replayof,omitempty"`
 }
 
 // Data is what an event says beside what all have.

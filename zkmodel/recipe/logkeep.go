@@ -147,7 +147,41 @@ func (l *Log) Cursor(ctx context.Context, s *Session, consumer string) (LogPosit
 	return at, true, nil
 }
 
-// Cursors are how far all consumers have come, by name.
+// Begin gives consumers that have none a cursor, all in one transaction behind the fence of
+// h. The first consumers that a log ever has begin with the oldest entry that is kept,
+// those that come later behind the last one.
+func (l *Log) Begin(ctx context.Context, h *Held, consumers ...string) error {
+	begun, err := l.Cursors(ctx, h.session)
+	var at LogPosition
+	if err == nil && begun != nil {
+		at, err = l.End(ctx, h.session)
+	}
+	data, jerr := json.Marshal(at)
+	if err = errors.Join(err, jerr); err != nil {
+		return fmt.Errorf("begin to read %s: %w", l.dir, err)
+	}
+	var ops []Op
+	for _, consumer := range consumers {
+		if _, has := begun[consumer]; !has {
+			ops = append(ops, OpCreate(l.cursorPath(consumer), data, Persistent))
+		}
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	if begun == nil {
+		if err := h.session.EnsurePath(ctx, l.dir); err != nil {
+			return err
+		}
+		ops = slices.Concat([]Op{OpCreate(l.dir+"/cursors", nil, Persistent)}, ops)
+	}
+	if _, err := h.Multi(ctx, ops...); err != nil {
+		return fmt.Errorf("begin to read %s: %w", l.dir, err)
+	}
+	return nil
+}
+
+// Cursors are how far all consumers have come, by name; nil when there never was one.
 func (l *Log) Cursors(ctx context.Context, s *Session) (map[string]LogPosition, error) {
 	names, err := s.Children(ctx, l.dir+"/cursors")
 	if errors.Is(err, ErrNoNode) {

@@ -1,15 +1,17 @@
-// Package dispatch is what one daemon of all does with the log of events: it keeps the log
-// within its bounds.
+// Package dispatch is what one daemon of all does with the log of events: it sends them to
+// the site's sinks, and keeps the log within its bounds.
 package dispatch
 
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
+	"poolkeeper/configs/kit"
 	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -24,6 +26,8 @@ const trimEvery = time.Minute
 type Options struct {
 	Keep int           // entries that are kept at most
 	Age  time.Duration // how long
+	// Sinks get the events.
+	Sinks []Sink
 }
 
 // Deps is what a Service is given. Client, Writer, Member and Logger are required.
@@ -34,6 +38,7 @@ type Deps struct {
 	Logger         hclog.Logger
 	Now            func() time.Time
 	TrimEvery      time.Duration // 0 is a minute
+	Retries        kit.Backoff   // pauses between tries; the zero value is a second to a minute
 }
 
 // Service is a daemon's part in events: while it has Options, the daemon's changes are
@@ -55,6 +60,9 @@ func New(deps Deps) *Service {
 	}
 	if deps.TrimEvery == 0 {
 		deps.TrimEvery = trimEvery
+	}
+	if deps.Retries == (kit.Backoff{}) {
+		deps.Retries = retries
 	}
 	s := &Service{deps: deps, log: deps.Logger.Named("events"), changed: make(chan struct{})}
 	s.metrics = newMetrics(deps.Client)
@@ -124,8 +132,30 @@ func (s *Service) serve(ctx context.Context, options *Options) {
 	}
 }
 
-// lead is a dispatcher's work.
+// lead is a dispatcher's work. A sink whose work ends, as a write was refused, begins anew.
 func (s *Service) lead(ctx context.Context, h *recipe.Held, options Options) error {
+	log := s.deps.Client.Log()
+	if log == nil {
+		return nil // the options are being changed
+	}
+	s.metrics.forget()
+	if err := s.place(ctx, h, log, options); err != nil {
+		return err
+	}
+	var group sync.WaitGroup
+	defer group.Wait()
+	for _, sink := range options.Sinks {
+		logger := s.log.With("sink", sink.Name)
+		group.Go(func() {
+			for failures := 1; ctx.Err() == nil; failures++ {
+				d := delivery{sink: sink, log: log, held: h, logger: logger, metrics: s.metrics, retries: s.deps.Retries}
+				if err := d.run(ctx); err != nil && ctx.Err() == nil {
+					logger.Warn("Events of a sink are not dispatched; it is tried again", "error", err)
+				}
+				_ = kit.Sleep(ctx, s.deps.Retries.After(failures)) // or ctx has ended, which is looked at
+			}
+		})
+	}
 	for {
 		if err := s.trim(ctx, h, options); err != nil && ctx.Err() == nil {
 			s.log.Warn("Old events are not deleted; it is tried again", "error", err, "retry", s.deps.TrimEvery)
@@ -138,6 +168,25 @@ func (s *Service) lead(ctx context.Context, h *recipe.Held, options Options) err
 	}
 }
 
+// place gives all sinks their places in the log, and removes those of sinks that are no
+// more: should one with the name come again, it begins with what is new then.
+func (s *Service) place(ctx context.Context, h *recipe.Held, log *recipe.Log, options Options) error {
+	var names []string
+	for _, sink := range options.Sinks {
+		names = append(names, sink.Name)
+	}
+	cursors, err := log.Cursors(ctx, h.Session())
+	for name := range cursors {
+		if err == nil && !slices.Contains(names, name) {
+			err = log.ForgetCursor(ctx, h, name)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return log.Begin(ctx, h, names...)
+}
+
 // trim keeps the log within its bounds.
 func (s *Service) trim(ctx context.Context, h *recipe.Held, options Options) error {
 	log := s.deps.Client.Log()
@@ -146,5 +195,5 @@ func (s *Service) trim(ctx context.Context, h *recipe.Held, options Options) err
 	}
 	dropped, err := log.Trim(ctx, h, int64(options.Keep), s.deps.Now().Add(-options.Age))
 	s.metrics.dropped(dropped)
-	return err
+	return errors.Join(err, trimLetters(ctx, h))
 }

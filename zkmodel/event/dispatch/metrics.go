@@ -10,6 +10,9 @@ import (
 type metrics struct {
 	dispatcher prometheus.Gauge
 	trimmed    prometheus.Counter
+	deliveries *prometheus.CounterVec
+	failing    *prometheus.GaugeVec
+	letters    *prometheus.CounterVec
 	all        []prometheus.Collector
 }
 
@@ -22,6 +25,15 @@ func newMetrics(client *recipe.Client) *metrics {
 			Name: "poolkeeper_events_trimmed_total", Help: "Events that were deleted because of their number or age.",
 		}),
 	}
+	m.deliveries = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "poolkeeper_events_deliveries_total", Help: "Tries to deliver an event to a sink, by result: ok or failed.",
+	}, []string{"sink", "result"})
+	m.failing = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "poolkeeper_events_sink_failing", Help: "1 while the last try of a sink has failed.",
+	}, []string{"sink"})
+	m.letters = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "poolkeeper_events_dead_letters_total", Help: "Events that a sink has refused.",
+	}, []string{"sink"})
 	untold := prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "poolkeeper_events_untold_total", Help: "Changes whose event could not be written because of ZooKeeper's access rights.",
 	}, func() float64 {
@@ -30,7 +42,7 @@ func newMetrics(client *recipe.Client) *metrics {
 		}
 		return 0
 	})
-	m.all = []prometheus.Collector{m.dispatcher, m.trimmed, untold}
+	m.all = []prometheus.Collector{m.dispatcher, m.trimmed, m.deliveries, m.failing, m.letters, untold}
 	return m
 }
 
@@ -54,6 +66,26 @@ func (m *metrics) leads(is bool) {
 		return
 	}
 	m.dispatcher.Set(0)
+	m.failing.Reset()
 }
 
 func (m *metrics) dropped(n int64) { m.trimmed.Add(float64(n)) }
+
+// forget drops the series of sinks: others may be configured now, or dispatched elsewhere.
+func (m *metrics) forget() {
+	m.failing.Reset()
+	m.deliveries.Reset()
+	m.letters.Reset()
+}
+
+// tried counts a try.
+func (m *metrics) tried(sink string, err error) {
+	result, failing := "ok", 0.0
+	if err != nil {
+		result, failing = "failed", 1
+	}
+	m.deliveries.WithLabelValues(sink, result).Inc()
+	m.failing.WithLabelValues(sink).Set(failing)
+}
+
+func (m *metrics) died(sink string) { m.letters.WithLabelValues(sink).Inc() }

@@ -1,0 +1,157 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/configs/kit"
+	"poolkeeper/zkmodel/event"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// Sink is where events go. One of Webhook, Command and File is set.
+type Sink struct {
+	Name                   string
+	Match                  []string // patterns; none is all
+	Webhook, Command, File string
+	Key                    string        // signs what goes to a webhook; "" signs nothing
+	Timeout                time.Duration // of one try
+}
+
+const (
+	// batch is how many events are sent at most before it is written that they were: so
+	// many may come twice after a crash.
+	batch = 50
+	// tries is how often an event is sent that the sink refuses, until it is a dead letter.
+	tries = 3
+)
+
+// retries are the pauses between tries.
+var retries = kit.Backoff{First: time.Second, Longest: time.Minute}
+
+// delivery is the work for one sink. Each has its own place in the log, so that one that
+// does not answer holds up no other.
+type delivery struct {
+	sink    Sink
+	log     *recipe.Log
+	held    *recipe.Held
+	logger  hclog.Logger
+	metrics *metrics
+	retries kit.Backoff
+
+	at    recipe.LogPosition // of the last event that is done with
+	saved recipe.LogPosition
+	sent  int // since saved
+}
+
+// run delivers until ctx ends.
+func (d *delivery) run(ctx context.Context) error {
+	at, _, err := d.log.Cursor(ctx, d.held.Session(), d.sink.Name)
+	if err != nil {
+		return err
+	}
+	d.at, d.saved = at, at
+	to := open(d.sink)
+	defer to.close()
+	reader := d.log.Read(d.held.Session(), d.at)
+	for {
+		entry, ok, err := reader.Poll(ctx)
+		if err == nil && !ok {
+			if err = d.save(ctx, to); err == nil {
+				entry, err = reader.Next(ctx)
+			}
+		}
+		if err == nil {
+			err = d.handle(ctx, to, entry)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// save writes how far the sink has come.
+func (d *delivery) save(ctx context.Context, to target) error {
+	if d.at == d.saved {
+		return nil
+	}
+	if err := to.flush(); err != nil {
+		return fmt.Errorf("write to sink %s: %w", d.sink.Name, err)
+	}
+	if err := d.log.SaveCursor(ctx, d.held, d.sink.Name, d.at); err != nil {
+		return err
+	}
+	d.saved, d.sent = d.at, 0
+	return nil
+}
+
+// handle delivers one entry, if it is for this sink, and returns when it is done with.
+func (d *delivery) handle(ctx context.Context, to target, entry recipe.LogEntry) error {
+	e, err := event.Of(entry)
+	switch {
+	case err != nil:
+		d.logger.Warn("An entry of the log is no event; it is passed over", "id", entry.String(), "error", err)
+	case !d.wants(e):
+	default:
+		if err := d.deliver(ctx, to, e); err != nil {
+			return err
+		}
+	}
+	d.at = entry.LogPosition
+	if d.sent++; d.sent < batch {
+		return nil
+	}
+	return d.save(ctx, to)
+}
+
+// wants reports whether an event is for this sink. What was dropped is for all.
+func (d *delivery) wants(e event.Event) bool {
+	switch {
+	case e.ReplayFor != "":
+		return e.ReplayFor == d.sink.Name
+	case e.Type == event.Gap || len(d.sink.Match) == 0:
+		return true
+	}
+	return slices.ContainsFunc(d.sink.Match, e.Matches)
+}
+
+// deliver sends an event until the sink has it, or has refused it a few times; then it is
+// a dead letter.
+func (d *delivery) deliver(ctx context.Context, to target, e event.Event) error {
+	data, err := e.Encode()
+	if err != nil {
+		return err
+	}
+	for failures := 1; ; failures++ {
+		trying, cancel := context.WithTimeout(ctx, d.sink.Timeout)
+		err := to.send(trying, e, data)
+		cancel()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		d.metrics.tried(d.sink.Name, err)
+		if err == nil {
+			return nil
+		}
+		if errors.Is(err, errRefused) && failures >= tries {
+			return d.dead(ctx, e, err)
+		}
+		pause := d.retries.After(failures)
+		d.logger.Warn("An event is not delivered; it is tried again", "id", e.ID, "error", err, "retry", pause)
+		if kit.Sleep(ctx, pause) != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// dead writes a dead letter. It is the same one when it is written again.
+func (d *delivery) dead(ctx context.Context, e event.Event, cause error) error {
+	d.logger.Error("An event is refused; it is a dead letter", "id", e.ID, "error", cause)
+	d.metrics.died(d.sink.Name)
+	return keepLetter(ctx, d.held, d.sink.Name, Letter{Event: e, Reason: cause.Error()})
+}
