@@ -50,7 +50,7 @@ func (w *Worker) forgetVerdicts(ctx context.Context, a plan.Action) error {
 		return err
 	}
 	_, configured := in.Config.DiskImage(a.Image)
-	err = w.Store.ForgetVerdicts(ctx, a.Image, configured)
+	err = w.Store.ForgetVerdicts(ctx, a.Image, configured || len(in.Image.Builds) > 0)
 	if errors.Is(err, zkmodel.ErrNotFound) {
 		return nil
 	}

@@ -119,7 +119,7 @@ func (d *decision) keepBuilds() int {
 // the image is configured, however old their builds are: an upload is only
 // replaced by one that is ready. One that launchers found not to boot, or that was rolled
 // back or rejected, replaces nothing, so that the last good one stays however many bad ones
-// follow. What is pinned stays until it is released.
+// follow. The uploads of a pinned build stay with it.
 func (d *decision) recentUploads() map[*zkmodel.Upload]bool {
 	recent := map[*zkmodel.Upload]bool{}
 	all, good := map[string]int{}, map[string]int{}
@@ -134,8 +134,7 @@ func (d *decision) recentUploads() map[*zkmodel.Upload]bool {
 				good[u.Provider]++
 			}
 			all[u.Provider]++
-			pin := d.Image.Pin(u.Provider)
-			recent[u] = count[u.Provider] <= d.keepBuilds() || pin != nil && pin.Holds(b.Build)
+			recent[u] = count[u.Provider] <= d.keepBuilds()
 		}
 	}
 	return recent

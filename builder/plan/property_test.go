@@ -84,11 +84,38 @@ func checkHarm(t *rapid.T, w *world, p Plan) {
 		if _, listed := provider.Image("img"); !listed {
 			continue
 		}
-		last := lastUpload(ready, provider.Name)
+		last := lastUpload(w, ready, provider.Name)
+		checkVerdicts(t, w, p, provider.Name)
 		for _, a := range p.Actions {
 			if last != nil && a.Kind == DeleteUpload && a.Build == last.Build && a.Provider == last.Provider && a.Upload == last.ID {
 				t.Errorf("the last ready upload at %s is to go: %s", provider.Name, a.Why)
 			}
+		}
+	}
+}
+
+// checkVerdicts looks for actions against what people said of builds.
+func checkVerdicts(t *rapid.T, w *world, p Plan, provider string) {
+	pin := w.Image.Pin(provider)
+	for _, a := range p.Actions {
+		b := w.record(a.Build)
+		if b == nil {
+			continue
+		}
+		v := w.Image.Verdict(b.Build, provider)
+		if a.Kind == Upload && a.Provider == provider && v != nil {
+			t.Errorf("build %s is sent to %s: it was %s", b.ID, provider, v.Text())
+		}
+		if pin == nil || !pin.Holds(b.Build) || b.Broken != nil || b.State != zkmodel.BuildReady {
+			continue
+		}
+		goes := slices.Contains([]Kind{MarkBuild, DeleteBuild, RemoveFiles}, a.Kind)
+		for _, u := range b.Uploads {
+			goes = goes || a.Kind == DeleteUpload && u.State == zkmodel.UploadReady && u.Broken == nil &&
+				u.Provider == provider && a.Provider == provider && a.Upload == u.ID && (v == nil || !v.Delete)
+		}
+		if goes {
+			t.Errorf("%s of build %s, which is pinned at %s: %s", a.Kind, b.ID, provider, a.Why)
 		}
 	}
 }
@@ -141,7 +168,8 @@ func checkRest(t *rapid.T, w *world) {
 	}
 	for _, provider := range w.Config.Providers {
 		_, listed := provider.Image("img")
-		if there := lastUpload(readyBuilds(w), provider.Name); listed && there == nil {
+		judged := w.Image.Verdicts != nil && slices.ContainsFunc(w.Image.Verdicts.List, func(v zkmodel.Verdict) bool { return v.Provider == provider.Name })
+		if there := lastUpload(w, readyBuilds(w), provider.Name); listed && there == nil && !judged {
 			t.Errorf("%s has no image", provider.Name)
 		}
 	}
@@ -163,12 +191,16 @@ func readyBuilds(w *world) []*zkmodel.BuildTree {
 	})
 }
 
-// lastUpload is the ready upload of the newest build at a provider.
-func lastUpload(ready []*zkmodel.BuildTree, provider string) *zkmodel.Upload {
-	for _, b := range slices.Backward(ready) {
-		for _, u := range slices.Backward(b.Uploads) {
-			if u.Provider == provider && u.Broken == nil && u.State == zkmodel.UploadReady {
-				return u
+// lastUpload is the ready upload of the newest build at a provider: of one that may serve,
+// or else of one that nobody wants deleted.
+func lastUpload(w *world, ready []*zkmodel.BuildTree, provider string) *zkmodel.Upload {
+	for _, good := range []bool{true, false} {
+		for _, b := range slices.Backward(ready) {
+			v := w.Image.Verdict(b.Build, provider)
+			for _, u := range slices.Backward(b.Uploads) {
+				if u.Provider == provider && u.Broken == nil && u.State == zkmodel.UploadReady && (v == nil || !good && !v.Delete) {
+					return u
+				}
 			}
 		}
 	}

@@ -62,6 +62,7 @@ func anyWorld(t *rapid.T) *world {
 	if rapid.Bool().Draw(t, "requested") {
 		w.request()
 	}
+	w.anyVerdicts(t)
 	for _, h := range hosts() {
 		for range rapid.IntRange(0, 1).Draw(t, "lone files") {
 			id := fmt.Sprintf("%010d", rapid.IntRange(9000, 9009).Draw(t, "id"))
@@ -104,6 +105,23 @@ func (w *world) anyBuild(t *rapid.T) {
 			}
 		})
 		w.cloud[b.Uploads[len(b.Uploads)-1].Path()] = true
+	}
+}
+
+// anyVerdicts has people say things of builds, some of which are gone.
+func (w *world) anyVerdicts(t *rapid.T) {
+	of := func() *zkmodel.BuildTree {
+		if n := rapid.IntRange(0, len(w.Image.Builds)).Draw(t, "of"); n < len(w.Image.Builds) {
+			return w.Image.Builds[n]
+		}
+		return &zkmodel.BuildTree{Build: &zkmodel.Build{Image: "img", ID: "0000000077"}}
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "verdicts") {
+		w.judge(of(), rapid.SampledFrom([]string{"north", "south"}).Draw(t, "where"))
+		w.Image.Verdicts.List[len(w.Image.Verdicts.List)-1].Delete = rapid.Bool().Draw(t, "delete")
+	}
+	if rapid.IntRange(0, 2).Draw(t, "pinned") == 0 {
+		w.pin(of(), rapid.SampledFrom([]string{"north", "south", "elsewhere"}).Draw(t, "pinned where"))
 	}
 }
 
@@ -175,6 +193,16 @@ func (w *world) change(h Host, a Action) {
 			if w.Local[i].ID == a.Build {
 				w.Local[i].Formats = slices.DeleteFunc(slices.Clone(w.Local[i].Formats), func(f string) bool { return f == a.Format })
 			}
+		}
+	case ForgetVerdicts:
+		there := func(id string, czxid int64) bool { b := w.record(id); return b != nil && b.Stat.Czxid == czxid }
+		v := w.Image.Verdicts.Clone()
+		v.List = slices.DeleteFunc(v.List, func(v zkmodel.Verdict) bool { return !there(v.Build, v.BuildCzxid) })
+		if len(w.Config.DiskImages)+len(w.Image.Builds) == 0 {
+			v.Pins = nil
+		}
+		if w.Image.Verdicts = v; v.Empty() {
+			w.Image.Verdicts = nil
 		}
 	case MoveLog:
 		b.Log = "http://me/" + a.Build

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -124,11 +125,14 @@ func TestRollbackPage(t *testing.T) {
 	if err != nil || other.Verdicts != nil {
 		t.Errorf("the other image: %+v %v", other.Verdicts, err)
 	}
+	if code := run(t.Context(), []string{"-c", config, "image-rollback", "fedora", "--pin"}, io.Discard, io.Discard); code != 0 {
+		t.Errorf("exit %d", code)
+	}
 	// What the listings and explain show of it.
 	for command, want := range map[string]string{
 		"image-list --detail":   `0000000001 \| \d+ \| south +\| debian-12 .*\| rejected by \S+: old kernel`,
 		"explain debian-12":     `upload 0000000001/south/0000000001 +verdict +no +no node boots from it: its build was rejected by \S+: old kernel`,
-		"image-status --detail": `debian-12`,
+		"image-status --detail": `\| fedora +\|.*build 0000000002 is pinned by \S+ at north; build 0000000002 is pinned by \S+ at south`,
 	} {
 		var stdout, stderr bytes.Buffer
 		code := run(t.Context(), append([]string{"-c", config}, shellWords(command)...), &stdout, &stderr)
