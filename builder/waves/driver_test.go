@@ -12,6 +12,7 @@ import (
 	"poolkeeper/builder/waves"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/wave"
 )
@@ -256,5 +257,45 @@ func TestListing(t *testing.T) {
 	}
 	if _, _, err := s.store.Rows(t.Context(), "w", []wave.State{wave.Processing}, 3); err == nil {
 		t.Error("what is shown is not read")
+	}
+}
+
+// Mistakes: an end that is not told, or twice when who drives the wave dies after it.
+func TestEndIsToldOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "a", "b", "c")
+	s.events, s.fails["b"] = true, 100
+	s.driver("one", func(c *recipe.Client, m waves.Moment) {
+		if m == waves.Ended {
+			c.Close()
+		}
+	})
+	s.builder("x")
+	s.create("w", func(w *wave.Wave) { w.MaxFailures = "1" })
+	s.result("w")
+	s.driver("two", nil)
+	s.create("v")
+	s.result("v")
+	ctx := t.Context()
+	session := s.models.Session()
+	reader := recipe.NewLog(event.Root, "").Read(session, recipe.LogPosition{})
+	ended := map[string]event.Data{}
+	for {
+		entry, more, err := reader.Poll(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !more {
+			break
+		}
+		e, err := event.Of(entry)
+		if err != nil || e.Type != event.WaveEnded || ended[e.Subject] != nil {
+			t.Fatalf("event %+v: %v", e, err)
+		}
+		ended[e.Subject] = e.Data
+	}
+	w := ended["wave/w"]
+	if len(ended) != 2 || w["state"] != "failed" || w["completed"] != 2.0 || w["failed"] != 1.0 || !strings.Contains(fmt.Sprint(w["failures"]), "b: build") {
+		t.Errorf("events %+v", ended)
 	}
 }

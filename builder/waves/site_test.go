@@ -17,6 +17,7 @@ import (
 	"poolkeeper/configs/kit"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/wave"
 )
@@ -39,6 +40,7 @@ type site struct {
 	old    bool          // builders are Nodepool's
 	ahead  time.Duration // of the clock that drivers have
 	all    []*waves.Driver
+	events bool // are told
 }
 
 // newSite makes a site with images that go to two providers.
@@ -96,6 +98,9 @@ func (f *figures) WaveEnded(state wave.State) {
 func (s *site) driver(host string, at func(c *recipe.Client, m waves.Moment)) (stop func()) {
 	s.t.Helper()
 	client := s.dial()
+	if s.events {
+		client.SetLog(recipe.NewLog(event.Root, "/poolkeeper/builder/"+host))
+	}
 	mirror := zkmodel.NewMirror(client, zkmodel.PartImages|zkmodel.PartComponents, hclog.NewNullLogger())
 	now := func() time.Time {
 		s.mu.Lock()

@@ -231,7 +231,14 @@ func (d *Drive) Finish(ctx context.Context, cancelled bool, now time.Time) (*Rep
 	if err != nil {
 		return nil, fmt.Errorf("report wave %s: %w", d.Wave.ID, err)
 	}
-	err = d.store.queue.Complete(ctx, d.held, d.Wave.ID, data, recipe.OpSet(statusPath(d.Wave.ID), status, d.version))
+	events, err := d.ended(report, now)
+	if err != nil {
+		return nil, fmt.Errorf("report wave %s: %w", d.Wave.ID, err)
+	}
+	err = d.store.session.Log().Append(ctx, d.store.session, events, func(told []recipe.Op) error {
+		last := recipe.OpSet(statusPath(d.Wave.ID), status, d.version)
+		return d.store.queue.Complete(ctx, d.held, d.Wave.ID, data, append([]recipe.Op{last}, told...)...)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("report wave %s: %w", d.Wave.ID, err)
 	}

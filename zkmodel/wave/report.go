@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"poolkeeper/zkmodel/event"
 )
 
 // Report is the result of a wave.
@@ -46,6 +48,28 @@ func (d *Drive) report(s Status) *Report {
 		})
 	}
 	return r
+}
+
+// manyFailures is how many an event tells of.
+const manyFailures = 20
+
+// ended is the event of a wave's end; none where there are no events.
+func (d *Drive) ended(r *Report, now time.Time) ([][]byte, error) {
+	log := d.store.session.Log()
+	if log == nil {
+		return nil, nil
+	}
+	var failures []string
+	for _, j := range r.Jobs {
+		if j.State == Failed && len(failures) < manyFailures {
+			failures = append(failures, j.Image+": "+j.Reason)
+		}
+	}
+	data, err := event.New(log.Writer(), event.WaveEnded, "wave/"+r.ID, now, event.Data{
+		"wave": r.ID, "state": string(r.State), "reason": r.Reason, "by": r.By, "failures": failures,
+		"completed": r.Counts[Completed], "failed": r.Counts[Failed], "cancelled": r.Counts[Cancelled],
+	}).Encode()
+	return [][]byte{data}, err
 }
 
 // ParseReport reads the result of a wave.
