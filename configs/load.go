@@ -29,6 +29,7 @@ type Options struct {
 	// Places remembers where keys stand, for Config.Finding.
 	Places bool
 	// Text is what the configuration says, when that has been read already; nil reads it.
+	// Without HostPath it is one that is to be pushed, which need not name ZooKeeper.
 	Text []byte
 	// HostPath names the file with what is the host's own, and wins over the configuration,
 	// which is the fleet's then: it does not say where ZooKeeper is. "" has none.

@@ -111,6 +111,9 @@ func zooKeeperAuth(out **ZooKeeperAuth) decodeFunc {
 
 // checkZooKeeper remarks on what works only for a try-out.
 func (l *loader) checkZooKeeper() {
+	if l.opts.Text != nil && l.opts.HostPath == "" {
+		return // each host's own file will say it
+	}
 	zk := l.cfg.ZooKeeper
 	file := Finding{File: l.cfg.Path, Key: "zookeeper-servers"}
 	switch {

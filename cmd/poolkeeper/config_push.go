@@ -15,6 +15,7 @@ import (
 
 	"poolkeeper/configs"
 	"poolkeeper/configs/kit"
+	"poolkeeper/configs/sealed"
 	"poolkeeper/zkmodel/fleet"
 )
 
@@ -25,6 +26,7 @@ type pushFlags struct {
 	Yes     bool          `short:"y" help:"Do not ask, whatever will be deleted or stopped."`
 	Wait    bool          `help:"Wait until every daemon of the fleet runs it. Fails when one refuses it."`
 	Timeout time.Duration `default:"1m" help:"How long to wait, with --wait and for another push that is under way (${default})."`
+	Clear   bool          `name:"with-secrets" help:"Push it although it has secrets in clear: whoever reads ZooKeeper reads them."`
 	After   uint64        `placeholder:"N" help:"Number it after this version: where the tree has lost versions that daemons run."`
 }
 
@@ -63,6 +65,10 @@ type pusher struct {
 	text []byte
 	of   uint64 // the version that the text is of; 0 when it is a file's
 }
+
+// likely is by how much what a daemon tells of its version may be more than what the tree
+// has: anybody may write that, and numbers that were given are gone.
+const likely = 1_000_000
 
 // errUnsure: what the tree has gives no number for the next version.
 var errUnsure = errors.New("the number of the next version is not sure")
@@ -110,6 +116,10 @@ func (p *pusher) push(ctx context.Context, a *app, t fleetTree) error {
 	if _, err = a.keepSecret(next, nil); err != nil {
 		return err
 	}
+	if names := inClear(p.name, p.text); len(names) > 0 && !p.Clear {
+		return fmt.Errorf("%s: whoever reads ZooKeeper would read %s: seal it (secret set), move it to the secure file or the host's, or give --with-secrets",
+			p.name, strings.Join(names, ", "))
+	}
 	draft, current, err := p.draft(ctx, t)
 	if err != nil {
 		return err
@@ -152,14 +162,14 @@ func (p *pusher) draft(ctx context.Context, t fleetTree) (fleet.Draft, *fleet.Ve
 		d.After, d.Predecessor = p.After, p.predecessor(ctx, t, members, known)
 		return d, current, nil
 	}
-	newest := fleet.Member{}
-	for _, m := range members {
-		if m.Err == nil && m.Number > newest.Number {
-			newest = m
-		}
-	}
 	if current != nil {
 		d.After, d.Predecessor = current.Number, current.ID()
+	}
+	newest := fleet.Member{}
+	for _, m := range members {
+		if m.Err == nil && m.Number > newest.Number && m.Number < d.After+likely {
+			newest = m
+		}
 	}
 	switch {
 	case wrong != nil:
@@ -261,4 +271,24 @@ func (p *pusher) follow(ctx context.Context, a *app, t fleetTree, v *fleet.Versi
 		}
 		return nil
 	}
+}
+
+// inClear are the keys of a text whose values are secrets, by their names, and not sealed.
+func inClear(name string, text []byte) (keys []string) {
+	cfg, err := configs.Load(name, configs.Options{Keyless: true, Text: text})
+	if err != nil {
+		return nil // what is wrong has been told
+	}
+	if auth := cfg.ZooKeeper.Auth; auth != nil && !sealed.Is(auth.Password) {
+		keys = append(keys, "zookeeper-auth.password")
+	}
+	for i := range cfg.DiskImages {
+		image := &cfg.DiskImages[i]
+		for _, variable := range image.SecretEnvVars {
+			if value := image.EnvVars[variable]; value != "" && !sealed.Is(value) {
+				keys = append(keys, configs.Item("diskimages", image.Name)+".env-vars."+variable)
+			}
+		}
+	}
+	return keys
 }

@@ -19,8 +19,15 @@ type configValidateCmd struct {
 
 // Run is the command.
 func (c configValidateCmd) Run(ctx context.Context, a *app) error {
-	cfg, warnings, err := configs.Check(a.flags.Config,
-		configs.Options{SecurePath: a.flags.Secure, Validate: true, Strict: c.Strict, Keyless: c.Keyless, Places: c.Clouds})
+	file, opts := a.flags.Config, configs.Options{SecurePath: a.flags.Secure, Validate: true, Strict: c.Strict, Keyless: c.Keyless, Places: c.Clouds}
+	if a.ofFleet() {
+		k, err := a.offeredVersion(ctx)
+		if err != nil {
+			return err
+		}
+		file, opts.Text, opts.HostPath = k.Version.Name(), k.Text, a.flags.HostConfig
+	}
+	cfg, warnings, err := configs.Check(file, opts)
 	for _, warning := range warnings {
 		fmt.Fprintln(a.stderr, "poolkeeper: warning:", warning)
 	}

@@ -127,7 +127,9 @@ func (w *configWatch) run(ctx context.Context, every time.Duration) {
 		case <-signals:
 			w.look(ctx, true)
 		case <-pushed:
-			w.look(ctx, true)
+			if w.keeper.s.fleet.Fresh() { // whoever may write to the tree can tell of changes that are none
+				w.look(ctx, true)
+			}
 		case <-tick.C:
 			w.look(ctx, false)
 			w.review(ctx)

@@ -40,15 +40,12 @@ func (a *app) signers() ([]ed25519.PublicKey, error) {
 // fleetConfig is the configuration of the fleet, as it is to run here: the version that is
 // offered, or, where that cannot be used, the last good one.
 func (a *app) fleetConfig(ctx context.Context) (*configs.Config, error) {
-	if a.fleet == nil {
-		if err := a.fetchFleet(ctx); err != nil {
-			return nil, err
-		}
+	k, err := a.offeredVersion(ctx)
+	if err != nil {
+		return nil, err
 	}
-	k, fresh := a.fleet.Pick()
-	if k == nil {
-		return nil, errors.New("the configuration in ZooKeeper cannot be used: " + cmp.Or(a.fleet.Self().Reason, "it is not known yet"))
-	}
+	running := a.fleet.Running()
+	fresh := running == nil || running.Version.ID() != k.Version.ID()
 	cfg, err := a.loadVersion(k)
 	if err == nil || !fresh {
 		return cfg, err
@@ -58,6 +55,20 @@ func (a *app) fleetConfig(ctx context.Context) (*configs.Config, error) {
 		return nil, err
 	}
 	return a.loadVersion(k)
+}
+
+// offeredVersion is the version that is to be tried here.
+func (a *app) offeredVersion(ctx context.Context) (*fleet.Kept, error) {
+	if a.fleet == nil {
+		if err := a.fetchFleet(ctx); err != nil {
+			return nil, err
+		}
+	}
+	k, _ := a.fleet.Pick()
+	if k == nil {
+		return nil, errors.New("the configuration in ZooKeeper cannot be used: " + cmp.Or(a.fleet.Self().Reason, "it is not known yet"))
+	}
+	return k, nil
 }
 
 // loadVersion loads a version as this host has it.

@@ -100,6 +100,22 @@ func (a *Agent) Pick() (k *Kept, fresh bool) {
 	return a.running, false
 }
 
+// Fresh takes a look at what is offered, says what there is to say of it, and returns
+// whether it may run and does not yet.
+func (a *Agent) Fresh() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.offered {
+		return false
+	}
+	err := a.judge()
+	if err == nil && (a.running == nil || a.running.Version.ID() != a.offer.Version.ID()) {
+		return true
+	}
+	a.refused(err)
+	return false
+}
+
 // Running is the version that runs, or may run at a start; nil when there is none.
 func (a *Agent) Running() *Kept {
 	a.mu.Lock()

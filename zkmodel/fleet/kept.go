@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/google/renameio/v2"
 
@@ -41,7 +42,7 @@ func (k *Kept) Save(file string) error {
 // Errors: fs.ErrNotExist; recipe.ErrDamaged where it is not what was written; ErrUnsigned
 // where a key is no longer among signers, with what was read; those of the file system.
 func LoadKept(file string, signers []ed25519.PublicKey) (*Kept, error) {
-	f, err := os.Open(file)
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe is not waited for
 	if err != nil {
 		return nil, err
 	}

@@ -14,11 +14,16 @@ import (
 // keepVersions is how many versions the history has; older ones are forgotten by the next push.
 const keepVersions = 50
 
+// MaxNumber is the highest number of a version: names of records have ten digits.
+const MaxNumber = 9_999_999_999
+
 var (
 	// ErrMoved says that another version was pushed since the pusher looked.
 	ErrMoved = errors.New("another version was pushed meanwhile")
 	// ErrHeld says that another push is under way.
 	ErrHeld = errors.New("another push is under way")
+	// ErrNumber says that there can be no version of this number.
+	ErrNumber = fmt.Errorf("versions are numbered up to %d", MaxNumber)
 	// ErrTaken says that the history has a version of this number.
 	ErrTaken = errors.New("there is a version of this number")
 )
@@ -73,7 +78,7 @@ func (st *Store) Look(ctx context.Context) (*Version, Seen, error) {
 // then nobody sees anything of it, and what a push that was killed has left is collected by
 // the next. Of two at a time one waits for the other, until ctx ends, and then is refused.
 //
-// Errors: ErrHeld, with who pushes; ErrMoved; ErrTaken; those of ZooKeeper.
+// Errors: ErrHeld, with who pushes; ErrMoved; ErrTaken; ErrNumber; those of ZooKeeper.
 func (st *Store) Push(ctx context.Context, key *Key, d Draft) (*Version, error) {
 	held, err := st.lock(ctx, d.By)
 	if err != nil {
@@ -104,6 +109,9 @@ func (st *Store) lock(ctx context.Context, who string) (*recipe.Held, error) {
 }
 
 func (st *Store) push(ctx context.Context, held *recipe.Held, key *Key, d Draft) (*Version, error) {
+	if d.After >= MaxNumber {
+		return nil, fmt.Errorf("%w: after %d", ErrNumber, d.After)
+	}
 	_, now, err := st.Look(ctx)
 	if err != nil && !errors.Is(err, ErrUndecodable) {
 		return nil, err
@@ -119,7 +127,8 @@ func (st *Store) push(ctx context.Context, held *recipe.Held, key *Key, d Draft)
 	}
 	v := &Version{
 		Number: d.After + 1, Predecessor: d.Predecessor, Digest: recipe.BlobDigest(d.Text), Size: len(d.Text),
-		Time: d.Now.Unix(), By: d.By, Message: d.Message, Of: d.Of,
+		// JSON would change other texts, and they would not be what was signed.
+		Time: d.Now.Unix(), By: strings.ToValidUTF8(d.By, "?"), Message: strings.ToValidUTF8(d.Message, "?"), Of: d.Of,
 	}
 	record, err := st.place(ctx, v.Number, d.Known)
 	if err != nil {

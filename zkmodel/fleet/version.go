@@ -116,7 +116,7 @@ func decode(data []byte) (*Version, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	v := &Version{}
-	if err := d.Decode(v); err != nil || v.Number == 0 || d.More() {
+	if err := d.Decode(v); err != nil || v.Number == 0 || v.Number > MaxNumber || d.More() {
 		return nil, ErrUndecodable
 	}
 	return v, nil
