@@ -16,6 +16,11 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
+func TestMain(m *testing.M) {
+	zktest.Parallel("16") // they wait for locks of the killed
+	m.Run()
+}
+
 // images are those of the tests' site.
 var images = []string{"debian", "fedora", "suse"}
 
