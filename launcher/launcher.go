@@ -77,6 +77,7 @@ type Launcher struct {
 	scanner  *node.Scanner
 	boots    *node.Boots
 	wake     chan struct{}
+	troubles *troubles
 	last     atomic.Pointer[[]schedule.Decision]
 	tells    struct{ nodes, requests recipe.Throttle } // of what we may not change
 	looking  atomic.Int64                              // when the look began that is under way, in ns; 0 when none is
@@ -113,9 +114,13 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 	if l.mirror = deps.Mirror; l.mirror == nil {
 		l.mirror = newMirror(deps)
 	}
+	l.troubles = &troubles{client: deps.Client, clouds: l.clouds, again: make(chan struct{}, 1), told: map[string]string{}}
 	opened := registry.New(deps.Open, registry.Events{Told: func(provider string, trouble error) { l.clouds[provider].Told(trouble) }})
 	for _, p := range cfg.Providers {
-		l.clouds[p.Name] = supply.New(p, opened, l.log.With("provider", p.Name), l.now, l.notify)
+		l.clouds[p.Name] = supply.New(p, opened, l.log.With("provider", p.Name), l.now, func() {
+			l.notify()
+			l.troubles.look()
+		})
 		for _, section := range p.Pools {
 			one := pool.New(deps.FQDN, p, section)
 			one.Freeze(cfg)
@@ -165,6 +170,7 @@ func (l *Launcher) Run(ctx context.Context) error {
 	group.Go(func() error { l.attends.Watch(ctx); return nil })
 	group.Go(func() error { return l.offers.Run(ctx, l.notify) })
 	group.Go(func() error { return l.runDuties(ctx) })
+	group.Go(func() error { return l.troubles.run(ctx) })
 	group.Go(func() error {
 		return l.self.Run(ctx, func(ctx context.Context) error { return l.deps.Client.Serve(ctx, l.serve) })
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -79,7 +80,15 @@ func (st *Store) carryOut(ctx context.Context, i *Image, r *Ruling) (err error) 
 	for _, lock := range locks {
 		ops = append(ops, lock.Fence())
 	}
-	if _, err := st.session.Multi(ctx, ops...); err != nil {
+	changed := []teller{judged(i, r.Verdicts)}
+	for _, u := range r.Changed {
+		changed = append(changed, u)
+	}
+	err = st.telling(ctx, func(also []recipe.Op) error {
+		_, err := st.session.Multi(ctx, slices.Concat(ops, also)...)
+		return err
+	}, changed...)
+	if err != nil {
 		return fmt.Errorf("write verdicts of image %s: %w", i.Name, err)
 	}
 	return nil
@@ -170,4 +179,33 @@ func (st *Store) readVerdicts(ctx context.Context, images ...*Image) error {
 		image.judge(v, err)
 	}
 	return nil
+}
+
+// judged tells what is said of an image's builds now, and what is not any more.
+func judged(i *Image, now *Verdicts) gone {
+	before, after := i.Verdicts.texts(), now.texts()
+	in := func(other []string) func(string) bool {
+		return func(text string) bool { return slices.Contains(other, text) }
+	}
+	said := slices.DeleteFunc(slices.Clone(after), in(before))
+	back := slices.DeleteFunc(slices.Clone(before), in(after))
+	if len(said)+len(back) == 0 {
+		return gone{}
+	}
+	return gone{event.ImageJudged, "image/" + i.Name, event.Data{"image": i.Name, "said": said, "taken_back": back}}
+}
+
+// texts are the verdicts and pins in words.
+func (v *Verdicts) texts() []string {
+	if v == nil {
+		return nil
+	}
+	var list []string
+	for n := range v.List {
+		list = append(list, fmt.Sprintf("build %s in %s: %s", v.List[n].Build, v.List[n].Provider, v.List[n].Text()))
+	}
+	for n := range v.Pins {
+		list = append(list, fmt.Sprintf("build %s in %s: %s", v.Pins[n].Build, v.Pins[n].Provider, v.Pins[n].Text()))
+	}
+	return list
 }

@@ -27,6 +27,7 @@ const (
 	NodeDeleting   = "poolkeeper.node.deleting"
 	ImagePaused    = "poolkeeper.image.paused"
 	ImageUnpaused  = "poolkeeper.image.unpaused"
+	ImageJudged    = "poolkeeper.image.judged"
 	WaveEnded      = "poolkeeper.wave.ended"
 	ProviderDown   = "poolkeeper.provider.down"
 	ProviderUp     = "poolkeeper.provider.up"
