@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/builder/step"
+	"poolkeeper/builder/waves"
 	"poolkeeper/configs"
 	"poolkeeper/providers"
 	"poolkeeper/providers/fake"
@@ -42,7 +43,10 @@ type child struct {
 	DeleteFiles    bool // delete-after-upload
 	Images, Clouds int  // more of them, for benchmarks
 	Session        time.Duration
-	Hook           string // post-upload-hook
+	Hook           string       // post-upload-hook
+	Unfit          bool         // it builds nothing
+	WaveAt         waves.Moment // where it kills itself as who drives a wave; "" never
+	WaveNth        int          // the how manyth time
 }
 
 // runChild is the child's main.
@@ -63,6 +67,15 @@ func runChild(arg string) {
 		},
 		Step: func(at step.Step) {
 			if at == c.At {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				select {}
+			}
+		},
+		WaveStep: func(at waves.Moment) {
+			if at != c.WaveAt {
+				return
+			}
+			if c.WaveNth--; c.WaveNth == 0 {
 				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 				select {}
 			}
@@ -106,6 +119,9 @@ func (c child) config() *configs.Config {
 			PostUploadHook: c.Hook,
 			Settings:       &cloud, DiskImages: []configs.ProviderImage{{Name: "img"}},
 		}},
+	}
+	if c.Unfit {
+		cfg.BuildDiskReserve = 1 << 50
 	}
 	for i := 1; i < c.Images; i++ {
 		image := cfg.DiskImages[0]
