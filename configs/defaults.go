@@ -40,7 +40,6 @@ func defaultConfig() *Config {
 		LauncherGrace:     2 * time.Minute,
 		BuildEnvAllow:     basicEnvironment(),
 		PoolOrder:         OrderSpread,
-		FleetDir:          "/var/lib/poolkeeper",
 	}
 }
 

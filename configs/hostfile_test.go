@@ -72,6 +72,13 @@ func TestHostWins(t *testing.T) {
 	if files := cfg.Files(); slices.Contains(files, "zk:version-1") || cfg.DigestNow() != cfg.Digest() {
 		t.Errorf("it looks at %q", files)
 	}
+	for want, unit := range map[string]string{"/var/lib/poolkeeper": "", "/var/lib/unit": "/var/lib/unit:/var/lib/other"} {
+		opts := hostFiles(t, "zookeeper-servers: [{host: ours}]\n", "{}")
+		opts.Env = environment(map[string]string{"STATE_DIRECTORY": unit})
+		if cfg, err := LoadHost(opts); err != nil || cfg.FleetDir != want {
+			t.Errorf("with %q: %+v, %v", unit, cfg, err)
+		}
+	}
 	for name, host := range map[string]string{"no servers": "images-dir: /ours\n", "nothing": "", "no YAML": "{", "wrong": "zookeeper-servers: many\n"} {
 		opts := hostFiles(t, host, "{}")
 		if _, err := LoadHost(opts); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "host.yaml") {

@@ -174,7 +174,9 @@ func (a *app) firstVersion(ctx context.Context, log hclog.Logger, pushed <-chan 
 		case <-late.C:
 		case <-tick.C:
 			notify(site{log: log}, extend+"\n"+status("Waits for a configuration to be pushed"))
-			continue
+			if !a.fleet.Fresh() { // or the host's own files are mended
+				continue
+			}
 		}
 		cfg, err := a.fleetConfig(ctx)
 		if err == nil {

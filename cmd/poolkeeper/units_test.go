@@ -33,7 +33,7 @@ func TestUnits(t *testing.T) {
 			t.Fatal(err)
 		}
 		// What docs/install.md says to write into /etc/default/poolkeeper, and without it.
-		for _, flags := range []string{"", "-s /etc/nodepool/secure.yaml"} {
+		for _, flags := range []string{"", "-s /etc/nodepool/secure.yaml", "-c zk: -s /etc/nodepool/secure.yaml"} {
 			expanded := strings.ReplaceAll(line, "$POOLKEEPER_FLAGS", flags)
 			command, err := parser.Parse(strings.Fields(expanded))
 			if err != nil || command.Command() != name {

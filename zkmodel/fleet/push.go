@@ -14,6 +14,9 @@ import (
 // keepVersions is how many versions the history has; older ones are forgotten by the next push.
 const keepVersions = 50
 
+// maxText is the most that a text may hold, in bytes: what a configuration's file may.
+const maxText = 16 << 20
+
 // MaxNumber is the highest number of a version: names of records have ten digits.
 const MaxNumber = 9_999_999_999
 
@@ -109,6 +112,9 @@ func (st *Store) lock(ctx context.Context, who string) (*recipe.Held, error) {
 }
 
 func (st *Store) push(ctx context.Context, held *recipe.Held, key *Key, d Draft) (*Version, error) {
+	if len(d.Text) > maxText {
+		return nil, fmt.Errorf("%w: %d bytes", recipe.ErrTooLarge, len(d.Text))
+	}
 	if d.After >= MaxNumber {
 		return nil, fmt.Errorf("%w: after %d", ErrNumber, d.After)
 	}

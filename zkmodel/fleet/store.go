@@ -74,8 +74,8 @@ func (st *Store) read(ctx context.Context, path string) (*Version, int32, error)
 //
 // Errors: recipe.ErrDamaged, those of ZooKeeper.
 func (st *Store) Text(ctx context.Context, v *Version) ([]byte, error) {
-	if v.Blob == "" {
-		return nil, fmt.Errorf("version %d: %w: it names no text", v.Number, recipe.ErrDamaged)
+	if v.Blob == "" || v.Size > maxText { // nobody has verified it yet
+		return nil, fmt.Errorf("version %d: %w: no text can be %q with %d bytes", v.Number, recipe.ErrDamaged, v.Blob, v.Size)
 	}
 	text, err := st.session.ReadBlob(ctx, BlobsPath, v.location())
 	if errors.Is(err, recipe.ErrBadPath) {
