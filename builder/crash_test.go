@@ -44,6 +44,7 @@ type child struct {
 	Images, Clouds int  // more of them, for benchmarks
 	Session        time.Duration
 	Hook           string       // post-upload-hook
+	Keep           int          // builds; 0 is 2
 	Unfit          bool         // it builds nothing
 	WaveAt         waves.Moment // where it kills itself as who drives a wave; "" never
 	WaveNth        int          // the how manyth time
@@ -111,7 +112,7 @@ func (c child) config() *configs.Config {
 		Path: "nodepool.yaml", ImagesDir: filepath.Join(home, "images"), BuildLogDir: filepath.Join(home, "logs"),
 		BuildLogRetention: 7, BuildEnvAllow: []string{"PATH"},
 		DiskImages: []configs.DiskImage{{
-			Name: "img", DIBCmd: quoted(tool), RebuildAge: 24 * time.Hour, KeepBuilds: 2, RebuildTimezone: "UTC",
+			Name: "img", DIBCmd: quoted(tool), RebuildAge: 24 * time.Hour, KeepBuilds: cmp.Or(c.Keep, 2), RebuildTimezone: "UTC",
 			BuildTimeout: time.Minute, EnvVars: c.Env, DeleteAfterUpload: c.DeleteFiles,
 		}},
 		Providers: []configs.Provider{{

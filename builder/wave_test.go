@@ -102,7 +102,8 @@ func TestKilledDriverOfAWave(t *testing.T) {
 func BenchmarkWave(b *testing.B) {
 	const images = 1000
 	s, c := newSiteOf(b)
-	c.Images, c.Session = images, 10*time.Second
+	// Each round removes the builds of the one before, the first as well.
+	c.Images, c.Keep, c.Session = images, 1, 10*time.Second
 	for _, host := range []string{"one", "two", "three"} {
 		c.Host = host
 		c.spawn(b)

@@ -19,8 +19,15 @@ const (
 
 // clean removes waves that have been over for long, or of which there are many, and what
 // an interrupted removal left. What is waited for stays.
-func (d *Driver) clean(ctx context.Context, s *recipe.Session, entries []*wave.Entry) {
+func (d *Driver) clean(ctx context.Context, s *recipe.Session) {
 	store := wave.NewStore(s)
+	entries, err := store.Waves(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			d.Log.Warn("Cannot list waves to remove those that were over; it is tried again", "error", err)
+		}
+		return
+	}
 	removed := false
 	for _, id := range old(entries, d.Now()) {
 		err := store.Delete(ctx, id)

@@ -13,15 +13,15 @@ import (
 
 // decide decides about the jobs of which something has changed: first those that are under
 // way, so that failures hold the rest, and then those that have not begun.
-func (w *work) decide(ctx context.Context, e *wave.Entry) error {
-	if err := w.pass(ctx, e, func(s wave.State) bool { return s == wave.Processing }); err != nil {
+func (w *work) decide(ctx context.Context, marks map[wave.Mark]wave.Word) error {
+	if err := w.pass(ctx, marks, func(s wave.State) bool { return s == wave.Processing }); err != nil {
 		return err
 	}
 	held, err := w.tooManyFailed(ctx)
 	if err != nil || held {
 		return err // the mark comes back as a change
 	}
-	err = w.pass(ctx, e, func(s wave.State) bool { return s == wave.Pending || s == wave.Held })
+	err = w.pass(ctx, marks, func(s wave.State) bool { return s == wave.Pending || s == wave.Held })
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (w *work) note(ctx context.Context) error {
 }
 
 // pass decides about jobs in some states.
-func (w *work) pass(ctx context.Context, e *wave.Entry, of func(wave.State) bool) error {
+func (w *work) pass(ctx context.Context, marks map[wave.Mark]wave.Word, of func(wave.State) bool) error {
 	room := w.room()
 	var changes []wave.Change
 	for rank := range w.Jobs {
@@ -46,7 +46,7 @@ func (w *work) pass(ctx context.Context, e *wave.Entry, of func(wave.State) bool
 			continue
 		}
 		delete(w.dirty, rank)
-		step := w.step(e, rank, room != 0)
+		step := w.step(marks, rank, room != 0)
 		delete(w.alarms, rank)
 		if !step.Again.IsZero() {
 			w.alarms[rank] = step.Again
@@ -92,17 +92,17 @@ func (w *work) room() int {
 }
 
 // step decides about one job.
-func (w *work) step(e *wave.Entry, rank int, room bool) wave.Step {
+func (w *work) step(marks map[wave.Mark]wave.Word, rank int, room bool) wave.Step {
 	job, now, cfg := w.Jobs[rank], w.Now(), w.Config()
 	sight := wave.Sight{
 		Image: w.Mirror.Image(job.Image), Since: w.Status.Since, Now: now, Cancel: w.cancel, Hold: w.hold, Room: room,
 		Closed:  w.closed(job),
 		Backoff: func(failures int) time.Duration { return w.Retry.After(failures, w.Wave.ID+job.Image) },
 	}
-	if word, cancelled := e.Marks[wave.MarkCancel.Of(job.Image)]; cancelled && sight.Cancel == "" {
+	if word, cancelled := marks[wave.MarkCancel.Of(job.Image)]; cancelled && sight.Cancel == "" {
 		sight.Cancel = "cancelled: " + word.String()
 	}
-	if word, held := e.Marks[wave.MarkHold.Of(job.Image)]; held && sight.Hold == "" {
+	if word, held := marks[wave.MarkHold.Of(job.Image)]; held && sight.Hold == "" {
 		sight.Hold = "held: " + word.String()
 	}
 	image, configured := cfg.DiskImage(job.Image)

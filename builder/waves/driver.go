@@ -123,21 +123,22 @@ func (d *Driver) serve(ctx context.Context, s *recipe.Session) error {
 	inLine := map[string]bool{}
 	left := make(chan string)
 	for clean := true; ; {
-		entries := d.tree.Entries()
-		for _, e := range entries {
-			if e.Active() && !inLine[e.ID] {
-				inLine[e.ID] = true
-				line.Go(func() {
-					d.stand(ctx, s, e.ID)
-					select {
-					case left <- e.ID:
-					case <-ctx.Done():
-					}
-				})
+		ids := d.tree.IDs()
+		for _, id := range ids {
+			if inLine[id] || !d.active(ctx, s, id) {
+				continue
 			}
+			inLine[id] = true
+			line.Go(func() {
+				d.stand(ctx, s, id)
+				select {
+				case left <- id:
+				case <-ctx.Done():
+				}
+			})
 		}
-		if clean && len(entries) > 0 {
-			d.clean(ctx, s, entries)
+		if clean && len(ids) > 0 {
+			d.clean(ctx, s)
 		}
 		clean = false
 		select {
@@ -152,6 +153,19 @@ func (d *Driver) serve(ctx context.Context, s *recipe.Session) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// active reports whether there is anything to do for a wave. What cannot be read is looked
+// at again when something changes, or with the next resync.
+func (d *Driver) active(ctx context.Context, s *recipe.Session, id string) bool {
+	e, err := wave.NewStore(s).Wave(ctx, id)
+	switch {
+	case err == nil:
+		return e.Active()
+	case !errors.Is(err, zkmodel.ErrNotFound) && ctx.Err() == nil:
+		d.Log.Warn("Cannot read a wave; it is tried again", "wave", id, "error", err)
+	}
+	return false
 }
 
 // stand waits for the lock of a wave and drives it, until it is over or ctx ends. What

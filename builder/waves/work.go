@@ -127,22 +127,22 @@ func (w *work) turn(ctx context.Context) (over bool, next time.Time, err error) 
 	if err := w.tree.Barrier(ctx); err != nil {
 		return false, next, err
 	}
-	e := w.tree.Entry(w.Wave.ID)
-	if e == nil {
+	marks, there := w.tree.Marks(w.Wave.ID)
+	if !there {
 		return false, next, fmt.Errorf("drive wave %s: %w", w.Wave.ID, zkmodel.ErrNotFound)
 	}
-	if err := w.retry(ctx, e); err != nil {
+	if err := w.retry(ctx, marks); err != nil {
 		return false, next, err
 	}
 	if w.Status.State.Over() {
 		return true, next, nil
 	}
-	w.wish(e)
+	w.wish(marks)
 	next, begun, err := w.begin(ctx)
 	if err != nil || !begun {
 		return false, next, err
 	}
-	if err := w.decide(ctx, e); err != nil {
+	if err := w.decide(ctx, marks); err != nil {
 		return false, next, err
 	}
 	if !w.Over() {
@@ -153,22 +153,22 @@ func (w *work) turn(ctx context.Context) (over bool, next time.Time, err error) 
 
 // wish notes what operators want of the wave. Where that has changed, all jobs are
 // looked at again.
-func (w *work) wish(e *wave.Entry) {
+func (w *work) wish(marks map[wave.Mark]wave.Word) {
 	hold, cancel := "", ""
 	if word, held := w.tree.AllHeld(); held {
 		hold = "all waves are held " + word.String()
 	}
-	if word, held := e.Marks[wave.MarkHold]; held {
+	if word, held := marks[wave.MarkHold]; held {
 		hold = "the wave is held: " + word.String()
 	}
-	if word, cancelled := e.Marks[wave.MarkCancel]; cancelled {
+	if word, cancelled := marks[wave.MarkCancel]; cancelled {
 		cancel = "cancelled: " + word.String()
 	}
 	if hold != w.hold || cancel != w.cancel {
 		w.hold, w.cancel = hold, cancel
 		w.all()
 	}
-	for mark := range e.Marks {
+	for mark := range marks {
 		if rank, ok := w.ranks[mark.Job()]; ok {
 			w.dirty[rank] = true
 			delete(w.stuck, rank)
@@ -254,10 +254,10 @@ func (w *work) end(ctx context.Context) error {
 
 // retry puts back the jobs that an operator wants tried again, and takes his marks away
 // with the last of them.
-func (w *work) retry(ctx context.Context, e *wave.Entry) error {
+func (w *work) retry(ctx context.Context, wanted map[wave.Mark]wave.Word) error {
 	var changes []wave.Change
 	var marks []recipe.Op
-	for mark := range e.Marks {
+	for mark := range wanted {
 		if mark != wave.MarkRetry && mark != wave.MarkRetry.Of(mark.Job()) {
 			continue
 		}

@@ -69,6 +69,9 @@ func (c waveShowCmd) Run(ctx context.Context, a *app) error {
 		if err != nil {
 			return err
 		}
+		if err := t.explain(ctx, rows); err != nil {
+			return err
+		}
 		table := listing.WaveJobs(rows)
 		if c.Output == "json" {
 			return table.WriteJSON(a.stdout)
@@ -82,6 +85,26 @@ func (c waveShowCmd) Run(ctx context.Context, a *app) error {
 		}
 		return nil
 	})
+}
+
+// explain says of jobs whose build is asked for what they wait for.
+func (t waveTools) explain(ctx context.Context, rows []wave.Row) error {
+	for i := range rows {
+		if rows[i].State != wave.Processing || rows[i].Build != "" || rows[i].Note != "" {
+			continue
+		}
+		image, err := t.models.Image(ctx, rows[i].Image)
+		if err != nil && !errors.Is(err, zkmodel.ErrNotFound) {
+			return err
+		}
+		rows[i].Note = "waits for a builder"
+		if image != nil && image.BuildsLocked && len(image.Builds) > 0 {
+			if b := image.Builds[len(image.Builds)-1]; b.State == zkmodel.BuildBuilding {
+				rows[i].Note = "is being built on " + b.Builder
+			}
+		}
+	}
+	return nil
 }
 
 // report prints the report.

@@ -209,8 +209,6 @@ func (d *decision) process() {
 	case d.Paused != "" || d.Hold != "":
 		d.step.Note = d.Paused + d.Hold
 		d.move(Pending, FlagTaken)
-	default:
-		d.step.Note = "waits for a builder"
 	}
 }
 

@@ -80,7 +80,7 @@ func TestDecide(t *testing.T) {
 		"outside of its window":         {uploaded, pending, scene(func(s *wave.Sight) { s.Window = later }), wave.Pending, wave.FlagStays, "13:00:00"},
 		"tried again too soon":          {uploaded, wave.Progress{State: wave.Pending, NotBefore: &later}, scene(), wave.Pending, wave.FlagStays, "13:00:00"},
 		"cancelled, and stays":          {uploaded, processing, scene(asked(150), func(s *wave.Sight) { s.Cancel = "by ann" }), wave.Cancelled, wave.FlagTaken, "by ann"},
-		"waits, and says why":           {uploaded, processing, scene(asked(150)), wave.Processing, wave.FlagStays, "waits for a builder"},
+		"given up while it waits":       {uploaded, processing, scene(asked(150)), wave.Processing, wave.FlagStays, ""},
 		"withdrawn, and waits for ever": {uploaded, processing, scene(), wave.Pending, wave.FlagTaken, "withdrawn"},
 		"failed, and is not tried again": {
 			uploaded, processing, scene(asked(150), build(160, zkmodel.BuildFailed)),

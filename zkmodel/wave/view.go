@@ -2,7 +2,6 @@ package wave
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
@@ -10,8 +9,8 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
-// Tree follows what daemons must know of all waves: not their jobs, of which there may be
-// many, and which only who drives a wave reads.
+// Tree follows what daemons must know of all waves: which there are, and what operators
+// want of them. How far they have come changes often, and is read by who works at it.
 type Tree struct{ *recipe.Tree }
 
 // NewTree makes a Tree. Where there is no wave it follows one znode that is not there.
@@ -29,43 +28,28 @@ func interest(p string) recipe.Interest {
 	switch names[0] {
 	case "requests":
 		return []recipe.Interest{recipe.Children, recipe.Data | recipe.Children, recipe.Data}[min(len(names), 3)-1]
-	case statusFolder:
-		return []recipe.Interest{recipe.Children, recipe.Data, recipe.None}[min(len(names), 3)-1]
 	case "hold":
 		return recipe.Data
 	}
 	return recipe.None
 }
 
-// Entries lists all waves, the oldest first.
-func (t *Tree) Entries() []*Entry {
-	var list []*Entry
-	for _, id := range t.Children(Root + "/requests") {
-		if e := t.Entry(id); e != nil {
-			list = append(list, e)
-		}
-	}
-	slices.SortFunc(list, older)
-	return list
-}
+// IDs are those of all waves.
+func (t *Tree) IDs() []string { return t.Children(Root + "/requests") }
 
-// Entry is one wave, or nil.
-func (t *Tree) Entry(id string) (e *Entry) {
+// Marks are what operators want of a wave; false when there is no such wave.
+func (t *Tree) Marks(id string) (marks map[Mark]Word, there bool) {
+	path := Root + "/requests/" + id
+	e := &Entry{Marks: map[Mark]Word{}}
 	t.View(func(v recipe.View) {
-		path := Root + "/requests/" + id
-		request, ok := v.Get(path)
-		status, there := v.Get(statusPath(id))
-		if !ok || !there || request.Err != nil || status.Err != nil {
-			return
-		}
-		e = decode(id, request.Data, request.Stat, status.Data)
+		_, there = v.Get(path)
 		for _, name := range v.Children(path) {
 			if mark, ok := v.Get(path + "/" + name); ok {
 				e.mark(name, mark.Data)
 			}
 		}
 	})
-	return e
+	return e.Marks, there
 }
 
 // AllHeld says why all waves are held, and whether they are.
