@@ -58,12 +58,20 @@ func TestWaveBuildsAndUploadsAll(t *testing.T) {
 func TestNothingIsWrittenWithoutAWave(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "a", "b")
+	tap := zktest.StartTap(t, zktest.Shared(t).Addr(), -1)
+	s.tap = tap
 	s.driver("one", nil)
 	s.builder("one")
-	if err := s.models.RequestBuild(t.Context(), "a"); err != nil {
-		t.Fatal(err)
+	for _, image := range []string{"a", "b"} {
+		if err := s.models.RequestBuild(t.Context(), image); err != nil {
+			t.Fatal(err)
+		}
+		s.eventually(image+" is built", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.builds[image] == 1 })
 	}
-	s.eventually("a is built", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.builds["a"] == 1 })
+	// Two reads of a node that is not there, when the session begins, and no more.
+	if n := tap.Naming(wave.Root); n > 3 {
+		t.Errorf("%d requests about waves", n)
+	}
 	names, err := s.models.Session().Children(t.Context(), "/")
 	if err != nil || slices.Contains(names, "poolkeeper") {
 		t.Errorf("there are %q: %v", names, err)
@@ -297,5 +305,35 @@ func TestEndIsToldOnce(t *testing.T) {
 	w := ended["wave/w"]
 	if len(ended) != 2 || w["state"] != "failed" || w["completed"] != 2.0 || w["failed"] != 1.0 || !strings.Contains(fmt.Sprint(w["failures"]), "b: build") {
 		t.Errorf("events %+v", ended)
+	}
+}
+
+// Mistakes: a wave that cannot go on from where a driver was cut off, after whichever of its
+// requests; an image that is built again then.
+func TestDriverIsCutOffAfterAnyRequest(t *testing.T) {
+	t.Parallel()
+	for requests := 8; requests < 80; requests += 6 {
+		t.Run(strconv.Itoa(requests), func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, "a", "b", "c")
+			tap := zktest.StartTap(t, zktest.Shared(t).Addr(), requests)
+			s.tap = tap
+			s.create("w", func(w *wave.Wave) { w.MaxParallel = 1 })
+			s.driver("one", nil)
+			s.builder("x")
+			s.builder("y")
+			s.driver("two", nil)
+			r := s.result("w")
+			if r.State != wave.Completed || len(r.Jobs) != 3 || r.Counts[wave.Completed] != 3 {
+				t.Errorf("report %+v", r)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for _, image := range []string{"a", "b", "c"} {
+				if s.builds[image] != 1 {
+					t.Errorf("%s was built %d times", image, s.builds[image])
+				}
+			}
+		})
 	}
 }

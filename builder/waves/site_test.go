@@ -41,6 +41,7 @@ type site struct {
 	ahead  time.Duration // of the clock that drivers have
 	all    []*waves.Driver
 	events bool // are told
+	tap    *zktest.Tap
 }
 
 // newSite makes a site with images that go to two providers.
@@ -65,7 +66,12 @@ func newSite(t *testing.T, images ...string) *site {
 
 func (s *site) dial() *recipe.Client {
 	s.t.Helper()
-	c, err := recipe.Dial(recipe.Config{Servers: []string{zktest.Shared(s.t).Addr()}, Chroot: s.root, Timeout: 10 * time.Second})
+	return s.dialAt(zktest.Shared(s.t).Addr(), 10*time.Second)
+}
+
+func (s *site) dialAt(addr string, timeout time.Duration) *recipe.Client {
+	s.t.Helper()
+	c, err := recipe.Dial(recipe.Config{Servers: []string{addr}, Chroot: s.root, Timeout: timeout})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -98,6 +104,10 @@ func (f *figures) WaveEnded(state wave.State) {
 func (s *site) driver(host string, at func(c *recipe.Client, m waves.Moment)) (stop func()) {
 	s.t.Helper()
 	client := s.dial()
+	if s.tap != nil { // which is the way of the next driver alone
+		client = s.dialAt(s.tap.Addr(), 2*time.Second)
+		s.tap = nil
+	}
 	if s.events {
 		client.SetLog(recipe.NewLog(event.Root, "/poolkeeper/builder/"+host))
 	}
