@@ -81,14 +81,16 @@ func (t fleetTree) judged(v *fleet.Version) string {
 	return "good"
 }
 
-// warn tells of a version whose text is shown and whose signature is not known to be good.
-func (t fleetTree) warn(a *app, v *fleet.Version) {
+// trusted is an error for a version whose signature is wrong: what is shown may be edited
+// and pushed, and would be signed then. One that cannot be checked is told.
+func (t fleetTree) trusted(a *app, v *fleet.Version) error {
 	switch t.judged(v) {
 	case "WRONG":
-		fmt.Fprintf(a.stderr, "poolkeeper: warning: %v\n", v.Verify(t.host.ConfigSigners))
+		return v.Verify(t.host.ConfigSigners)
 	case "not checked":
 		fmt.Fprintf(a.stderr, "poolkeeper: warning: version %d: its signature is not checked: no secure file (-s) lists config-signers\n", v.Number)
 	}
+	return nil
 }
 
 // configHistoryCmd lists versions.
@@ -140,7 +142,9 @@ func (t fleetTree) textOf(ctx context.Context, a *app, what string) (name string
 	if err != nil {
 		return "", nil, err
 	}
-	t.warn(a, v)
+	if err := t.trusted(a, v); err != nil {
+		return "", nil, err
+	}
 	text, err = t.Text(ctx, v)
 	return v.Name(), text, err
 }
@@ -159,10 +163,18 @@ func (c configDiffCmd) Run(ctx context.Context, a *app) error {
 			if err != nil {
 				return err
 			}
-			if current.Number == 1 {
-				return errors.New("version 1 is the only one; there is none before it")
+			all, err := t.History(ctx)
+			if err != nil {
+				return err
 			}
-			c.From = strconv.FormatUint(current.Number-1, 10)
+			for _, e := range all {
+				if e.Version != nil && e.Version.Number < current.Number {
+					c.From = strconv.FormatUint(e.Version.Number, 10)
+				}
+			}
+			if c.From == "" {
+				return fmt.Errorf("there is no version before %d", current.Number)
+			}
 		}
 		from, before, err := t.textOf(ctx, a, c.From)
 		if err != nil {
@@ -205,8 +217,8 @@ type configWhoCmd struct{}
 func (c configWhoCmd) Run(ctx context.Context, a *app) error {
 	return a.withFleet(ctx, func(ctx context.Context, t fleetTree) error {
 		current, err := t.Current(ctx)
-		if err != nil && !errors.Is(err, fleet.ErrNone) && !errors.Is(err, fleet.ErrUndecodable) {
-			return err
+		if err != nil && !errors.Is(err, fleet.ErrNone) {
+			fmt.Fprintln(a.stderr, "poolkeeper: warning:", err)
 		}
 		members, err := t.Members(ctx)
 		if err != nil {
@@ -276,11 +288,11 @@ func (c configRollbackCmd) Run(ctx context.Context, a *app) error {
 }
 
 // behind are lines about the daemons that do not run a version, and whether all of them
-// refuse it.
-func behind(members []fleet.Member, v *fleet.Version) (lines []string, refused bool) {
+// refuse it. superseded says that there is a later one, which they may run instead.
+func behind(members []fleet.Member, v *fleet.Version, superseded bool) (lines []string, refused bool) {
 	refused = true
 	for _, m := range members {
-		if m.Past(v) {
+		if m.Runs(v) || superseded && m.Past(v) {
 			continue
 		}
 		state := fmt.Sprintf("runs version %d", m.Number)

@@ -125,8 +125,10 @@ func (p *pusher) push(ctx context.Context, a *app, t fleetTree) error {
 		return err
 	}
 	if current != nil && p.After == 0 && current.Digest == fleet.Digest(p.text) {
-		_, err := fmt.Fprintf(a.stdout, "Version %d has this text already; nothing was pushed.\n", current.Number)
-		return err
+		if _, err := t.Text(ctx, current); err == nil {
+			_, err := fmt.Fprintf(a.stdout, "Version %d has this text already; nothing was pushed.\n", current.Number)
+			return err
+		}
 	}
 	if err := p.confirm(ctx, a, t, p.running(ctx, a, t, current), next); err != nil {
 		return err
@@ -165,7 +167,16 @@ func (p *pusher) draft(ctx context.Context, t fleetTree) (fleet.Draft, *fleet.Ve
 	if current != nil {
 		d.After, d.Predecessor = current.Number, current.ID()
 	}
-	newest := fleet.Member{}
+	all, err := t.History(ctx)
+	if err != nil {
+		return d, nil, err
+	}
+	newest := fleet.Member{Kind: "history"}
+	for _, e := range all {
+		if e.Version != nil && known(e.Version) && e.Version.Number > newest.Number {
+			newest.Number = e.Version.Number
+		}
+	}
 	for _, m := range members {
 		if m.Err == nil && m.Number > newest.Number && m.Number < d.After+likely {
 			newest = m
@@ -175,7 +186,7 @@ func (p *pusher) draft(ctx context.Context, t fleetTree) (fleet.Draft, *fleet.Ve
 	case wrong != nil:
 		return d, nil, fmt.Errorf("%w: the current one: %w; --after N says it (daemons tell of version %d)", errUnsure, wrong, newest.Number)
 	case newest.Number > d.After:
-		return d, nil, fmt.Errorf("%w: ZooKeeper has version %d, and the %s on %s runs %d: --after %d says it",
+		return d, nil, fmt.Errorf("%w: ZooKeeper has version %d, and the %s %s tells of %d: --after %d says it",
 			errUnsure, d.After, newest.Kind, newest.Host, newest.Number, newest.Number)
 	}
 	return d, current, nil
@@ -256,7 +267,9 @@ func (p *pusher) follow(ctx context.Context, a *app, t fleetTree, v *fleet.Versi
 		if err != nil {
 			return fmt.Errorf("version %d is pushed, but see who runs it: %w", v.Number, err)
 		}
-		lines, refused := behind(members, v)
+		current, err := t.Current(looking)
+		superseded := err == nil && current.Number > v.Number
+		lines, refused := behind(members, v, superseded)
 		over := ctx.Err() != nil
 		if len(lines) > 0 && p.Wait && !refused && !over {
 			_ = kit.Sleep(ctx, waitPoll) // the end of ctx is seen above
@@ -275,17 +288,21 @@ func (p *pusher) follow(ctx context.Context, a *app, t fleetTree, v *fleet.Versi
 
 // inClear are the keys of a text whose values are secrets, by their names, and not sealed.
 func inClear(name string, text []byte) (keys []string) {
-	cfg, err := configs.Load(name, configs.Options{Keyless: true, Text: text})
+	const variable = "%(NODEPOOL_" // what each host fills in is not in the text
+	cfg, err := configs.Load(name, configs.Options{Keyless: true, Text: text, Env: func(string) (string, bool) { return "", false }})
+	if err != nil { // a variable may stand where a number has to
+		cfg, err = configs.Load(name, configs.Options{Keyless: true, Text: text})
+	}
 	if err != nil {
 		return nil // what is wrong has been told
 	}
-	if auth := cfg.ZooKeeper.Auth; auth != nil && !sealed.Is(auth.Password) {
+	if auth := cfg.ZooKeeper.Auth; auth != nil && !sealed.Is(auth.Password) && !strings.Contains(auth.Password, variable) {
 		keys = append(keys, "zookeeper-auth.password")
 	}
 	for i := range cfg.DiskImages {
 		image := &cfg.DiskImages[i]
 		for _, variable := range image.SecretEnvVars {
-			if value := image.EnvVars[variable]; value != "" && !sealed.Is(value) {
+			if value := image.EnvVars[variable]; value != "" && !sealed.Is(value) && !strings.Contains(value, variable) {
 				keys = append(keys, configs.Item("diskimages", image.Name)+".env-vars."+variable)
 			}
 		}

@@ -91,10 +91,11 @@ func (a *app) fetchFleet(ctx context.Context) error {
 		return err
 	}
 	return a.reaching(ctx, host.ZooKeeper, func(ctx context.Context, _ *recipe.Client, s *recipe.Session) error {
-		offer, err := fleet.NewStore(s).Offer(ctx)
+		agent := fleet.NewAgent("", "", "", a.signers, hclog.NewNullLogger())
+		offer, err := fleet.NewStore(s).Offer(ctx, agent.Wanted)
 		if err == nil {
-			a.fleet = fleet.NewAgent("", "", "", a.signers, hclog.NewNullLogger())
-			a.fleet.Offered(offer)
+			agent.Offered(offer)
+			a.fleet = agent
 		}
 		return err
 	})
@@ -143,8 +144,7 @@ func (a *app) serveFleet(ctx context.Context, kind string, run func(context.Cont
 func (a *app) followFleet(ctx context.Context, group *sync.WaitGroup, client *recipe.Client, log hclog.Logger) <-chan struct{} {
 	pushed := make(chan struct{}, 1)
 	group.Go(func() {
-		_ = fleet.Follow(ctx, client, func(o fleet.Offer) { // it ends with ctx or the client
-			a.fleet.Offered(o)
+		_ = fleet.Follow(ctx, client, a.fleet, func() { // it ends with ctx or the client
 			select {
 			case pushed <- struct{}{}:
 			default: // it is told already

@@ -26,6 +26,10 @@ type Agent struct {
 	floor   *Version // nothing that is older runs; nil is no limit
 	offer   Offer
 	offered bool  // there has been an offer
+	blocked error // why nothing of the tree is taken: nobody can tell what ran before
+	unsaved bool  // what runs is not on disk
+	untold  *Kept // the log has told that of it
+	again   chan struct{}
 	picked  *Kept // by Pick, last
 	self    Member
 	tell    func(Member) // others; nil before Announce
@@ -34,15 +38,15 @@ type Agent struct {
 // NewAgent makes the Agent of a daemon of a kind on a host. signers is asked whenever a
 // signature counts. file is where the last good version is kept; "" keeps none.
 func NewAgent(kind, host, file string, signers func() ([]ed25519.PublicKey, error), log hclog.Logger) *Agent {
-	return &Agent{signers: signers, file: file, log: log, self: Member{Kind: kind, Host: host}}
+	return &Agent{signers: signers, file: file, log: log, again: make(chan struct{}, 1), self: Member{Kind: kind, Host: host}}
 }
 
 // Recall reads the version that is kept on disk. One that cannot be used is told, and is not.
 func (a *Agent) Recall() {
-	keys, err := a.signers()
-	var k *Kept
-	if err == nil {
-		k, err = LoadKept(a.file, keys)
+	keys, unread := a.signers()
+	k, err := LoadKept(a.file, keys)
+	if err != nil && unread != nil && !errors.Is(err, fs.ErrNotExist) {
+		err = errors.Join(err, unread)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -53,6 +57,8 @@ func (a *Agent) Recall() {
 	default:
 		if k != nil {
 			a.floor = k.Version
+		} else {
+			a.blocked = fmt.Errorf("nobody can tell which version ran before, and an older one may have been put back: %w; delete the file when what ZooKeeper has is right", err)
 		}
 		a.log.Warn("The configuration that is kept on disk cannot be used", "error", err)
 	}
@@ -86,6 +92,7 @@ func (a *Agent) Self() Member {
 func (a *Agent) Pick() (k *Kept, fresh bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.save()
 	if !a.offered {
 		a.picked = a.running
 		return a.running, false
@@ -105,6 +112,7 @@ func (a *Agent) Pick() (k *Kept, fresh bool) {
 func (a *Agent) Fresh() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.save()
 	if !a.offered {
 		return false
 	}
@@ -126,32 +134,56 @@ func (a *Agent) Running() *Kept {
 // judge says why what is offered may not run; nil when it may, or does already.
 func (a *Agent) judge() error {
 	o := a.offer
-	if o.Version != nil && a.running != nil && o.Version.ID() == a.running.Version.ID() {
-		return nil
+	if o.Version == nil || a.running != nil && o.Version.ID() == a.running.Version.ID() {
+		return o.Err // also of what runs: a host that begins now would not get it
 	}
-	if o.Version == nil {
-		return o.Err
+	if a.blocked != nil {
+		return a.blocked
 	}
-	keys, err := a.signers()
-	if err != nil {
-		return fmt.Errorf("nobody can tell who may push: %w", err)
-	}
-	if err := o.Version.Verify(keys); err != nil {
+	if err := a.allowed(o.Version); err != nil {
 		return err
-	}
-	if a.floor == nil || a.floor.ID() != o.Version.ID() {
-		if err := o.Version.Follows(a.floor); err != nil {
-			return err
-		}
 	}
 	if o.Err != nil {
 		return o.Err
+	}
+	if o.Text == nil { // it was not wanted when the record was read
+		select {
+		case a.again <- struct{}{}:
+		default: // it is asked for already
+		}
+		return fmt.Errorf("version %d: its text is not read yet", o.Version.Number)
 	}
 	if recipe.BlobDigest(o.Text) != o.Version.Digest {
 		return fmt.Errorf("version %d: %w: the text is another", o.Version.Number, recipe.ErrDamaged)
 	}
 	return nil
 }
+
+// allowed says why a version may not run, whatever its text; nil when it may.
+func (a *Agent) allowed(v *Version) error {
+	keys, err := a.signers()
+	if err != nil {
+		return fmt.Errorf("nobody can tell who may push: %w", err)
+	}
+	if err := v.Verify(keys); err != nil {
+		return err
+	}
+	if a.floor == nil || a.floor.ID() != v.ID() {
+		return v.Follows(a.floor)
+	}
+	return nil
+}
+
+// Wanted tells whether the text of a version is worth reading: anybody who can write to the
+// tree can name one, of any length.
+func (a *Agent) Wanted(v *Version) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.running != nil && a.running.Version.ID() == v.ID() || a.allowed(v) == nil
+}
+
+// Again receives when a text is wanted that was not when its record was read.
+func (a *Agent) Again() <-chan struct{} { return a.again }
 
 // Done says what came of the version that Pick returned last: nil, it runs; an error, it
 // cannot be used, and the one before stays.
@@ -175,10 +207,9 @@ func (a *Agent) Done(err error) {
 // adopt makes a version the one that runs.
 func (a *Agent) adopt(k *Kept, fresh bool) {
 	a.running, a.floor = k, k.Version
-	if fresh && a.file != "" {
-		if err := k.Save(a.file); err != nil {
-			a.log.Warn("Cannot keep the configuration on disk; a start without ZooKeeper's would take an older one", "error", err)
-		}
+	if fresh {
+		a.unsaved = true
+		a.save()
 	}
 	a.self.Number, a.self.ID, a.self.Since = k.Version.Number, k.Version.ID(), time.Now().Unix()
 	if a.offer.Version != nil && a.offer.Version.ID() == k.Version.ID() {
@@ -186,6 +217,21 @@ func (a *Agent) adopt(k *Kept, fresh bool) {
 	}
 	a.log.Info("The fleet's configuration is in effect", "configuration", k.Version.Name())
 	a.announce()
+}
+
+// save keeps what runs on disk. A failure is told once a version, and tried again.
+func (a *Agent) save() {
+	if !a.unsaved || a.file == "" || a.running == nil {
+		return
+	}
+	if err := a.running.Save(a.file); err != nil {
+		if a.untold != a.running {
+			a.log.Warn("Cannot keep the configuration on disk; a new start could be given an older one; it is tried again", "error", err)
+		}
+		a.untold = a.running
+		return
+	}
+	a.unsaved = false
 }
 
 // refused notes why what is offered does not run; nil when it does. A reason is told once.

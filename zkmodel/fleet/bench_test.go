@@ -49,8 +49,7 @@ func BenchmarkSeenByAll(b *testing.B) {
 		client := dial()
 		agent := fleet.NewAgent("builder", "host", "", func() ([]ed25519.PublicKey, error) { return signers, nil }, hclog.NewNullLogger())
 		group.Go(func() {
-			_ = fleet.Follow(ctx, client, func(o fleet.Offer) {
-				agent.Offered(o)
+			_ = fleet.Follow(ctx, client, agent, func() {
 				if k, fresh := agent.Pick(); fresh {
 					agent.Done(nil)
 					seen <- k.Version.Number

@@ -93,7 +93,7 @@ func (w *town) push(key *fleet.Key, text string) *fleet.Version {
 
 func (w *town) offer() fleet.Offer {
 	w.Helper()
-	o, err := w.store.Offer(w.Context())
+	o, err := w.store.Offer(w.Context(), func(*fleet.Version) bool { return true })
 	must(w.T, err)
 	return o
 }
@@ -224,6 +224,11 @@ func (w *town) listener(file string) *listener {
 // takes has the daemon look at what is offered, and returns the text that it runs.
 func (l *listener) takes(o fleet.Offer) string {
 	l.Offered(o)
+	return l.looks()
+}
+
+// looks has the daemon look at what it was offered last.
+func (l *listener) looks() string {
 	k, fresh := l.Pick()
 	if fresh && strings.HasPrefix(string(k.Text), "bad") {
 		l.Done(errors.New("it is bad"))
@@ -377,8 +382,8 @@ func TestAWriterWithoutAKey(t *testing.T) {
 	for i, l := range daemons {
 		texts[i] = map[string]bool{}
 		group.Go(func() {
-			_ = fleet.Follow(ctx, w.client, func(o fleet.Offer) {
-				text := l.takes(o)
+			_ = fleet.Follow(ctx, w.client, l.Agent, func() {
+				text := l.looks()
 				mu.Lock()
 				defer mu.Unlock()
 				texts[i][text] = true

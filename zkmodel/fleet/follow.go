@@ -14,22 +14,25 @@ import (
 type Offer struct {
 	Version *Version // nil when its record is absent or cannot be decoded
 	Text    []byte   // nil with Err
-	Err     error    // ErrNone, ErrUndecodable, recipe.ErrDamaged
+	Err     error    // ErrNone, ErrUndecodable, recipe.ErrDamaged, or a refusal of ZooKeeper's
 }
 
-// Offer reads what is to run now.
+// Offer reads what is to run now, and its text if wanted says so.
 //
-// Errors: those of ZooKeeper; all else is the Offer's.
-func (st *Store) Offer(ctx context.Context) (Offer, error) {
+// Errors: those of ZooKeeper but refusals; all else is the Offer's.
+func (st *Store) Offer(ctx context.Context, wanted func(*Version) bool) (Offer, error) {
 	v, err := st.Current(ctx)
-	if errors.Is(err, ErrNone) || errors.Is(err, ErrUndecodable) {
+	if errors.Is(err, ErrNone) || errors.Is(err, ErrUndecodable) || recipe.Unreadable(err) {
 		return Offer{Err: err}, nil
 	}
 	if err != nil {
 		return Offer{}, err
 	}
+	if !wanted(v) {
+		return Offer{Version: v}, nil
+	}
 	text, err := st.Text(ctx, v)
-	if errors.Is(err, recipe.ErrDamaged) {
+	if errors.Is(err, recipe.ErrDamaged) || recipe.Unreadable(err) {
 		return Offer{Version: v, Err: err}, nil
 	}
 	if err != nil {
@@ -41,9 +44,9 @@ func (st *Store) Offer(ctx context.Context) (Offer, error) {
 // followBackoff is between readings that ZooKeeper refuses.
 var followBackoff = kit.Backoff{First: 100 * time.Millisecond, Longest: 10 * time.Second}
 
-// Follow calls told with what is to run, at once and whenever that changes, until ctx ends.
-// failed is told why it cannot be read, which is tried again.
-func Follow(ctx context.Context, c *recipe.Client, told func(Offer), failed func(error)) error {
+// Follow has an Agent know what is to run, at once and whenever that changes, until ctx ends,
+// and calls told after each time. failed is told why it cannot be read, which is tried again.
+func Follow(ctx context.Context, c *recipe.Client, a *Agent, told func(), failed func(error)) error {
 	tree := recipe.NewTree(c, CurrentPath, recipe.TreeOptions{Filter: func(string) recipe.Interest { return recipe.Data }})
 	changes := tree.Subscribe(nil)
 	defer changes.Close()
@@ -54,12 +57,17 @@ func Follow(ctx context.Context, c *recipe.Client, told func(Offer), failed func
 	}
 	for failures := 0; ; {
 		changes.Take()
-		offer, err := look(ctx, c)
+		offer, err := look(ctx, c, a.Wanted)
+		refused := err == nil && recipe.Unreadable(offer.Err) // nobody tells when that is over
 		if err == nil {
-			told(offer)
+			a.Offered(offer)
+			told()
+		}
+		if err == nil && !refused {
 			failures = 0
 			select {
 			case <-changes.C():
+			case <-a.Again():
 			case err := <-ended:
 				return err
 			}
@@ -68,7 +76,9 @@ func Follow(ctx context.Context, c *recipe.Client, told func(Offer), failed func
 		if ctx.Err() != nil {
 			return <-ended
 		}
-		failed(err)
+		if !refused {
+			failed(err)
+		}
 		failures++
 		if err := kit.Sleep(ctx, followBackoff.After(failures)); err != nil {
 			return <-ended
@@ -77,10 +87,10 @@ func Follow(ctx context.Context, c *recipe.Client, told func(Offer), failed func
 }
 
 // look reads what is to run in the session that lives.
-func look(ctx context.Context, c *recipe.Client) (Offer, error) {
+func look(ctx context.Context, c *recipe.Client, wanted func(*Version) bool) (Offer, error) {
 	s, err := c.Session(ctx)
 	if err != nil {
 		return Offer{}, err
 	}
-	return NewStore(s).Offer(ctx)
+	return NewStore(s).Offer(ctx, wanted)
 }

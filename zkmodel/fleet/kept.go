@@ -29,7 +29,7 @@ func (k *Kept) Save(file string) error {
 		err = os.MkdirAll(filepath.Dir(file), 0o755)
 	}
 	if err == nil {
-		err = renameio.WriteFile(file, data, 0o600, renameio.WithStaticPermissions(0o600))
+		err = replace(file, data)
 	}
 	if err != nil {
 		return fmt.Errorf("keep version %d: %w", k.Version.Number, err)
@@ -37,10 +37,24 @@ func (k *Kept) Save(file string) error {
 	return nil
 }
 
+// replace writes a file anew, with mode 0600 whatever the one before had.
+func replace(file string, data []byte) error {
+	f, err := renameio.NewPendingFile(file, renameio.WithTempDir(filepath.Dir(file)), renameio.WithStaticPermissions(0o600))
+	if err != nil {
+		return err
+	}
+	defer f.Cleanup() //nolint:errcheck // nothing is left once it has replaced the other
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	return f.CloseAtomicallyReplace()
+}
+
 // LoadKept reads a file that Save wrote.
 //
-// Errors: fs.ErrNotExist; recipe.ErrDamaged where it is not what was written; ErrUnsigned
-// where a key is no longer among signers, with what was read; those of the file system.
+// Errors: fs.ErrNotExist; recipe.ErrDamaged where it is not what was written, or open to
+// others; ErrUnsigned where a key is no longer among signers; those of the file system. As
+// far as the version can be read it comes with the error: what ran is known by it.
 func LoadKept(file string, signers []ed25519.PublicKey) (*Kept, error) {
 	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe is not waited for
 	if err != nil {
@@ -51,15 +65,18 @@ func LoadKept(file string, signers []ed25519.PublicKey) (*Kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || sealed.Open(info.Mode()) {
-		return nil, fmt.Errorf("%s: %w: it is no file for its owner alone", file, recipe.ErrDamaged)
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: %w: it is no file", file, recipe.ErrDamaged)
 	}
 	k := &Kept{}
 	if err := json.NewDecoder(f).Decode(k); err != nil || k.Version == nil {
 		return nil, fmt.Errorf("%s: %w", file, errors.Join(recipe.ErrDamaged, err))
 	}
+	if sealed.Open(info.Mode()) {
+		return k, fmt.Errorf("%s: %w: it has mode %#o, others may read or write it: chmod 600", file, recipe.ErrDamaged, info.Mode().Perm())
+	}
 	if len(k.Text) != k.Version.Size || recipe.BlobDigest(k.Text) != k.Version.Digest {
-		return nil, fmt.Errorf("%s: %w: the text is another", file, recipe.ErrDamaged)
+		return k, fmt.Errorf("%s: %w: the text is another", file, recipe.ErrDamaged)
 	}
 	if err := k.Version.Verify(signers); err != nil {
 		return k, fmt.Errorf("%s: %w", file, err)

@@ -92,10 +92,11 @@ func hasLabel(cfg *configs.Config, at inPool) bool {
 		return false
 	}
 	pool, ok := p.Pool(at.pool)
-	if ok {
-		_, ok = pool.Label(at.label)
+	if !ok {
+		return false
 	}
-	return ok
+	_, ok = pool.Label(at.label)
+	return ok || slices.ContainsFunc(pool.Nodes, func(n configs.StaticNode) bool { return slices.Contains(n.Labels, at.label) })
 }
 
 // counted is a number of things.
