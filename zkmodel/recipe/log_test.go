@@ -184,12 +184,31 @@ func TestLogTellsGaps(t *testing.T) {
 	if e, err := waiting.Next(patiently(t)); err != nil || e.Number != 1201 || e.Gap != nil {
 		t.Errorf("next %+v: %v", e, err)
 	}
-	if dropped, err = log.Trim(ctx, held, 0, time.Now().Add(time.Hour)); err != nil || dropped != 101 {
+	// One that waits for entries, of which some are dropped before it looks again.
+	slow := log.Read(s, recipe.LogPosition{Epoch: epoch(t, s), Number: 1201})
+	brief, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	_, err = slow.Next(brief)
+	cancel()
+	want(t, err, context.DeadlineExceeded)
+	must(t, put(ctx, log, s, "1202"))
+	if e, err := slow.Next(patiently(t)); err != nil || e.Number != 1202 {
+		t.Errorf("next %+v: %v", e, err)
+	}
+	for n := range 50 {
+		must(t, put(ctx, log, s, strconv.Itoa(1203+n)))
+	}
+	if dropped, err = log.Trim(ctx, held, 20, time.Time{}); err != nil || dropped != 132 {
+		t.Errorf("dropped %d: %v", dropped, err)
+	}
+	if e, err := slow.Next(patiently(t)); err != nil || e.Gap == nil || *e.Gap != (recipe.LogGap{First: 1203, Last: 1232}) {
+		t.Errorf("what was dropped while it read: %+v %v", e, err)
+	}
+	if dropped, err = log.Trim(ctx, held, 0, time.Now().Add(time.Hour)); err != nil || dropped != 20 {
 		t.Errorf("too old were %d: %v", dropped, err)
 	}
-	must(t, put(ctx, log, s, "1202"))
+	must(t, put(ctx, log, s, "1253"))
 	list = all(t, log, s, recipe.LogPosition{})
-	if len(list) != 2 || list[0].Gap == nil || list[1].Number != 1202 {
+	if len(list) != 2 || list[0].Gap == nil || list[1].Number != 1253 {
 		t.Errorf("left %+v", list)
 	}
 }

@@ -236,10 +236,9 @@ func (r *LogReader) entry(ctx context.Context, watch bool) (LogEntry, bool, []<-
 	if !errors.Is(err, ErrNoNode) {
 		return LogEntry{}, false, nil, err
 	}
-	if !r.whole || r.ended == nil {
-		if on, err := r.passed(ctx, segment, watch); on || err != nil {
-			return LogEntry{}, false, nil, err
-		}
+	// It may come, or was dropped: also behind one that was just read, if that took long.
+	if on, err := r.passed(ctx, segment, watch); on || err != nil {
+		return LogEntry{}, false, nil, err
 	}
 	if len(r.lost) > 0 {
 		return r.gap(), true, nil, nil

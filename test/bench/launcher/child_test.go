@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"poolkeeper/launcher"
 	"poolkeeper/providers"
 	"poolkeeper/providers/fake"
+	"poolkeeper/zkmodel/event/dispatch"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -39,6 +41,7 @@ type child struct {
 	Server    string
 	Instances int // of the cloud
 	Boot      time.Duration
+	Events    bool // changes are told, and sent to a file
 }
 
 func runChild(arg string) {
@@ -58,6 +61,16 @@ func runChild(arg string) {
 		panic(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
+	if c.Events {
+		dir, err := os.MkdirTemp("", "events")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir)
+		events := dispatch.New(dispatch.Deps{Client: client, Writer: "/poolkeeper/launcher/bench", Member: "bench", Logger: hclog.NewNullLogger()})
+		events.Set(&dispatch.Options{Keep: 10_000, Age: time.Hour, Sinks: []dispatch.Sink{{Name: "file", File: filepath.Join(dir, "events"), Timeout: time.Second}}})
+		go events.Run(ctx)
+	}
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
@@ -91,11 +104,19 @@ func (c child) config() *configs.Config {
 // spawn starts a launcher that ends with the benchmark.
 func (c child) spawn(b *testing.B) *exec.Cmd {
 	b.Helper()
+	cmd, stop := c.start(b)
+	b.Cleanup(stop)
+	return cmd
+}
+
+// start starts a launcher, and returns what ends it.
+func (c child) start(b *testing.B) (cmd *exec.Cmd, stop func()) {
+	b.Helper()
 	arg, err := json.Marshal(c)
 	if err != nil {
 		b.Fatal(err)
 	}
-	cmd := exec.Command(os.Args[0], childCommand, string(arg)) //nolint:noctx // ended by its input
+	cmd = exec.Command(os.Args[0], childCommand, string(arg)) //nolint:noctx // ended by its input
 	input, err := cmd.StdinPipe()
 	if err != nil {
 		b.Fatal(err)
@@ -104,13 +125,12 @@ func (c child) spawn(b *testing.B) *exec.Cmd {
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() {
+	return cmd, func() {
 		_ = input.Close()
 		if err := cmd.Wait(); err != nil {
 			b.Error(err)
 		}
-	})
-	return cmd
+	}
 }
 
 // resident is what a process holds in memory, in MiB.

@@ -27,6 +27,8 @@ const (
 	// batch is how many events are sent at most before it is written that they were: so
 	// many may come twice after a crash.
 	batch = 50
+	// moment is how long after the last event that is written at the latest.
+	moment = 250 * time.Millisecond
 	// tries is how often an event is sent that the sink refuses, until it is a dead letter.
 	tries = 3
 )
@@ -60,12 +62,7 @@ func (d *delivery) run(ctx context.Context) error {
 	defer to.close()
 	reader := d.log.Read(d.held.Session(), d.at)
 	for {
-		entry, ok, err := reader.Poll(ctx)
-		if err == nil && !ok {
-			if err = d.save(ctx, to); err == nil {
-				entry, err = reader.Next(ctx)
-			}
-		}
+		entry, err := d.next(ctx, to, reader)
 		if err == nil {
 			err = d.handle(ctx, to, entry)
 		}
@@ -73,6 +70,23 @@ func (d *delivery) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// next waits for the next entry. When none comes for a moment it writes how far the sink
+// has come: not after each, which would be a write more an event.
+func (d *delivery) next(ctx context.Context, to target, reader *recipe.LogReader) (recipe.LogEntry, error) {
+	if d.at != d.saved {
+		waiting, cancel := context.WithTimeout(ctx, moment)
+		entry, err := reader.Next(waiting)
+		cancel()
+		if err == nil || waiting.Err() == nil || ctx.Err() != nil {
+			return entry, err
+		}
+		if err := d.save(ctx, to); err != nil {
+			return recipe.LogEntry{}, err
+		}
+	}
+	return reader.Next(ctx)
 }
 
 // save writes how far the sink has come.

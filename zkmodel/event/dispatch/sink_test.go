@@ -241,7 +241,10 @@ func TestSinksAreToldOfGaps(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.tell(t, 400)
-	zktest.Eventually(t, func() bool { return len(written(t, filepath.Join(dir, "events"))) >= 401 && d.left(t) == 100 }, "the other sink goes on, and the log is trimmed")
+	zktest.Eventually(t, func() bool { // a sink that is slow may have a gap of its own
+		list := written(t, filepath.Join(dir, "events"))
+		return len(list) > 0 && list[len(list)-1].Data["n"] == float64(400) && d.left(t) == 100
+	}, "the other sink goes on, and the log is trimmed")
 	hook.answers(nil)
 	zktest.Eventually(t, func() bool { return len(hook.all()) == 2 }, "the hook gets what it waited for, and the gap")
 	gap := hook.all()[1]

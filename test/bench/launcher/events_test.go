@@ -1,0 +1,73 @@
+package launcher_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"poolkeeper/test/zktest"
+	"poolkeeper/test/zuul"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// BenchmarkEvents compares bursts of a launcher that tells its changes, to a file, with
+// bursts of one that does not, in turns. A tenth of the requests fail, each of which is
+// told: nodes that go well are not.
+func BenchmarkEvents(b *testing.B) {
+	const count, rounds = 1000, 5
+	for b.Loop() {
+		rates := map[bool][]time.Duration{}
+		for n := range 2 * rounds {
+			told := n%2 == 1
+			s := &scene{b: b, server: zktest.Start(b)}
+			client, err := recipe.Dial(recipe.Config{Servers: []string{s.server.Addr()}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if s.session, err = client.Session(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			if s.zuul, err = zuul.Dial(b.Context(), []string{s.server.Addr()}, "", "bench"); err != nil {
+				b.Fatal(err)
+			}
+			_, stop := child{Server: s.server.Addr(), Instances: count + 10, Boot: 100 * time.Millisecond, Events: told}.start(b)
+			s.ask(zuul.Wish{Labels: []string{"small"}})
+			rates[told] = append(rates[told], s.mixedBurst(count))
+			stop()
+			s.zuul.Close()
+			client.Close()
+			s.server.Kill()
+		}
+		off, on := percentile(rates[false], 0.5), percentile(rates[true], 0.5)
+		b.ReportMetric(float64(count)/off.Seconds(), "requests/s-untold")
+		b.ReportMetric(float64(count)/on.Seconds(), "requests/s-told")
+		b.ReportMetric(100*(on.Seconds()/off.Seconds()-1), "%-longer")
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// mixedBurst is how long requests take that come all at once and of which a tenth fail.
+func (s *scene) mixedBurst(count int) time.Duration {
+	start := time.Now()
+	var group sync.WaitGroup
+	for i := range count {
+		group.Go(func() {
+			if i%10 != 0 {
+				s.ask(zuul.Wish{Labels: []string{"small"}, Fresh: true})
+				return
+			}
+			ctx, cancel := context.WithTimeout(s.b.Context(), 5*time.Minute)
+			defer cancel()
+			id, err := s.zuul.Submit(zuul.Wish{Labels: []string{"moon"}})
+			if err == nil {
+				_, err = s.zuul.Wait(ctx, id)
+			}
+			if err != nil {
+				s.b.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	return time.Since(start)
+}
