@@ -73,7 +73,15 @@ func (st *Store) AllHeld(ctx context.Context) (word Word, held bool, err error) 
 // ErrNotOver says that a wave is not over, and so is not deleted.
 var ErrNotOver = errors.New("the wave is not over; wave cancel ends it")
 
-// Delete removes a wave that is over.
+// busy reports whether a wave must not be removed: it is not over. One that was cancelled
+// before it began may go, as perhaps no builder is there that would end it.
+func (e *Entry) busy() bool {
+	_, cancelled := e.Marks[MarkCancel]
+	begun := e.Status.State != Pending && e.Status.State != Held
+	return e.Active() && (begun || !cancelled)
+}
+
+// Delete removes a wave that is over, or that was cancelled before it began.
 //
 // Errors: zkmodel.ErrNotFound, ErrNotOver, recipe.ErrWaited, recipe.ErrLocked.
 func (st *Store) Delete(ctx context.Context, id string) error {
@@ -81,14 +89,14 @@ func (st *Store) Delete(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if e.Active() {
+	if e.busy() {
 		return fmt.Errorf("delete wave %s: %w", id, ErrNotOver)
 	}
 	held, err := st.queue.TryTake(ctx, id, "delete")
 	if err != nil {
 		return fmt.Errorf("delete wave %s: %w", id, notFound(err))
 	}
-	if e, err = st.Wave(ctx, id); err == nil && e.Active() { // retried since
+	if e, err = st.Wave(ctx, id); err == nil && e.busy() { // retried since
 		err = ErrNotOver
 	}
 	if err == nil {
