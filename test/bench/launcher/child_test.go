@@ -66,7 +66,7 @@ func runChild(arg string) {
 		if err != nil {
 			panic(err)
 		}
-		defer os.RemoveAll(dir)
+		defer func() { _ = os.RemoveAll(dir) }()
 		events := dispatch.New(dispatch.Deps{Client: client, Writer: "/poolkeeper/launcher/bench", Member: "bench", Logger: hclog.NewNullLogger()})
 		events.Set(&dispatch.Options{Keep: 10_000, Age: time.Hour, Sinks: []dispatch.Sink{{Name: "file", File: filepath.Join(dir, "events"), Timeout: time.Second}}})
 		go events.Run(ctx)
