@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"poolkeeper/zkmodel"
@@ -97,6 +98,7 @@ func (w *work) step(marks map[wave.Mark]wave.Word, rank int, room bool) wave.Ste
 	sight := wave.Sight{
 		Image: w.Mirror.Image(job.Image), Since: w.Status.Since, Now: now, Cancel: w.cancel, Hold: w.hold, Room: room,
 		Closed:  w.closed(job),
+		Gone:    w.gone,
 		Backoff: func(failures int) time.Duration { return w.Retry.After(failures, w.Wave.ID+job.Image) },
 	}
 	if word, cancelled := marks[wave.MarkCancel.Of(job.Image)]; cancelled && sight.Cancel == "" {
@@ -114,26 +116,42 @@ func (w *work) step(marks map[wave.Mark]wave.Word, rank int, room bool) wave.Ste
 	}
 	if configured {
 		sight.Window = image.NextWindow(now)
+	} else {
+		sight.Absent = "waits for a builder that has the image: " + w.Host + ", which drives the wave, does not (wave cancel ends it)"
 	}
 	return wave.Decide(&w.Wave, job, w.Job(rank), sight)
 }
 
+// gone reports whether no builder is registered of a host, of which builds have the full
+// name, and components the short one.
+func (w *work) gone(host string) bool {
+	short, _, _ := strings.Cut(host, ".")
+	return !slices.ContainsFunc(w.Mirror.Components(zkmodel.KindBuilder), func(c *zkmodel.Component) bool {
+		return c.Broken != nil || c.Hostname == host || c.Hostname == short
+	})
+}
+
 // closed says which providers of a job cannot be used: those that the configuration here
-// stops, and those that no builder can use which has them.
+// stops, those that no builder can use which has them, and those that no builder has.
 func (w *work) closed(job wave.Job) map[string]string {
 	closed, cfg := map[string]string{}, w.Config()
 	builders := w.Mirror.Components(zkmodel.KindBuilder)
 	for _, name := range job.Providers {
-		trouble, usable := "", false
+		trouble, usable, had := "", false, false
 		for _, b := range builders {
 			if b.Broken != nil || b.Providers != nil && !slices.Contains(*b.Providers, name) {
+				had = had || b.Broken != nil // it may have it
 				continue
 			}
+			had = true
 			trouble = cmp.Or(trouble, b.Troubles[name])
 			usable = usable || b.Troubles[name] == ""
 		}
 		if trouble != "" && !usable {
 			closed[name] = trouble
+		}
+		if _, here := cfg.Provider(name); !here && !had {
+			closed[name] = "no builder has this provider"
 		}
 		if why := ClosedBy(cfg, name, job.Image); why != "" {
 			closed[name] = why

@@ -36,7 +36,11 @@ func ClosedBy(cfg *configs.Config, provider, image string) string {
 	if !ok {
 		return ""
 	}
-	if i, listed := p.Image(image); listed && i.Pause {
+	i, listed := p.Image(image)
+	if _, ours := cfg.DiskImage(image); ours && !listed {
+		return "the configuration does not list the image there"
+	}
+	if listed && i.Pause {
 		return "paused by the configuration"
 	}
 	return ""

@@ -32,8 +32,10 @@ type Sight struct {
 	// is not built; Window when it may be built next.
 	Cancel, Hold, Paused string
 	Window               time.Time
-	Closed               map[string]string // providers that cannot be used, and why
-	Room                 bool              // one more build may be asked for
+	Closed               map[string]string         // providers that cannot be used, and why
+	Absent               string                    // why perhaps no builder builds the image; "" when one does
+	Gone                 func(builder string) bool // whether the builder of a build is not there; nil is never
+	Room                 bool                      // one more build may be asked for
 	Backoff              func(failures int) time.Duration
 }
 
@@ -122,6 +124,9 @@ func (d *decision) built() {
 	for _, provider := range d.job.Providers {
 		upload, tries, reason := d.upload(provider)
 		closed := d.Closed[provider]
+		if verdict := d.Image.Verdict(d.ready.Build, provider); verdict != nil {
+			closed = verdict.Text() // it is not sent there any more
+		}
 		switch {
 		case upload != "":
 			p.Uploads = noted(p.Uploads, provider, upload)
@@ -145,6 +150,9 @@ func (d *decision) built() {
 		d.move(Failed, d.served())
 	case len(waits) > 0:
 		p.Note = "waits for uploads to " + strings.Join(waits, ", ")
+		if d.Gone != nil && d.Gone(d.ready.Builder) {
+			p.Note += "; " + d.ready.Builder + ", which has the files, is not there: it goes on when that comes back, or wave cancel ends it"
+		}
 		d.move(Processing, FlagStays)
 	default:
 		d.move(Completed, d.served())
@@ -209,6 +217,8 @@ func (d *decision) process() {
 	case d.Paused != "" || d.Hold != "":
 		d.step.Note = d.Paused + d.Hold
 		d.move(Pending, FlagTaken)
+	default:
+		d.step.Note = d.Absent
 	}
 }
 

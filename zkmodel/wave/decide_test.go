@@ -125,6 +125,19 @@ func TestDecide(t *testing.T) {
 			uploaded, processing, scene(build(160, zkmodel.BuildReady, "north"), build(170, zkmodel.BuildReady, "south")),
 			wave.Completed, wave.FlagStays, "",
 		},
+		"a provider where the build is rejected is waited for": {
+			uploaded, processing, scene(build(160, zkmodel.BuildReady, "north"), func(s *wave.Sight) {
+				s.Image.Verdicts = &zkmodel.Verdicts{List: []zkmodel.Verdict{{Kind: zkmodel.Rejected, Provider: "south", Build: "7", BuildCzxid: 160, By: "ann"}}}
+			}), wave.Completed, wave.FlagStays, "",
+		},
+		"nobody says that the builder with the files is gone": {
+			uploaded, processing, scene(build(160, zkmodel.BuildReady, "north"), func(s *wave.Sight) { s.Gone = func(b string) bool { return b == "x" } }),
+			wave.Processing, wave.FlagStays, "x, which has the files, is not there",
+		},
+		"nobody says that no builder has the image": {
+			uploaded, processing, scene(asked(150), func(s *wave.Sight) { s.Absent = "no builder has it" }),
+			wave.Processing, wave.FlagStays, "no builder has it",
+		},
 		"what cannot be read is absent": {
 			uploaded, processing, scene(func(s *wave.Sight) { s.Image.Unread = errors.New("no rights") }),
 			wave.Processing, wave.FlagStays, "no rights",
