@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/go-zookeeper/zk"
+
 	"poolkeeper/configs/kit"
 )
 
@@ -36,6 +38,7 @@ type Log struct {
 	turn   chan struct{} // held by who looks for the tail
 
 	untold atomic.Int64
+	tell   Throttle
 
 	mu   sync.Mutex
 	tail logTail
@@ -67,6 +70,18 @@ type logTail struct {
 // errTail says that a segment has ended, or is gone, so that nothing was written.
 var errTail = errors.New("the segment has ended")
 
+// Why an entry cannot be written.
+var (
+	errUntold     = errors.New("not told")
+	errUnwritable = errors.New("no entry can be written")
+	errTaken      = errors.New("something else has the number of the next entry")
+	errUnsteady   = errors.New("no end of the log is found")
+)
+
+// maxTurns is how often the end of the log is looked for at most. Others may change it
+// meanwhile, each a time or two; what is never found is not as a log should be.
+const maxTurns = 100
+
 // NewLog returns the log of dir, which is made with the first entry. writer is shown by
 // Writer, for those who make entries.
 func NewLog(dir, writer string) *Log {
@@ -76,7 +91,8 @@ func NewLog(dir, writer string) *Log {
 // Writer is who appends here.
 func (l *Log) Writer() string { return l.writer }
 
-// Untold is how many entries this process could not write because of the log's rights.
+// Untold is how many entries this process could not write, as the log's rights forbid it, or
+// as something else stands where the log should.
 func (l *Log) Untold() int64 { return l.untold.Load() }
 
 func (l *Log) root() string { return l.dir + "/log" }
@@ -89,45 +105,86 @@ func (l *Log) segmentPath(epoch string, first int64) string {
 
 // Append has do write entries: do applies the ops that it is given, at the end of a
 // transaction of its own. When a segment ends at that moment it is called again, with ops
-// for the next one; nothing was written then. Without entries do is called with no ops;
-// also where the log cannot be read because of its rights: no change waits for that, and
-// Untold counts such entries.
+// for the next one; nothing was written then. Without entries do is called with no ops.
+//
+// No change fails because of its entries: where the log cannot be read or written, for what
+// is no fault of the connection, do is called with no ops, a warning tells why, and Untold
+// counts the entries.
 //
 // After ErrConnectionLost of do the whole transaction may have been applied.
 func (l *Log) Append(ctx context.Context, s *Session, entries [][]byte, do func(ops []Op) error) error {
 	if l == nil || len(entries) == 0 {
 		return do(nil)
 	}
-	for {
-		tail, err := l.find(ctx, s)
-		if Unreadable(err) {
-			l.untold.Add(int64(len(entries)))
-			return do(nil)
+	var err error
+	for range maxTurns {
+		var again bool
+		if again, err = l.attempt(ctx, s, entries, do); !again {
+			break
 		}
-		if err != nil {
-			return fmt.Errorf("append to %s: %w", l.dir, err)
-		}
-		err = do(l.ops(tail, entries))
-		if !errors.Is(err, errTail) {
-			return err
-		}
-		l.forget(tail)
 	}
+	if err == nil || !errors.Is(err, errUntold) {
+		return err
+	}
+	if done := do(nil); done != nil {
+		return done
+	}
+	l.untold.Add(int64(len(entries)))
+	l.tell.Warn(s.log, "A change was made without its event", "path", l.dir, "error", err)
+	return nil
+}
+
+// attempt is one try of Append. The error is errUntold where nothing was written as entries
+// cannot be; again says that they may be the next time.
+func (l *Log) attempt(ctx context.Context, s *Session, entries [][]byte, do func(ops []Op) error) (again bool, err error) {
+	tail, err := l.find(ctx, s)
+	if err != nil {
+		err = fmt.Errorf("append to %s: %w", l.dir, err)
+		if ctx.Err() != nil || s.ctx.Err() != nil || errors.Is(err, ErrConnectionLost) {
+			return false, err
+		}
+		return false, fmt.Errorf("%w: %w", errUntold, err)
+	}
+	err = do(l.ops(tail, entries))
+	switch {
+	case errors.Is(err, errTail):
+		l.forget(tail)
+		again = true
+	case errors.Is(err, errTaken):
+		l.fill(tail)
+		again = true
+	case errors.Is(err, errUnwritable), errors.Is(err, ErrTooLarge):
+	default:
+		return false, err
+	}
+	return again, fmt.Errorf("%w: %w", errUntold, err)
 }
 
 // ops appends entries to a segment that must not have ended.
 func (l *Log) ops(t logTail, entries [][]byte) []Op {
 	path := l.segmentPath(t.epoch, t.first)
 	check := OpCheck(path, 0)
-	check.failed = errTail
+	check.failed = appendFailed
 	ops := []Op{check}
 	for _, data := range entries {
 		op := OpCreate(path+"/", data, Sequential)
-		op.failed = errTail
+		op.failed = appendFailed
 		op.made = func(path string) { l.made(t, path) }
 		ops = append(ops, op)
 	}
 	return ops
+}
+
+// appendFailed is what it means that a step which appends has failed: never that the change
+// cannot be made.
+func appendFailed(theirs error) error {
+	switch {
+	case errors.Is(theirs, zk.ErrBadVersion), errors.Is(theirs, zk.ErrNoNode):
+		return errTail
+	case errors.Is(theirs, zk.ErrNodeExists):
+		return errTaken
+	}
+	return fmt.Errorf("%w: %s", errUnwritable, theirs.Error())
 }
 
 // made notes an entry that was written.
@@ -138,9 +195,13 @@ func (l *Log) made(t logTail, path string) {
 		return
 	}
 	l.seen(LogPosition{t.epoch, t.first + seq})
-	if seq+1 < SegmentSize {
-		return
+	if seq+1 >= SegmentSize {
+		l.fill(t)
 	}
+}
+
+// fill notes that a segment is to end.
+func (l *Log) fill(t logTail) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.tail.epoch == t.epoch && l.tail.first == t.first {
@@ -222,7 +283,7 @@ func (l *Log) seal(ctx context.Context, s *Session, t logTail) error {
 // look reads the tail, and makes it where it is missing.
 func (l *Log) look(ctx context.Context, s *Session) (logTail, error) {
 	synced := false
-	for {
+	for range maxTurns {
 		high := l.last() // before the rest, which then shows at least that
 		head, stat, err := s.Get(ctx, l.root())
 		if errors.Is(err, ErrNoNode) {
@@ -235,13 +296,13 @@ func (l *Log) look(ctx context.Context, s *Session) (logTail, error) {
 			return logTail{}, err
 		}
 		epoch := string(head)
-		if epoch == "" {
-			if err := l.begin(ctx, s, stat.Version, logTail{}); err != nil {
+		if _, ok := epochNumber(epoch); !ok { // there is none, or something else
+			if err := l.restore(ctx, s, stat.Version); err != nil {
 				return logTail{}, err
 			}
 			continue
 		}
-		t, end, err := l.lastSegment(ctx, s, epoch)
+		t, end, err := l.lastSegment(ctx, s, epoch, stat.Version)
 		switch {
 		case errors.Is(err, errTail):
 			continue
@@ -266,6 +327,7 @@ func (l *Log) look(ctx context.Context, s *Session) (logTail, error) {
 			return logTail{}, err
 		}
 	}
+	return logTail{}, fmt.Errorf("read %s: %w", l.root(), errUnsteady)
 }
 
 // failure is why a read did not end.
@@ -274,8 +336,9 @@ func (s *Session) failure(ctx context.Context) error {
 }
 
 // lastSegment returns the open segment of an epoch and the number behind its last entry.
-// One that has ended gets its successor, and errTail says to look again.
-func (l *Log) lastSegment(ctx context.Context, s *Session, epoch string) (logTail, int64, error) {
+// One that has ended gets its successor while the head has version, so that no epoch grows
+// behind which there is another; errTail says to look again.
+func (l *Log) lastSegment(ctx context.Context, s *Session, epoch string, version int32) (logTail, int64, error) {
 	firsts, err := l.segments(ctx, s, epoch)
 	if err == nil && len(firsts) == 0 {
 		err = fmt.Errorf("read %s: %w: it has no segment", l.epochPath(epoch), ErrNoNode)
@@ -298,25 +361,47 @@ func (l *Log) lastSegment(ctx context.Context, s *Session, epoch string) (logTai
 	case end == t.first: // ended by hand: it cannot have a successor
 		return logTail{}, 0, fmt.Errorf("read %s: %w", l.epochPath(epoch), ErrNoNode)
 	}
-	_, err = s.Create(ctx, l.segmentPath(epoch, end), nil, Persistent)
-	if err == nil || errors.Is(err, ErrNodeExists) || errors.Is(err, ErrNoNode) || errors.Is(err, ErrConnectionLost) {
-		err = errTail
-	}
-	return logTail{}, 0, err
+	return logTail{}, 0, cmp.Or(l.succeed(ctx, s, epoch, end, version), errTail)
 }
 
-// begin begins an epoch behind that of t, and ends the segment t if it has one. Only one of those who try
-// succeeds, as version is that of the head; the others see what it has begun.
-func (l *Log) begin(ctx context.Context, s *Session, version int32, t logTail) error {
-	number := 1
-	if t.epoch != "" {
-		digits, _, _ := strings.Cut(t.epoch, "-")
-		n, err := strconv.Atoi(digits)
-		if err != nil {
-			return fmt.Errorf("begin an epoch behind %q: %w", t.epoch, ErrBadPath)
-		}
-		number = n + 1
+// succeed makes the successor of a segment that has ended, if nobody has since version was the head's.
+func (l *Log) succeed(ctx context.Context, s *Session, epoch string, end int64, version int32) error {
+	_, err := s.Multi(ctx, OpCheck(l.root(), version), OpCreate(l.segmentPath(epoch, end), nil, Persistent))
+	if errors.Is(err, ErrVersion) || errors.Is(err, ErrNodeExists) || errors.Is(err, ErrNoNode) || errors.Is(err, ErrConnectionLost) {
+		return nil // the next look sees what it is
 	}
+	return err
+}
+
+// restore goes on with the last epoch that there is, or begins the first.
+func (l *Log) restore(ctx context.Context, s *Session, version int32) error {
+	epochs, err := l.epochs(ctx, s)
+	if err != nil {
+		return err
+	}
+	if len(epochs) == 0 {
+		return l.begin(ctx, s, version, logTail{})
+	}
+	_, err = s.Set(ctx, l.root(), []byte(epochs[len(epochs)-1]), version)
+	if errors.Is(err, ErrVersion) || errors.Is(err, ErrConnectionLost) || errors.Is(err, ErrNoNode) {
+		return nil
+	}
+	return err
+}
+
+// begin begins an epoch behind all that there are, and that of t, and ends the segment t if it has one. Only one of
+// those who try succeeds, as version is that of the head; the others see what it has begun.
+func (l *Log) begin(ctx context.Context, s *Session, version int32, t logTail) error {
+	epochs, err := l.epochs(ctx, s)
+	if err != nil {
+		return err
+	}
+	number := 0
+	for _, epoch := range append(epochs, t.epoch, l.last().Epoch) {
+		n, _ := epochNumber(epoch)
+		number = max(number, n)
+	}
+	number++
 	epoch := fmt.Sprintf("%06d-%s", number, kit.RandomHex(4))
 	ops := []Op{
 		OpSet(l.root(), []byte(epoch), version),
@@ -326,18 +411,32 @@ func (l *Log) begin(ctx context.Context, s *Session, version int32, t logTail) e
 	if t.first != 0 {
 		ops = append(ops, OpSet(l.segmentPath(t.epoch, t.first), []byte("ended"), 0))
 	}
-	_, err := s.Multi(ctx, ops...)
+	_, err = s.Multi(ctx, ops...)
 	if errors.Is(err, ErrVersion) || errors.Is(err, ErrConnectionLost) || errors.Is(err, ErrNoNode) {
 		return nil
 	}
 	return err
 }
 
-// epochs lists the epochs, the oldest first.
+// epochs lists the epochs, the oldest first. What else stands beside them is passed over.
 func (l *Log) epochs(ctx context.Context, s *Session) ([]string, error) {
 	names, err := s.Children(ctx, l.root())
+	names = slices.DeleteFunc(names, func(name string) bool {
+		_, ok := epochNumber(name)
+		return !ok
+	})
 	slices.Sort(names)
 	return names, err
+}
+
+// epochNumber is the number that an epoch has in front; ok says whether it is one at all.
+func epochNumber(epoch string) (number int, ok bool) {
+	digits, rest, _ := strings.Cut(epoch, "-")
+	if len(digits) < 6 || strings.Trim(digits, "0123456789") != "" || rest == "" || strings.ContainsRune(rest, '/') {
+		return 0, false
+	}
+	number, err := strconv.Atoi(digits)
+	return number, err == nil
 }
 
 // segments lists the first numbers of an epoch's segments, in order.
@@ -346,11 +445,12 @@ func (l *Log) segments(ctx context.Context, s *Session, epoch string) ([]int64, 
 	return numbers(names), err
 }
 
-// numbers are the names that are numbers, in order.
+// numbers are the names that are numbers as ZooKeeper writes them, in order.
 func numbers(names []string) []int64 {
 	var list []int64
 	for _, name := range names {
-		if n, err := strconv.ParseInt(name, 10, 64); err == nil {
+		n, err := strconv.ParseInt(name, 10, 64)
+		if err == nil && n >= 0 && name == fmt.Sprintf("%010d", n) {
 			list = append(list, n)
 		}
 	}

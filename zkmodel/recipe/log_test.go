@@ -303,3 +303,124 @@ func TestLogIsNeverInTheWay(t *testing.T) {
 		t.Errorf("%d entries are known to be missing", n)
 	}
 }
+
+// Mistakes: changes that fail, or are made twice, where the log can be read and not written,
+// also at the end of a segment; a number of untold entries that counts changes that failed.
+func TestLogThatCannotBeWrittenIsPassedOver(t *testing.T) {
+	t.Parallel()
+	ctx, root := t.Context(), zktest.Root(t)
+	s := session(t, dial(t, root))
+	log := recipe.NewLog("/events", "")
+	must(t, put(ctx, log, s, "1"))
+	must(t, s.EnsurePath(ctx, "/record"))
+	protect := func(path string) (allow func()) {
+		return zktest.Protect(t, zktest.Shared(t).Addr(), root, path)
+	}
+	segment := "/events/log/" + epoch(t, s) + "/0000000001"
+	version := int32(0)
+	try := func(l *recipe.Log, what string) {
+		t.Helper()
+		before := l.Untold()
+		want(t, put(ctx, l, s, "never", recipe.OpSet("/record", nil, version+1)), recipe.ErrVersion)
+		if err := put(ctx, l, s, "untold", recipe.OpSet("/record", nil, version)); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if version++; l.Untold() != before+1 {
+			t.Errorf("%s: %d entries are known to be missing", what, l.Untold()-before)
+		}
+	}
+	allow := protect(segment)
+	try(log, "a tail that is known")
+	try(recipe.NewLog("/events", ""), "one that is looked for")
+	_, err := session(t, dial(t, root)).Set(ctx, segment, nil, 0)
+	want(t, err, recipe.ErrAuth)
+	allow()
+	must(t, put(ctx, log, s, "2"))
+	_, err = s.Set(ctx, segment, []byte("ended"), 0)
+	must(t, err)
+	allow = protect("/events/log/" + epoch(t, s))
+	try(log, "no next segment")
+	allow()
+	must(t, s.DeleteTree(ctx, "/events/log/"+epoch(t, s)))
+	allow = protect("/events/log")
+	try(log, "no next epoch")
+	allow()
+	must(t, s.DeleteTree(ctx, "/events"))
+	must(t, s.EnsurePath(ctx, "/events"))
+	allow = protect("/events")
+	try(log, "no log")
+	allow()
+	must(t, put(ctx, log, s, "3"))
+	if list := all(t, log, s, recipe.LogPosition{}); len(list) != 1 || string(list[0].Data) != "3" {
+		t.Errorf("log %+v", list)
+	}
+	must(t, put(ctx, log, s, strings.Repeat("x", 2<<20), recipe.OpSet("/record", nil, version)))
+}
+
+// Mistakes: changes that fail, wait or spin as something else stands where the log should
+// be; an epoch that begins with a number which there was; a reader that such a thing leads astray.
+func TestLogGoesOnBesideWhatIsNoLog(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(t *testing.T, s *recipe.Session, epoch string){
+		"no epoch in its data": func(t *testing.T, s *recipe.Session, _ string) {
+			t.Helper()
+			_, err := s.Set(t.Context(), "/events/log", []byte("garbage"), recipe.AnyVersion)
+			must(t, err)
+		},
+		"a path in its data": func(t *testing.T, s *recipe.Session, _ string) {
+			t.Helper()
+			_, err := s.Set(t.Context(), "/events/log", []byte("000007-a//b"), recipe.AnyVersion)
+			must(t, err)
+		},
+		"no segment": func(t *testing.T, s *recipe.Session, epoch string) {
+			t.Helper()
+			for _, name := range []string{"99999", "-000000001", "00000000000001", "zzz"} {
+				must(t, s.EnsurePath(t.Context(), "/events/log/"+epoch+"/"+name))
+			}
+		},
+		"no epoch": func(t *testing.T, s *recipe.Session, _ string) {
+			t.Helper()
+			must(t, s.EnsurePath(t.Context(), "/events/log/aaa"))
+			must(t, s.EnsurePath(t.Context(), "/events/log/zzz"))
+		},
+		"an entry of the future": func(t *testing.T, s *recipe.Session, epoch string) {
+			t.Helper()
+			must(t, s.EnsurePath(t.Context(), "/events/log/"+epoch+"/0000000001/0000000003"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, root := patiently(t), zktest.Root(t)
+			s := session(t, dial(t, root))
+			log := recipe.NewLog("/events", "")
+			must(t, put(ctx, log, s, "1"))
+			must(t, put(ctx, log, s, "2"))
+			old := epoch(t, s)
+			spoil(t, s, old)
+			must(t, put(ctx, log, s, "3"))
+			other := recipe.NewLog("/events", "")
+			after := session(t, dial(t, root)) // which looks for the tail
+			must(t, put(ctx, other, after, "4"))
+			must(t, put(ctx, log, after, "5"))
+			if fresh := epoch(t, s); fresh != old && !strings.HasPrefix(fresh, "000002-") {
+				t.Errorf("epoch %s after %s", fresh, old)
+			}
+			var texts []string
+			for _, e := range all(t, log, after, recipe.LogPosition{}) {
+				if len(e.Data) > 0 {
+					texts = append(texts, string(e.Data))
+				}
+			}
+			want := "1 2 3 4 5"
+			if name == "an entry of the future" {
+				want = "1 2 4 5" // what has the number of the third hides it
+			}
+			if got := strings.Join(texts, " "); got != want || log.Untold() != 0 || other.Untold() != 0 {
+				t.Errorf("read %s, %d entries are missing", got, log.Untold()+other.Untold())
+			}
+			if _, err := log.Trim(ctx, lead(t, after), 1, time.Time{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -320,6 +320,10 @@ func (r *LogReader) dropped(ctx context.Context, segment string, end int64) erro
 // turn goes from a segment that has ended to what follows: the next segment, or the next
 // epoch. While there is neither the segment's successor is made, as a writer would.
 func (r *LogReader) turn(ctx context.Context, end int64) error {
+	head, _, err := r.session.Exists(ctx, r.log.root()) // before the epochs, which then show at least its own
+	if err != nil {
+		return err
+	}
 	firsts, err := r.log.segments(ctx, r.session, r.epoch)
 	if err != nil && !errors.Is(err, ErrNoNode) {
 		return err
@@ -332,11 +336,7 @@ func (r *LogReader) turn(ctx context.Context, end int64) error {
 	if moved, err := r.nextEpoch(ctx); moved || err != nil || end == r.first {
 		return err
 	}
-	_, err = r.session.Create(ctx, r.log.segmentPath(r.epoch, end), nil, Persistent)
-	if errors.Is(err, ErrNodeExists) || errors.Is(err, ErrNoNode) || errors.Is(err, ErrConnectionLost) {
-		err = nil
-	}
-	return err
+	return r.log.succeed(ctx, r.session, r.epoch, end, head.Version)
 }
 
 // End is the position of the last entry of a log; the zero value where there is none.

@@ -2,7 +2,6 @@ package recipe
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
@@ -15,9 +14,9 @@ type Op struct {
 	data    []byte
 	version int32
 	mode    Mode
-	// failed, where it is set, is the error when this step makes a Multi fail, instead of
-	// what ZooKeeper says; made is called with the path of what the step created.
-	failed error
+	// failed, where it is set, is what becomes of ZooKeeper's answer when this step makes a
+	// Multi fail; made is called with the path of what the step created.
+	failed func(theirs error) error
 	made   func(path string)
 }
 
@@ -74,8 +73,8 @@ func (s *Session) multi(ctx context.Context, ops []Op) ([]OpResult, int, error) 
 		return nil, -1, err
 	}
 	if at := failedStep(answers); at >= 0 && at < len(ops) {
-		if failed := ops[at].failed; failed != nil && outdated(answers[at].Error) {
-			return nil, at, fmt.Errorf("%s %s: %w", ops[at].verb, ops[at].path, failed)
+		if failed := ops[at].failed; failed != nil {
+			return nil, at, fmt.Errorf("%s %s: %w", ops[at].verb, ops[at].path, failed(answers[at].Error))
 		}
 		return nil, at, s.translate(ops[at].verb, ops[at].path, answers[at].Error)
 	}
@@ -130,9 +129,4 @@ func (s *Session) requests(ops []Op) ([]any, error) {
 		}
 	}
 	return requests, nil
-}
-
-// outdated reports whether a step failed as a node is not as it was: changed, or gone.
-func outdated(err error) bool {
-	return errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode)
 }

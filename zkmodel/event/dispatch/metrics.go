@@ -35,7 +35,7 @@ func newMetrics(client *recipe.Client) *metrics {
 		Name: "poolkeeper_events_dead_letters_total", Help: "Events that a sink has refused.",
 	}, []string{"sink"})
 	untold := prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "poolkeeper_events_untold_total", Help: "Changes whose event could not be written because of ZooKeeper's access rights.",
+		Name: "poolkeeper_events_untold_total", Help: "Changes whose event could not be written; the log says why.",
 	}, func() float64 {
 		if log := client.Log(); log != nil {
 			return float64(log.Untold())
