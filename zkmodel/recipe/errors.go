@@ -44,7 +44,7 @@ var (
 	ErrConnectionLost = errors.New("connection lost")
 	// ErrClosed says that the Client was closed.
 	ErrClosed = errors.New("client closed")
-	// ErrDamaged says that a blob is not what was written: a shard is missing or altered.
+	// ErrDamaged says that something is not what was written: a shard of a blob is missing or altered, a cursor says nothing.
 	ErrDamaged = errors.New("not what was written")
 	// ErrServer says that the server answered with an error that has no name here.
 	ErrServer = errors.New("server error")

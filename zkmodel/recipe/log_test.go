@@ -159,7 +159,8 @@ func TestLogSegmentEndIsFinishedByAnybody(t *testing.T) {
 // dropped, or passes over it without a word; a segment that stays for ever.
 func TestLogTellsGaps(t *testing.T) {
 	t.Parallel()
-	ctx, s := t.Context(), session(t, dial(t, zktest.Root(t)))
+	ctx, root := t.Context(), zktest.Root(t)
+	s := session(t, dial(t, root))
 	log, held := recipe.NewLog("/events", ""), lead(t, s)
 	for n := range 1200 {
 		must(t, put(ctx, log, s, strconv.Itoa(n+1)))
@@ -216,7 +217,8 @@ func TestLogTellsGaps(t *testing.T) {
 // Mistakes: a cursor that goes on under a lock that was lost, or is not there the next time.
 func TestLogCursors(t *testing.T) {
 	t.Parallel()
-	ctx, s := t.Context(), session(t, dial(t, zktest.Root(t)))
+	ctx, root := t.Context(), zktest.Root(t)
+	s := session(t, dial(t, root))
 	log, held := recipe.NewLog("/events", ""), lead(t, s)
 	if _, begun, err := log.Cursor(ctx, s, "chat"); begun || err != nil {
 		t.Errorf("a cursor of nobody: %v %v", begun, err)
@@ -230,8 +232,25 @@ func TestLogCursors(t *testing.T) {
 	if err := log.SaveCursor(ctx, held, "chat", recipe.LogPosition{}); !errors.Is(err, recipe.ErrFenceLost) {
 		t.Errorf("saved without the lock: %v", err)
 	}
-	if list, err := log.Cursors(ctx, s); err != nil || len(list) != 1 || list["chat"] != at {
-		t.Errorf("cursors %v: %v", list, err)
+	if got, _, err := log.Cursor(ctx, s, "chat"); err != nil || got != at {
+		t.Errorf("cursor %v: %v", got, err)
+	}
+	// One that is empty, damaged or unreadable keeps no other from beginning.
+	held = lead(t, session(t, dial(t, root)))
+	must(t, put(ctx, log, s, "1"))
+	must(t, s.EnsurePath(ctx, "/events/cursors/empty"))
+	for _, name := range []string{"damaged", "secret"} {
+		_, err := s.Create(ctx, "/events/cursors/"+name, []byte("{"), recipe.Persistent)
+		must(t, err)
+	}
+	zktest.Forbid(t, zktest.Shared(t).Addr(), root, "/events/cursors/secret")
+	must(t, log.Begin(ctx, held, "chat", "empty", "damaged", "secret", "new"))
+	end, err := log.End(ctx, s)
+	must(t, err)
+	for name, place := range map[string]recipe.LogPosition{"chat": at, "empty": end, "damaged": end, "new": end} {
+		if got, begun, err := log.Cursor(ctx, s, name); got != place || !begun || err != nil {
+			t.Errorf("cursor of %s: %v %v: %v", name, got, begun, err)
+		}
 	}
 }
 

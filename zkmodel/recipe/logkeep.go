@@ -132,6 +132,8 @@ func (l *Log) drop(ctx context.Context, h *Held, seg logSegment) error {
 func (l *Log) cursorPath(consumer string) string { return l.dir + "/cursors/" + consumer }
 
 // Cursor is how far a consumer has come, and whether it has begun at all.
+//
+// Errors: ErrDamaged if something else stands there.
 func (l *Log) Cursor(ctx context.Context, s *Session, consumer string) (LogPosition, bool, error) {
 	var at LogPosition
 	data, _, err := s.Get(ctx, l.cursorPath(consumer))
@@ -139,7 +141,9 @@ func (l *Log) Cursor(ctx context.Context, s *Session, consumer string) (LogPosit
 		return at, false, nil
 	}
 	if err == nil {
-		err = json.Unmarshal(data, &at)
+		if jerr := json.Unmarshal(data, &at); jerr != nil {
+			at, err = LogPosition{}, fmt.Errorf("%w: %w", ErrDamaged, jerr)
+		}
 	}
 	if err != nil {
 		return at, false, fmt.Errorf("read the cursor of %s: %w", consumer, err)
@@ -149,52 +153,66 @@ func (l *Log) Cursor(ctx context.Context, s *Session, consumer string) (LogPosit
 
 // Begin gives consumers that have none a cursor, all in one transaction behind the fence of
 // h. The first consumers that a log ever has begin with the oldest entry that is kept,
-// those that come later behind the last one.
+// those that come later behind the last one; so does, with a warning, one whose cursor
+// says nothing. A cursor that may not be read stays as it is.
 func (l *Log) Begin(ctx context.Context, h *Held, consumers ...string) error {
-	begun, err := l.Cursors(ctx, h.session)
-	var at LogPosition
-	if err == nil && begun != nil {
-		at, err = l.End(ctx, h.session)
+	ops, err := l.beginning(ctx, h.session, consumers)
+	if err == nil && len(ops) > 0 {
+		_, err = h.Multi(ctx, ops...)
 	}
-	data, jerr := json.Marshal(at)
-	if err = errors.Join(err, jerr); err != nil {
-		return fmt.Errorf("begin to read %s: %w", l.dir, err)
-	}
-	var ops []Op
-	for _, consumer := range consumers {
-		if _, has := begun[consumer]; !has {
-			ops = append(ops, OpCreate(l.cursorPath(consumer), data, Persistent))
-		}
-	}
-	if len(ops) == 0 {
-		return nil
-	}
-	if begun == nil {
-		if err := h.session.EnsurePath(ctx, l.dir); err != nil {
-			return err
-		}
-		ops = slices.Concat([]Op{OpCreate(l.dir+"/cursors", nil, Persistent)}, ops)
-	}
-	if _, err := h.Multi(ctx, ops...); err != nil {
+	if err != nil {
 		return fmt.Errorf("begin to read %s: %w", l.dir, err)
 	}
 	return nil
 }
 
-// Cursors are how far all consumers have come, by name; nil when there never was one.
-func (l *Log) Cursors(ctx context.Context, s *Session) (map[string]LogPosition, error) {
+// beginning is what makes the cursors that are missing.
+func (l *Log) beginning(ctx context.Context, s *Session, consumers []string) ([]Op, error) {
+	names, err := s.Children(ctx, l.dir+"/cursors")
+	first := errors.Is(err, ErrNoNode)
+	var at LogPosition
+	var ops []Op
+	switch {
+	case first:
+		err = s.EnsurePath(ctx, l.dir)
+		ops = []Op{OpCreate(l.dir+"/cursors", nil, Persistent)}
+	case err == nil:
+		at, err = l.End(ctx, s)
+	}
+	data, jerr := json.Marshal(at)
+	if err = errors.Join(err, jerr); err != nil {
+		return nil, err
+	}
+	missing := false
+	for _, consumer := range consumers {
+		path := l.cursorPath(consumer)
+		if !slices.Contains(names, consumer) {
+			ops, missing = append(ops, OpCreate(path, data, Persistent)), true
+			continue
+		}
+		_, begun, err := l.Cursor(ctx, s, consumer)
+		switch {
+		case err == nil && begun, Unreadable(err):
+		case err == nil, errors.Is(err, ErrDamaged):
+			s.log.Warn("A cursor says nothing; its consumer goes on with what is new", "path", path, "error", err)
+			ops, missing = append(ops, OpSet(path, data, AnyVersion)), true
+		default:
+			return nil, err
+		}
+	}
+	if !missing {
+		return nil, nil
+	}
+	return ops, nil
+}
+
+// Consumers lists those that have a cursor, whatever it says.
+func (l *Log) Consumers(ctx context.Context, s *Session) ([]string, error) {
 	names, err := s.Children(ctx, l.dir+"/cursors")
 	if errors.Is(err, ErrNoNode) {
 		return nil, nil
 	}
-	list := map[string]LogPosition{}
-	for _, name := range names {
-		at, begun, cerr := l.Cursor(ctx, s, name)
-		if err = errors.Join(err, cerr); begun {
-			list[name] = at
-		}
-	}
-	return list, err
+	return names, err
 }
 
 // SaveCursor writes how far a consumer has come, behind the fence of h, together with ops.
@@ -203,11 +221,11 @@ func (l *Log) SaveCursor(ctx context.Context, h *Held, consumer string, at LogPo
 	if err != nil {
 		return fmt.Errorf("save the cursor of %s: %w", consumer, err)
 	}
-	ops = append(slices.Clone(ops), OpSet(l.cursorPath(consumer), data, AnyVersion))
-	_, err = h.Multi(ctx, ops...)
+	path := l.cursorPath(consumer)
+	_, err = h.Multi(ctx, append(slices.Clone(ops), OpSet(path, data, AnyVersion))...)
 	if errors.Is(err, ErrNoNode) {
-		if err = h.session.EnsurePath(ctx, l.cursorPath(consumer)); err == nil {
-			_, err = h.Multi(ctx, ops...)
+		if err = h.session.EnsurePath(ctx, l.dir+"/cursors"); err == nil {
+			_, err = h.Multi(ctx, append(slices.Clone(ops), OpCreate(path, data, Persistent))...)
 		}
 	}
 	if err != nil {

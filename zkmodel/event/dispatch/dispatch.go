@@ -175,8 +175,8 @@ func (s *Service) place(ctx context.Context, h *recipe.Held, log *recipe.Log, op
 	for _, sink := range options.Sinks {
 		names = append(names, sink.Name)
 	}
-	cursors, err := log.Cursors(ctx, h.Session())
-	for name := range cursors {
+	consumers, err := log.Consumers(ctx, h.Session())
+	for _, name := range consumers {
 		if err == nil && !slices.Contains(names, name) {
 			err = log.ForgetCursor(ctx, h, name)
 		}
