@@ -3,7 +3,12 @@ package dispatch_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -112,4 +117,51 @@ func TestTheLogIsKeptByOneOfAll(t *testing.T) {
 		line, err := recipe.Contenders(t.Context(), none.store.Session(), dispatch.ElectionPath)
 		return err == nil && len(line) == 0
 	}, "nobody stands for election any more")
+}
+
+// Mistakes: a program that leaves something in the background and is called for ever; a file
+// that cannot be synced, and gets all again; a pipe that nobody reads and that holds up other
+// sinks, the next leadership or the daemon's end.
+func TestOddSinksHoldUpNothing(t *testing.T) {
+	root, dir := zktest.Root(t), t.TempDir()
+	pipe, unread := filepath.Join(dir, "pipe"), filepath.Join(dir, "unread")
+	for _, path := range []string{pipe, unread} {
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reader, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close() //nolint:errcheck // a test's
+	pager := script(t, dir, `echo "$EVENT_ID" >>"`+dir+`/pages"; sleep 100 & echo $! >>"`+dir+`/left"; exit 0`)
+	t.Cleanup(func() {
+		left, _ := os.ReadFile(filepath.Join(dir, "left"))
+		for line := range strings.Lines(string(left)) {
+			if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	})
+	d := start(t, root, "builder", nil, quick)
+	d.Set(options(
+		dispatch.Sink{Name: "pager", Command: pager}, dispatch.Sink{Name: "pipe", File: pipe}, dispatch.Sink{Name: "unread", File: unread},
+		dispatch.Sink{Name: "file", File: filepath.Join(dir, "events")},
+	))
+	d.tell(t, 3)
+	log := recipe.NewLog(event.Root, "")
+	for _, name := range []string{"pager", "pipe", "file"} {
+		zktest.Eventually(t, func() bool {
+			at, _, err := log.Cursor(t.Context(), d.store.Session(), name)
+			return err == nil && at.Number == 3
+		}, "%s has all", name)
+	}
+	if pages, err := os.ReadFile(filepath.Join(dir, "pages")); err != nil || strings.Count(string(pages), "\n") != 3 {
+		t.Errorf("pages %q: %v", pages, err)
+	}
+	d.Set(options(dispatch.Sink{Name: "file", File: filepath.Join(dir, "events")}))
+	d.tell(t, 1)
+	zktest.Eventually(t, func() bool { return len(written(t, filepath.Join(dir, "events"))) == 4 }, "the other sink goes on")
+	d.stop()
 }

@@ -94,7 +94,7 @@ func (d *delivery) save(ctx context.Context, to target) error {
 	if d.at == d.saved {
 		return nil
 	}
-	if err := to.flush(); err != nil {
+	if err := to.flush(ctx); err != nil {
 		return fmt.Errorf("write to sink %s: %w", d.sink.Name, err)
 	}
 	if err := d.log.SaveCursor(ctx, d.held, d.sink.Name, d.at); err != nil {

@@ -36,7 +36,7 @@ var errRefused = errors.New("the sink refuses it")
 // send the event again for long; flush makes what was sent outlast a crash of the host.
 type target interface {
 	send(ctx context.Context, e event.Event, data []byte) error
-	flush() error
+	flush(ctx context.Context) error
 	close()
 }
 
@@ -44,7 +44,7 @@ type target interface {
 func open(s Sink) target {
 	switch {
 	case s.File != "":
-		return &file{path: s.File}
+		return &file{path: s.File, turn: make(chan struct{}, 1)}
 	case s.Command != "":
 		return command{s.Command}
 	default:
@@ -55,25 +55,55 @@ func open(s Sink) target {
 	}
 }
 
-// file appends a line an event.
+// file appends a line an event. Its system calls may never return, where a file system is
+// away; they are made beside the caller, who leaves them when its time is over.
 type file struct {
 	path string
+	turn chan struct{} // held by what works on f
 	f    *os.File
 }
 
-func (f *file) send(_ context.Context, _ event.Event, data []byte) error {
+// beside runs work when what was left before has ended, and returns with ctx at the latest.
+func (f *file) beside(ctx context.Context, work func() error) error {
+	select {
+	case f.turn <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("write to %s: an earlier try has not ended: %w", f.path, ctx.Err())
+	}
+	done := make(chan error, 1)
+	go func() {
+		defer func() { <-f.turn }()
+		done <- work()
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("write to %s: it does not end: %w", f.path, ctx.Err())
+	}
+}
+
+func (f *file) send(ctx context.Context, _ event.Event, data []byte) error {
+	return f.beside(ctx, func() error { return f.write(ctx, append(data, '\n')) })
+}
+
+func (f *file) write(ctx context.Context, line []byte) error {
 	// One that was moved away is left; the next line goes to the new one.
 	if f.f != nil && !f.same() {
-		f.close()
+		f.shut()
 	}
 	if f.f == nil {
-		opened, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
+		// A pipe that nobody reads is an error at once.
+		opened, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY|syscall.O_NONBLOCK, 0o640)
 		if err != nil {
 			return err
 		}
 		f.f = opened
 	}
-	_, err := f.f.Write(append(data, '\n'))
+	if until, ok := ctx.Deadline(); ok {
+		_ = f.f.SetWriteDeadline(until) // of a pipe; others have none
+	}
+	_, err := f.f.Write(line)
 	return err
 }
 
@@ -83,14 +113,34 @@ func (f *file) same() bool {
 	return err == nil && serr == nil && os.SameFile(ours, there)
 }
 
-func (f *file) flush() error {
-	if f.f == nil {
-		return nil
-	}
-	return f.f.Sync()
+// flush syncs what can be: a pipe or a device cannot.
+func (f *file) flush(ctx context.Context) error {
+	return f.beside(ctx, func() error {
+		if f.f == nil {
+			return nil
+		}
+		err := f.f.Sync()
+		if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
+			return nil
+		}
+		return err
+	})
 }
 
+// close waits for nothing. What was left goes when its system call ends, and nothing
+// refers to it.
 func (f *file) close() {
+	select {
+	case f.turn <- struct{}{}:
+		go func() {
+			defer func() { <-f.turn }()
+			f.shut()
+		}()
+	default:
+	}
+}
+
+func (f *file) shut() {
 	if f.f != nil {
 		_ = f.f.Close() // flushed before its cursor was written
 		f.f = nil
@@ -109,6 +159,9 @@ func (c command) send(ctx context.Context, e event.Event, data []byte) error {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
+		err = nil // it exited with 0, and what it has left in the background has its standard error
+	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && ctx.Err() == nil {
 		err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(said.Bytes()))
 		if exit.ExitCode() != temporary {
@@ -118,8 +171,8 @@ func (c command) send(ctx context.Context, e event.Event, data []byte) error {
 	return err
 }
 
-func (command) flush() error { return nil }
-func (command) close()       {}
+func (command) flush(context.Context) error { return nil }
+func (command) close()                      {}
 
 // limited keeps the beginning of what is written.
 type limited struct{ *bytes.Buffer }
@@ -164,8 +217,8 @@ func (w *webhook) send(ctx context.Context, e event.Event, data []byte) error {
 	}
 }
 
-func (w *webhook) flush() error { return nil }
-func (w *webhook) close()       { w.client.CloseIdleConnections() }
+func (w *webhook) flush(context.Context) error { return nil }
+func (w *webhook) close()                      { w.client.CloseIdleConnections() }
 
 // unaddressed is an error without the address that the library puts before it.
 func unaddressed(err error) error {
