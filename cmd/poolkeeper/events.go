@@ -45,7 +45,11 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if c.Dead || c.Replay != "" {
-		return a.withStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
+		return a.withStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
+			options := eventOptions(cfg)
+			if c.Replay != "" && (options == nil || !slices.ContainsFunc(options.Sinks, func(s dispatch.Sink) bool { return s.Name == c.Replay })) {
+				return fmt.Errorf("%s has no sink %q, so that nobody would get its dead letters again; they stay (`poolkeeper events --dead`)", cfg.Path, c.Replay)
+			}
 			return c.letters(ctx, a, store.Session())
 		})
 	}

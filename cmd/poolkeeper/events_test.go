@@ -253,4 +253,8 @@ func TestSinksOfThePage(t *testing.T) {
 	if code := run(t.Context(), []string{"-c", file, "-s", secure, "events", "--replay", "chat"}, &out, &complaints); code != exitFailed || !strings.Contains(complaints.String(), `sink "chat" has no dead letters`) {
 		t.Errorf("replay nothing: exit code %d: %s", code, &complaints)
 	}
+	complaints.Reset() // letters of a sink that is configured no more would be lost
+	if code := run(t.Context(), []string{"-c", file, "-s", secure, "events", "--replay", "gone"}, &out, &complaints); code != exitFailed || !strings.Contains(complaints.String(), `has no sink "gone"`) {
+		t.Errorf("replay for nobody: exit code %d: %s", code, &complaints)
+	}
 }
