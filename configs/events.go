@@ -2,7 +2,6 @@ package configs
 
 import (
 	"net/url"
-	"path"
 	"path/filepath"
 	"slices"
 	"time"
@@ -84,9 +83,7 @@ func eventPatterns(out *[]string) decodeFunc {
 	return func(v value) {
 		textOrTexts(out)(v)
 		for _, pattern := range *out {
-			if _, err := path.Match(pattern, ""); err != nil {
-				v.fail("%q is no pattern: %v", pattern, err)
-			}
+			checkPattern(v, pattern)
 		}
 	}
 }

@@ -67,8 +67,7 @@ func (l *loader) only(v value) {
 		v.fail("it names no image; without the key all are built here")
 	}
 	for _, pattern := range l.cfg.Only {
-		if _, err := path.Match(pattern, ""); err != nil {
-			v.fail("%q is no pattern: %v", pattern, err)
+		if !checkPattern(v, pattern) {
 			continue
 		}
 		v.later(func() {
@@ -77,6 +76,15 @@ func (l *loader) only(v value) {
 			}
 		})
 	}
+}
+
+// checkPattern tells what is wrong with a pattern, and reports whether it can be used.
+func checkPattern(v value, pattern string) bool {
+	_, err := path.Match(pattern, "")
+	if err != nil {
+		v.fail("%q is no pattern: %v", pattern, err)
+	}
+	return err == nil
 }
 
 // matches tells whether a name is one that a pattern stands for.

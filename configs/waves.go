@@ -1,7 +1,6 @@
 package configs
 
 import (
-	"path"
 	"regexp"
 	"slices"
 )
@@ -59,11 +58,7 @@ func (l *loader) wave(v value) Wave {
 // checkMatch tells of patterns that name no image.
 func (l *loader) checkMatch(v value, w Wave) {
 	for _, pattern := range w.Match {
-		_, err := path.Match(pattern, "")
-		switch {
-		case err != nil:
-			v.fail("%q is no pattern: %v", pattern, err)
-		case !slices.ContainsFunc(l.cfg.DiskImages, func(i DiskImage) bool { like, _ := path.Match(pattern, i.Name); return like }):
+		if checkPattern(v, pattern) && !slices.ContainsFunc(l.cfg.DiskImages, func(i DiskImage) bool { return matches(pattern, i.Name) }) {
 			v.fail("no image is like %q", pattern)
 		}
 	}
