@@ -50,35 +50,14 @@ func eventsPage(t *testing.T) (yaml []string, lines []string) {
 	return yaml, lines
 }
 
-// wordsOfLine splits a line of the page.
-func wordsOfLine(line string) []string {
-	var words []string
-	for i, part := range strings.Split(line, "'") {
-		if i%2 == 1 {
-			words = append(words, part)
-			continue
-		}
-		words = append(words, strings.Fields(part)...)
+// wordsOfLine splits a line of a page as a shell does.
+func wordsOfLine(t *testing.T, line string) []string {
+	t.Helper()
+	words, err := configs.SplitWords(line)
+	if err != nil {
+		t.Fatalf("%s: %v", line, err)
 	}
 	return words
-}
-
-// lockedBuffer is what a command that runs beside the test prints into.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // eventSite writes a configuration for a tree of the test's own.
@@ -114,9 +93,9 @@ func TestEventsPage(t *testing.T) {
 	printed := map[string]string{}
 	for _, line := range lines {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		var out lockedBuffer
+		var out logged
 		var complaints bytes.Buffer
-		args := append([]string{"-c", file}, wordsOfLine(line)...)
+		args := append([]string{"-c", file}, wordsOfLine(t, line)...)
 		if strings.Contains(line, "--follow") {
 			go func() {
 				defer cancel() // as Ctrl-C does
@@ -235,10 +214,10 @@ func TestSinksOfThePage(t *testing.T) {
 	}
 	ask("image-pause", "debian-12")
 	zktest.Eventually(t, func() bool {
-		return strings.Contains(ask(wordsOfLine(lines[6])...), "chat: the sink refuses it: it answers 403")
+		return strings.Contains(ask(wordsOfLine(t, lines[6])...), "chat: the sink refuses it: it answers 403")
 	}, "the dead letter is listed")
 	refuses.Store(false)
-	if out := ask(wordsOfLine(lines[7])...); !strings.Contains(out, "is sent to chat again") {
+	if out := ask(wordsOfLine(t, lines[7])...); !strings.Contains(out, "is sent to chat again") {
 		t.Errorf("replayed: %s", out)
 	}
 	zktest.Eventually(t, func() bool { return taken.Load() == 1 }, "the dead letter comes")

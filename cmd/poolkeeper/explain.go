@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -29,9 +28,7 @@ func (c explainCmd) Run(ctx context.Context, a *app) error {
 			guests = explainGuests(cfg)
 		}
 		if c.Output == "json" {
-			encoder := json.NewEncoder(a.stdout)
-			encoder.SetIndent("", "  ")
-			return encoder.Encode(append(explanationsJSON(all), guestsJSON(guests)...))
+			return printJSON(a.stdout, append(explanationsJSON(all), guestsJSON(guests)...))
 		}
 		for i, e := range all {
 			if i > 0 {

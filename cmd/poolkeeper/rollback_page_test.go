@@ -84,15 +84,6 @@ func builtAndUploaded(ctx context.Context, store *zkmodel.Store, image string, p
 	return err
 }
 
-// shellWords splits a line as a shell does, as far as single quotes go.
-func shellWords(line string) []string {
-	var list []string
-	for _, m := range regexp.MustCompile(`'([^']*)'|(\S+)`).FindAllStringSubmatch(line, -1) {
-		list = append(list, m[1]+m[2])
-	}
-	return list
-}
-
 // The commands of docs/rollback.md, one after the other, as they stand there, print what
 // the page says that they print. Mistake: a page that shows what no command says.
 func TestRollbackPage(t *testing.T) {
@@ -109,7 +100,7 @@ func TestRollbackPage(t *testing.T) {
 		for _, part := range strings.Split(b.Text, "$ poolkeeper ")[1:] {
 			line, want, _ := strings.Cut(part, "\n")
 			var stdout, stderr bytes.Buffer
-			if code := run(t.Context(), append([]string{"-c", config}, shellWords(line)...), &stdout, &stderr); code != 0 || stderr.Len() > 0 {
+			if code := run(t.Context(), append([]string{"-c", config}, wordsOfLine(t, line)...), &stdout, &stderr); code != 0 || stderr.Len() > 0 {
 				t.Fatalf("%s: exit %d: %s", line, code, &stderr)
 			}
 			if got := stdout.String(); got != want {
@@ -135,7 +126,7 @@ func TestRollbackPage(t *testing.T) {
 		"image-status --detail": `\| fedora +\|.*build 0000000002 is pinned by \S+ at north; build 0000000002 is pinned by \S+ at south`,
 	} {
 		var stdout, stderr bytes.Buffer
-		code := run(t.Context(), append([]string{"-c", config}, shellWords(command)...), &stdout, &stderr)
+		code := run(t.Context(), append([]string{"-c", config}, wordsOfLine(t, command)...), &stdout, &stderr)
 		if code != 0 || !regexp.MustCompile(want).MatchString(stdout.String()) {
 			t.Errorf("%s: exit %d, no %s\n%s%s", command, code, want, &stdout, &stderr)
 		}
@@ -159,7 +150,7 @@ func TestRollbackRefuses(t *testing.T) {
 		"image-promote debian-12-0000000003 --provider a/b": "provider",
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := run(t.Context(), append([]string{"-c", config}, shellWords(line)...), &stdout, &stderr); code == 0 || !strings.Contains(stderr.String(), want) {
+		if code := run(t.Context(), append([]string{"-c", config}, wordsOfLine(t, line)...), &stdout, &stderr); code == 0 || !strings.Contains(stderr.String(), want) {
 			t.Errorf("%s: exit %d: %s, want %s", line, code, &stderr, want)
 		}
 	}
