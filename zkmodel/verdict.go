@@ -28,7 +28,7 @@ type VerdictKind string
 const (
 	// RolledBack is a build that served, and is not to serve any more.
 	RolledBack VerdictKind = "rolled-back"
-	// Rejected is a build of which somebody said that it is not to serve.
+	// Rejected is a build of which a person said that it is not to serve.
 	Rejected VerdictKind = "rejected"
 )
 

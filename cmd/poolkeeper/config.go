@@ -275,7 +275,7 @@ func (c configRollbackCmd) Run(ctx context.Context, a *app) error {
 		if err != nil {
 			return err
 		}
-		// What is signed now must be what somebody who may push has signed then.
+		// What is signed now must have been signed by one who may push.
 		if err := v.Verify(p.signers(t)); err != nil {
 			return fmt.Errorf("roll back: %w", err)
 		}

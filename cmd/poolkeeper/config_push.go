@@ -26,7 +26,7 @@ type pushFlags struct {
 	Yes     bool          `short:"y" help:"Do not ask, whatever will be deleted or stopped."`
 	Wait    bool          `help:"Wait until every daemon of the fleet runs it. Fails when one refuses it."`
 	Timeout time.Duration `default:"1m" help:"How long to wait, with --wait and for another push that is under way (${default})."`
-	Clear   bool          `name:"with-secrets" help:"Push it although it has secrets in clear: whoever reads ZooKeeper reads them."`
+	Clear   bool          `name:"with-secrets" help:"Push it although it has secrets in clear, for all who can read ZooKeeper."`
 	After   uint64        `placeholder:"N" help:"Number it after this version: where the tree has lost versions that daemons run."`
 }
 
@@ -117,7 +117,7 @@ func (p *pusher) push(ctx context.Context, a *app, t fleetTree) error {
 		return err
 	}
 	if names := inClear(p.name, p.text); len(names) > 0 && !p.Clear {
-		return fmt.Errorf("%s: whoever reads ZooKeeper would read %s: seal it (secret set), move it to the secure file or the host's, or give --with-secrets",
+		return fmt.Errorf("%s: all who can read ZooKeeper would read %s: seal it (secret set), move it to the secure file or the host's, or give --with-secrets",
 			p.name, strings.Join(names, ", "))
 	}
 	draft, current, err := p.draft(ctx, t)
@@ -144,7 +144,7 @@ func (p *pusher) push(ctx context.Context, a *app, t fleetTree) error {
 }
 
 // draft is what is to be pushed behind what there is, and the current version if it is one
-// that somebody who may push has pushed.
+// that a signer who may push has signed.
 func (p *pusher) draft(ctx context.Context, t fleetTree) (fleet.Draft, *fleet.Version, error) {
 	known := func(v *fleet.Version) bool { return v.Verify(p.signers(t)) == nil }
 	current, seen, err := t.Look(ctx)

@@ -127,7 +127,7 @@ func (w *configWatch) run(ctx context.Context, every time.Duration) {
 		case <-signals:
 			w.look(ctx, true)
 		case <-pushed:
-			if w.keeper.s.fleet.Fresh() { // whoever may write to the tree can tell of changes that are none
+			if w.keeper.s.fleet.Fresh() { // all who can write to the tree can tell of changes that are none
 				w.look(ctx, true)
 			}
 		case <-tick.C:

@@ -8,7 +8,7 @@ import (
 
 // Judged says of idle nodes, by id, what was said of the build that they booted from,
 // where that is not to serve any more; nil where nothing was said of any build. A node
-// that somebody has, or that is given to a request, is none.
+// that is in use, or given to a request, is none.
 func Judged(images []*zkmodel.Image, nodes []*zkmodel.Node) map[string]string {
 	said := slices.ContainsFunc(images, func(i *zkmodel.Image) bool { return i.Verdicts != nil && len(i.Verdicts.List) > 0 })
 	if !said {

@@ -45,7 +45,7 @@ type Draft struct {
 	// Seen is what the pusher saw as the current record: the push fails with ErrMoved when
 	// that is another by now.
 	Seen Seen
-	// Known tells whether a record of the history is one that someone who may push has made.
+	// Known tells whether a record of the history is one that is signed by one who may push.
 	Known func(*Version) bool
 	// Now is the pusher's clock.
 	Now time.Time

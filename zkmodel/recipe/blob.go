@@ -22,8 +22,8 @@ const (
 )
 
 // Blob names data that is stored in shards, since a node holds less than 1 MiB. It is
-// nothing until a node refers to it: whoever writes one writes all shards first, and
-// stores the Blob in a record afterwards.
+// nothing until a node refers to it: all shards are written first, and the
+// Blob is stored in a record afterwards.
 type Blob struct {
 	// ID is the name of the node above the shards.
 	ID string `json:"id"`
