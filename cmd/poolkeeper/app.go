@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"poolkeeper/cmd/poolkeeper/secret"
 	"poolkeeper/configs"
 	"poolkeeper/configs/redact"
 	"poolkeeper/zkmodel"
@@ -22,10 +23,14 @@ type app struct {
 	stderr  io.Writer
 	secrets redact.Secrets // of all that was read; they show nowhere
 	fleet   *fleet.Agent   // of the configuration, where it is the fleet's; nil before it is asked for
+}
 
-	// prepared is called by secret commands that have read all and written nothing. Tests
-	// set it; nil does nothing.
-	prepared func()
+// ofSecrets is what the commands about sealed values get.
+func (a *app) ofSecrets() *secret.App {
+	return &secret.App{
+		Config: a.flags.Config, Secure: a.flags.Secure,
+		Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Secrets: &a.secrets,
+	}
 }
 
 // logger makes the logger of a daemon.

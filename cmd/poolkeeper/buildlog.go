@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"poolkeeper/builder/buildlog"
+	"poolkeeper/cmd/poolkeeper/terminal"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 )
@@ -33,7 +34,7 @@ func (c buildLogCmd) Run(ctx context.Context, a *app) error {
 	if err := errors.Join(configs.CheckName("image", image), configs.CheckName("build", build)); err != nil {
 		return err
 	}
-	out := forPeople(a.stdout)
+	out := terminal.Safe(a.stdout)
 	var record *zkmodel.Build
 	var local string
 	err = a.withStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {

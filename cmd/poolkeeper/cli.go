@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"poolkeeper/cmd/poolkeeper/secret"
 	"poolkeeper/zkmodel/listing"
 )
 
@@ -85,7 +86,7 @@ type cli struct {
 	Ltime          ltimeCmd           `cmd:"" group:"misc" help:"Print a logical time, which a listing can be asked to have seen."`
 	ConfigValidate configValidateCmd  `cmd:"" group:"misc" help:"Check the configuration."`
 	ConfigAccept   configAcceptCmd    `cmd:"" name:"config-accept" group:"misc" help:"Accept what a changed configuration drops or raises although it is in use or may be misspelt, on all hosts."`
-	Secret         secretCmd          `cmd:"" group:"misc" help:"Seal values of the configuration, so that only hosts with the key can read them."`
+	Secret         secret.Cmd         `cmd:"" group:"misc" help:"Seal values of the configuration, so that only hosts with the key can read them."`
 	ElementsInst   elementsInstallCmd `cmd:"" name:"elements-install" group:"misc" help:"Write the diskimage-builder elements that come with the program into a folder."`
 	VersionCmd     versionCmd         `cmd:"" name:"version" group:"misc" help:"Print the version."`
 }
@@ -129,6 +130,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
 	a := &app{flags: &flags, stdin: os.Stdin, stdout: stdout, stderr: stderr}
+	command.Bind(a.ofSecrets())
 	if err := a.secrets.Error(command.Run(a)); err != nil {
 		if code, ok := errors.AsType[exitCode](err); ok {
 			return int(code)

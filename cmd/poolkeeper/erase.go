@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"poolkeeper/cmd/poolkeeper/terminal"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/listing"
@@ -90,7 +91,7 @@ func (a *app) showHoldings(h *zkmodel.Holdings) error {
 	if err != nil {
 		return err
 	}
-	out := &visible{to: a.stdout}
+	out := terminal.Visible(a.stdout)
 	leaks := append(imageLeaks(h), machineLeaks(h)...)
 	if len(leaks) == 0 {
 		_, err = fmt.Fprintf(out, "Nothing of these is known to be in the cloud of %s.\n", h.Provider)

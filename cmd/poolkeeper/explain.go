@@ -9,6 +9,7 @@ import (
 
 	"poolkeeper/builder"
 	"poolkeeper/builder/plan"
+	"poolkeeper/cmd/poolkeeper/terminal"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 )
@@ -34,7 +35,7 @@ func (c explainCmd) Run(ctx context.Context, a *app) error {
 			if i > 0 {
 				fmt.Fprintln(a.stdout)
 			}
-			if err := printExplanation(&visible{to: a.stdout}, e); err != nil {
+			if err := printExplanation(terminal.Visible(a.stdout), e); err != nil {
 				return err
 			}
 		}
@@ -47,7 +48,7 @@ func (c explainCmd) Run(ctx context.Context, a *app) error {
 func (a *app) dryRun(ctx context.Context) error {
 	return a.withExplanations(ctx, nil, func(_ *configs.Config, all []builder.Explanation) error {
 		for _, e := range all {
-			printActions(&visible{to: a.stdout}, e, "")
+			printActions(terminal.Visible(a.stdout), e, "")
 		}
 		return nil
 	})

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"poolkeeper/cmd/poolkeeper/terminal"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/operate"
@@ -145,7 +146,7 @@ func useNodes(ctx context.Context, a *app, store *zkmodel.Store, nodes []takenNo
 
 // showNodes prints how nodes are reached.
 func showNodes(a *app, nodes []takenNode) error {
-	table := tabwriter.NewWriter(&visible{to: a.stdout}, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(terminal.Visible(a.stdout), 0, 0, 2, ' ', 0)
 	for _, n := range nodes {
 		port, _ := n.node.ConnectionPort.Int()
 		fmt.Fprintf(table, "%s\t%s\t%s@%s\tport %d\n", n.node.ID, n.node.Type[0], n.node.Username, n.node.InterfaceIP, port)

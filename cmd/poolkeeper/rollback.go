@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"poolkeeper/cmd/poolkeeper/terminal"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/operate"
@@ -67,7 +68,7 @@ func (c imageRollbackCmd) Run(ctx context.Context, a *app) error {
 func (c imageRollbackCmd) release(ctx context.Context, a *app, store *zkmodel.Store) error {
 	released, err := operator(store).Release(ctx, c.Image, c.Provider)
 	for _, pin := range released {
-		fmt.Fprintf(&visible{to: a.stdout}, "%s in %s: build %s is released; the newest build serves that is neither rolled back nor rejected\n",
+		fmt.Fprintf(terminal.Visible(a.stdout), "%s in %s: build %s is released; the newest build serves that is neither rolled back nor rejected\n",
 			c.Image, pin.Provider, pin.Build)
 	}
 	return err
@@ -117,7 +118,7 @@ func (c imagePromoteCmd) Run(ctx context.Context, a *app) error {
 	return a.withStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
 		where, err := operator(store).Promote(ctx, image, build, c.Provider)
 		for _, provider := range where {
-			fmt.Fprintf(&visible{to: a.stdout}, "%s in %s: build %s may serve again\n", image, provider, build)
+			fmt.Fprintf(terminal.Visible(a.stdout), "%s in %s: build %s may serve again\n", image, provider, build)
 		}
 		return err
 	})
@@ -136,7 +137,7 @@ func (a *app) judge(ctx context.Context, cfg *configs.Config, store *zkmodel.Sto
 	if err != nil {
 		return err
 	}
-	out := &visible{to: a.stdout}
+	out := terminal.Visible(a.stdout)
 	pinned := false
 	for _, one := range all {
 		fmt.Fprintf(out, "%s in %s: %s\n", j.Image, one.Provider, outcome(j, one))
@@ -175,7 +176,7 @@ func (a *app) tellDeaf(j operate.Judgement, all []operate.Judged) {
 			if j.Delete || one.Pin != nil {
 				hint = "it takes the newest build that is ready"
 			}
-			fmt.Fprintf(&visible{to: a.stderr}, "poolkeeper: the launcher on %s (pool %s of %s) knows no verdicts and does not heed this: %s\n",
+			fmt.Fprintf(terminal.Visible(a.stderr), "poolkeeper: the launcher on %s (pool %s of %s) knows no verdicts and does not heed this: %s\n",
 				c.Hostname, c.PoolName, one.Provider, hint)
 		}
 	}
@@ -190,10 +191,10 @@ func (a *app) tellDeafBuilders(ctx context.Context, op *operate.Operator, j oper
 	deaf, err := op.DeafBuilders(ctx)
 	for _, c := range deaf {
 		if pinned {
-			fmt.Fprintf(&visible{to: a.stderr}, "poolkeeper: the builder on %s knows no pins: it deletes the pinned build when two newer uploads are ready\n", c.Hostname)
+			fmt.Fprintf(terminal.Visible(a.stderr), "poolkeeper: the builder on %s knows no pins: it deletes the pinned build when two newer uploads are ready\n", c.Hostname)
 		}
 		if j.Delete {
-			fmt.Fprintf(&visible{to: a.stderr}, "poolkeeper: the builder on %s knows no verdicts: if it has the files of the build, it may upload it again, until a newer one is ready\n", c.Hostname)
+			fmt.Fprintf(terminal.Visible(a.stderr), "poolkeeper: the builder on %s knows no verdicts: if it has the files of the build, it may upload it again, until a newer one is ready\n", c.Hostname)
 		}
 	}
 	return err

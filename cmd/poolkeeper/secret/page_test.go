@@ -1,4 +1,4 @@
-package main
+package secret
 
 import (
 	"io"
@@ -15,7 +15,7 @@ import (
 // The clouds.yaml that docs/secrets.md shows, with the command in its remark: a cloud that
 // merges another one's entry gets a password of its own and keeps address and user.
 func TestMergedCloudsOfThePage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/secrets.md")
+	page, err := os.ReadFile("../../../docs/secrets.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,8 +48,8 @@ func TestMergedCloudsOfThePage(t *testing.T) {
 		if err := os.WriteFile(from, []byte("word of "+place), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		a := &app{flags: &cli{}, stdout: io.Discard, stderr: io.Discard}
-		if err := (&secretSetCmd{File: file, Path: place, From: from}).Run(t.Context(), a, &secretCmd{Key: keys.File()}); err != nil {
+		a := &App{Stdout: io.Discard, Stderr: io.Discard}
+		if err := (&SetCmd{File: file, Path: place, From: from}).Run(t.Context(), a, &Cmd{Key: keys.File()}); err != nil {
 			t.Fatalf("secret set %s: %v", place, err)
 		}
 	}

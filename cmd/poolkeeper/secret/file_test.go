@@ -1,4 +1,4 @@
-package main
+package secret
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ func TestSecretFileThatChanged(t *testing.T) {
 	if err := os.WriteFile(name, []byte("a: b\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := readSecretFile(name)
+	f, err := readFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestReplacedFileStaysItsOwners(t *testing.T) {
 	if err := unix.Stat(name, &before); err != nil {
 		t.Fatal(err)
 	}
-	f, err := readSecretFile(link)
+	f, err := readFile(link)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestInterruptedRotation(t *testing.T) {
 		}
 		newest := 0
 		for _, name := range names {
-			f, err := readSecretFile(name)
+			f, err := readFile(name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +121,7 @@ func TestInterruptedRotation(t *testing.T) {
 			t.Errorf("%d files are sealed to the newest key, want %d", newest, want)
 		}
 	}
-	files, err := readSecretFiles(names)
+	files, err := readFiles(names)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,12 +139,12 @@ func TestInterruptedRotation(t *testing.T) {
 	}
 	opens(0)
 	files[1].text = nil // as if it had changed
-	if err := anew.write(&app{stdout: io.Discard}); !errors.Is(err, errChanged) {
+	if err := anew.write(&App{Stdout: io.Discard}); !errors.Is(err, errChanged) {
 		t.Errorf("write = %v", err)
 	}
 	opens(1)
-	a := &app{flags: &cli{Config: "none"}, stdout: io.Discard, stderr: io.Discard}
-	if err := (secretResealCmd{Files: names, DropOld: true}).Run(t.Context(), a, &secretCmd{Key: keys.File()}); err != nil {
+	a := &App{Config: "none", Stdout: io.Discard, Stderr: io.Discard}
+	if err := (ResealCmd{Files: names, DropOld: true}).Run(t.Context(), a, &Cmd{Key: keys.File()}); err != nil {
 		t.Fatal(err)
 	}
 	opens(3)

@@ -1,4 +1,4 @@
-package main
+package secret
 
 import (
 	"context"
@@ -13,13 +13,13 @@ import (
 	"poolkeeper/configs/sealed"
 )
 
-// secretRotateCmd changes the key of a fleet.
-type secretRotateCmd struct {
+// RotateCmd changes the key of a fleet.
+type RotateCmd struct {
 	Files []string `arg:"" name:"file" help:"The files with sealed values; all of them, as far as they are on this host."`
 }
 
 // Help is what the command's own help says.
-func (secretRotateCmd) Help() string {
+func (RotateCmd) Help() string {
 	return "The new key is written before the others in the key file, which goes on to open what is sealed to them; then " +
 		"the values of the files are sealed anew. Copy the key file to all hosts first, and the files after it. " +
 		"Who has the old key can still read old copies of the files: the values to be changed are listed. When no " +
@@ -27,13 +27,13 @@ func (secretRotateCmd) Help() string {
 }
 
 // Run is the command.
-func (c secretRotateCmd) Run(ctx context.Context, a *app, of *secretCmd) error {
+func (c RotateCmd) Run(ctx context.Context, a *App, of *Cmd) error {
 	keys, unlock, err := of.lockedKeys(ctx, a, c.Files...)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	files, err := readSecretFiles(c.Files)
+	files, err := readFiles(c.Files)
 	if err != nil {
 		return err
 	}
@@ -50,30 +50,30 @@ func (c secretRotateCmd) Run(ctx context.Context, a *app, of *secretCmd) error {
 	if err := writeKeys(keys, next); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "%s: the new key is %s; the old one opens as before\n", keys.File(), next.Recipients()[0])
+	fmt.Fprintf(a.Stdout, "%s: the new key is %s; the old one opens as before\n", keys.File(), next.Recipients()[0])
 	anew.tellChanges(a) // before anything can fail: no command after this one knows all of them
 	if err := anew.write(a); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.stdout, "Copy %s to all hosts, and then the files.\n", keys.File())
+	_, err = fmt.Fprintf(a.Stdout, "Copy %s to all hosts, and then the files.\n", keys.File())
 	return err
 }
 
-// secretResealCmd seals with the newest key what is sealed to an older one.
-type secretResealCmd struct {
+// ResealCmd seals with the newest key what is sealed to an older one.
+type ResealCmd struct {
 	Files   []string `arg:"" name:"file" help:"Files with sealed values."`
 	DropOld bool     `help:"Take the older keys out of the key file afterwards. What is still sealed to them elsewhere is lost."`
 }
 
 // Help is what the command's own help says.
-func (secretResealCmd) Help() string {
+func (ResealCmd) Help() string {
 	return "For files that rotate was not given, such as those of a branch that was merged later. With --drop-old " +
 		"it ends a rotation: it refuses while the configuration (-c), the secure file (-s) or the clouds.yaml of this host " +
 		"has values that are sealed to an older key; other files it knows only by their names here."
 }
 
 // Run is the command.
-func (c secretResealCmd) Run(ctx context.Context, a *app, of *secretCmd) error {
+func (c ResealCmd) Run(ctx context.Context, a *App, of *Cmd) error {
 	names := slices.Clone(c.Files)
 	if c.DropOld {
 		names = append(names, a.siteFiles()...)
@@ -83,7 +83,7 @@ func (c secretResealCmd) Run(ctx context.Context, a *app, of *secretCmd) error {
 		return err
 	}
 	defer unlock()
-	files, err := readSecretFiles(c.Files)
+	files, err := readFiles(c.Files)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (c secretResealCmd) Run(ctx context.Context, a *app, of *secretCmd) error {
 		return err
 	}
 	for _, old := range keys.Recipients()[1:] {
-		fmt.Fprintf(a.stdout, "%s: dropped %s\n", keys.File(), old)
+		fmt.Fprintf(a.Stdout, "%s: dropped %s\n", keys.File(), old)
 	}
 	return nil
 }
@@ -115,9 +115,9 @@ var errOldKey = errors.New("it is sealed to a key that would be dropped: name th
 
 // siteFiles are the files in which daemons with these flags look for sealed values: those of
 // clouds too, as far as the configuration can be read.
-func (a *app) siteFiles() []string {
-	files := slices.DeleteFunc([]string{a.flags.Config, a.flags.Secure}, func(name string) bool { return name == "" })
-	cfg, err := configs.Load(a.flags.Config, configs.Options{SecurePath: a.flags.Secure, Keyless: true})
+func (a *App) siteFiles() []string {
+	files := slices.DeleteFunc([]string{a.Config, a.Secure}, func(name string) bool { return name == "" })
+	cfg, err := configs.Load(a.Config, configs.Options{SecurePath: a.Secure, Keyless: true})
 	if err != nil {
 		return files
 	}
@@ -131,18 +131,18 @@ func (a *app) siteFiles() []string {
 }
 
 // noneLeft refuses to drop keys while the daemons' files that are not among files need them.
-func (a *app) noneLeft(keys *sealed.Keys, files []*secretFile) error {
+func (a *App) noneLeft(keys *sealed.Keys, files []*file) error {
 	var failed error
 	seen := map[string]bool{}
 	for _, name := range a.siteFiles() {
-		f, err := readSecretFile(name)
+		f, err := readFile(name)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if seen[f.path] || slices.ContainsFunc(files, func(given *secretFile) bool { return given.path == f.path }) {
+		if seen[f.path] || slices.ContainsFunc(files, func(given *file) bool { return given.path == f.path }) {
 			continue
 		}
 		seen[f.path] = true
@@ -157,7 +157,7 @@ func (a *app) noneLeft(keys *sealed.Keys, files []*secretFile) error {
 
 // resealing are files that are to be written.
 type resealing struct {
-	files []*secretFile
+	files []*file
 	texts [][]byte
 	count []int    // of values that are sealed anew, by file
 	paths []string // of these values, with file and line
@@ -165,7 +165,7 @@ type resealing struct {
 
 // prepare seals the values of files anew. It writes nothing; the error has a line for each
 // value that cannot be opened.
-func prepare(files []*secretFile, keys *sealed.Keys, recipient string) (*resealing, error) {
+func prepare(files []*file, keys *sealed.Keys, recipient string) (*resealing, error) {
 	r := &resealing{files: files}
 	var failed error
 	for _, f := range files {
@@ -181,22 +181,22 @@ func prepare(files []*secretFile, keys *sealed.Keys, recipient string) (*reseali
 
 // tellChanges lists the values that are sealed anew: who has an old key can read what history
 // keeps of them, until they are others.
-func (r *resealing) tellChanges(a *app) {
+func (r *resealing) tellChanges(a *App) {
 	if len(r.paths) > 0 {
-		fmt.Fprintf(a.stdout, "To be changed at their clouds and services, and set anew, since history keeps what the old key opens:\n%s\n",
+		fmt.Fprintf(a.Stdout, "To be changed at their clouds and services, and set anew, since history keeps what the old key opens:\n%s\n",
 			strings.Join(r.paths, "\n"))
 	}
 }
 
 // write replaces the files that have changed, each at once.
-func (r *resealing) write(a *app) error {
+func (r *resealing) write(a *App) error {
 	for i, f := range r.files {
 		if string(r.texts[i]) != string(f.text) {
 			if err := f.write(r.texts[i]); err != nil {
 				return err
 			}
 		}
-		fmt.Fprintf(a.stdout, "%s: values sealed anew: %d\n", f.name, r.count[i])
+		fmt.Fprintf(a.Stdout, "%s: values sealed anew: %d\n", f.name, r.count[i])
 	}
 	return nil
 }

@@ -1,4 +1,5 @@
-package main
+// Package terminal keeps what others have written from steering a terminal.
+package terminal
 
 import (
 	"io"
@@ -35,12 +36,16 @@ func (v *visible) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// forPeople is w, made safe where it is a terminal: what goes into a file or a
+// Visible is w without what would steer a terminal; it is for what has no other use than
+// being read.
+func Visible(w io.Writer) io.Writer { return &visible{to: w} }
+
+// Safe is w, made safe where it is a terminal: what goes into a file or a
 // pipe stays as it is.
-func forPeople(w io.Writer) io.Writer {
+func Safe(w io.Writer) io.Writer {
 	if f, ok := w.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			return &visible{to: w}
+			return Visible(w)
 		}
 	}
 	return w

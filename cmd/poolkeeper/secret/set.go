@@ -1,4 +1,4 @@
-package main
+package secret
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"poolkeeper/configs/yamltext"
 )
 
-// secretSetCmd seals one value.
-type secretSetCmd struct {
+// SetCmd seals one value.
+type SetCmd struct {
 	File string `arg:"" help:"The file that the value stands in: the configuration, the secure file, clouds.yaml."`
 	Path string `arg:"" help:"Where it stands: diskimages[NAME].env-vars.KEY, zookeeper-auth.password, clouds.NAME.auth.password."`
 	From string `placeholder:"FILE" help:"Read the value from a file, not from the standard input."`
@@ -23,7 +23,7 @@ type secretSetCmd struct {
 }
 
 // Help is what the command's own help says.
-func (*secretSetCmd) Help() string {
+func (*SetCmd) Help() string {
 	return "The value is read from the standard input, without echo from a terminal, or from a file; never from the " +
 		"command line, which other users of the host can see. A line break behind a single line is no part of it. What " +
 		"stands at the path is replaced; what is missing on the way to it is added; all else of the file stays as it is."
@@ -33,7 +33,7 @@ func (*secretSetCmd) Help() string {
 const maxSecret = 1 << 20
 
 // Run is the command.
-func (c *secretSetCmd) Run(ctx context.Context, a *app, of *secretCmd) error {
+func (c *SetCmd) Run(ctx context.Context, a *App, of *Cmd) error {
 	sealed.NoCoreDumps() // with --to no key is read, which does so, too
 	path, err := yamltext.ParsePath(c.Path)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *secretSetCmd) Run(ctx context.Context, a *app, of *secretCmd) error {
 	if err != nil {
 		return err
 	}
-	a.secrets.Add(value)
+	a.Secrets.Add(value)
 	text, err := sealed.Seal(recipient, path.String(), value)
 	if err != nil {
 		return fmt.Errorf("%s: %s: %w", f.name, path, err)
@@ -75,21 +75,21 @@ func (c *secretSetCmd) Run(ctx context.Context, a *app, of *secretCmd) error {
 		return err
 	}
 	if before != nil && before.Value != "" && !sealed.Is(before.Value) {
-		fmt.Fprintf(a.stderr, "poolkeeper: warning: %s:%d: %s stood there in clear text: if that was the secret, change it where it is used, since copies and history keep it\n",
+		fmt.Fprintf(a.Stderr, "poolkeeper: warning: %s:%d: %s stood there in clear text: if that was the secret, change it where it is used, since copies and history keep it\n",
 			f.name, before.Line, path)
 	}
 	if now, err := yamltext.Parse(after); err == nil {
 		for _, other := range now.Uses(path) {
-			fmt.Fprintf(a.stderr, "poolkeeper: warning: %s:%d: %s is used at %s, too, by an anchor, and does not open there: set it there as well\n",
+			fmt.Fprintf(a.Stderr, "poolkeeper: warning: %s:%d: %s is used at %s, too, by an anchor, and does not open there: set it there as well\n",
 				f.name, line, path, other)
 		}
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s:%d: %s: sealed to %s\n", f.name, line, path, recipient)
+	_, err = fmt.Fprintf(a.Stdout, "%s:%d: %s: sealed to %s\n", f.name, line, path, recipient)
 	return err
 }
 
 // lock keeps other commands from the file, and from the key that the value is sealed to.
-func (c *secretSetCmd) lock(ctx context.Context, a *app, of *secretCmd) (unlock func(), err error) {
+func (c *SetCmd) lock(ctx context.Context, a *App, of *Cmd) (unlock func(), err error) {
 	names := []string{c.File}
 	if c.To == "" {
 		key, err := of.file(a)
@@ -102,7 +102,7 @@ func (c *secretSetCmd) lock(ctx context.Context, a *app, of *secretCmd) (unlock 
 }
 
 // read reads the file, and tells the public key to seal to.
-func (c *secretSetCmd) read(a *app, of *secretCmd) (f *secretFile, recipient string, err error) {
+func (c *SetCmd) read(a *App, of *Cmd) (f *file, recipient string, err error) {
 	recipient = c.To
 	if recipient == "" {
 		keys, err := of.keys(a)
@@ -113,13 +113,13 @@ func (c *secretSetCmd) read(a *app, of *secretCmd) (f *secretFile, recipient str
 	} else if err := sealed.CheckRecipient(recipient); err != nil {
 		return nil, "", err
 	}
-	f, err = readSecretFile(c.File)
+	f, err = readFile(c.File)
 	return f, recipient, err
 }
 
 // value reads the value.
-func (c *secretSetCmd) value(ctx context.Context, a *app) (string, error) {
-	from, name := a.stdin, "the standard input"
+func (c *SetCmd) value(ctx context.Context, a *App) (string, error) {
+	from, name := a.Stdin, "the standard input"
 	if c.From != "" {
 		f, err := os.Open(c.From)
 		if err != nil {
@@ -128,7 +128,7 @@ func (c *secretSetCmd) value(ctx context.Context, a *app) (string, error) {
 		defer f.Close() //nolint:errcheck // only read
 		from, name = f, c.From
 	}
-	text, err := readHidden(ctx, from, a.stderr, fmt.Sprintf("Value of %s (it does not show; end it with Enter): ", c.Path))
+	text, err := readHidden(ctx, from, a.Stderr, fmt.Sprintf("Value of %s (it does not show; end it with Enter): ", c.Path))
 	if err != nil {
 		return "", fmt.Errorf("read the value from %s: %w", name, err)
 	}

@@ -1,4 +1,4 @@
-package main
+package secret
 
 import (
 	"cmp"
@@ -23,7 +23,7 @@ const lockRetry = 20 * time.Millisecond
 // before these are read until they are written. The folder is locked, not the file: that is
 // replaced by another one, and a file to be locked beside it would stay. Files that are missing
 // are passed over.
-func (a *app) lockFolders(ctx context.Context, names ...string) (unlock func(), err error) {
+func (a *App) lockFolders(ctx context.Context, names ...string) (unlock func(), err error) {
 	var held []*os.File
 	unlock = func() {
 		for _, f := range held {
@@ -88,7 +88,7 @@ func openFolders(names []string) ([]*os.File, error) {
 }
 
 // lockFolder waits for the lock of one folder, and says so.
-func (a *app) lockFolder(ctx context.Context, f *os.File) error {
+func (a *App) lockFolder(ctx context.Context, f *os.File) error {
 	for told := false; ; told = true {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		switch {
@@ -99,7 +99,7 @@ func (a *app) lockFolder(ctx context.Context, f *os.File) error {
 		case !errors.Is(err, unix.EWOULDBLOCK):
 			return fmt.Errorf("lock %s: %w", f.Name(), err)
 		case !told:
-			fmt.Fprintf(a.stderr, "poolkeeper: waiting for another command that changes sealed values in %s\n", f.Name())
+			fmt.Fprintf(a.Stderr, "poolkeeper: waiting for another command that changes sealed values in %s\n", f.Name())
 		}
 		if err := kit.Sleep(ctx, lockRetry); err != nil {
 			return fmt.Errorf("lock %s: %w", f.Name(), err)

@@ -1,4 +1,4 @@
-package main
+package secret
 
 import (
 	"cmp"
@@ -8,23 +8,24 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"poolkeeper/cmd/poolkeeper/terminal"
 	"poolkeeper/configs/sealed"
 	"poolkeeper/zkmodel/listing"
 )
 
-// secretListCmd lists sealed values.
-type secretListCmd struct {
+// ListCmd lists sealed values.
+type ListCmd struct {
 	Files []string `arg:"" name:"file" help:"Files with sealed values."`
 }
 
 // Help is what the command's own help says.
-func (secretListCmd) Help() string {
+func (ListCmd) Help() string {
 	return "No value is shown. With a key file the last column says whether this host opens the value: by the newest " +
 		"key, by an older one (secret reseal), or why not: then the exit code is 1."
 }
 
 // Run is the command.
-func (c secretListCmd) Run(a *app, of *secretCmd) error {
+func (c ListCmd) Run(a *App, of *Cmd) error {
 	keys, unusable := of.keys(a) // the rows say why
 	if errors.Is(unusable, errNoKeyFile) {
 		unusable = nil
@@ -32,12 +33,12 @@ func (c secretListCmd) Run(a *app, of *secretCmd) error {
 	if keys == nil && unusable != nil {
 		return unusable
 	}
-	files, err := readSecretFiles(c.Files)
+	files, err := readFiles(c.Files)
 	if err != nil {
 		return err
 	}
 	closed := 0
-	w := tabwriter.NewWriter(forPeople(a.stdout), 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(terminal.Safe(a.Stdout), 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "WHERE\tPATH\tSEALED TO\tOPENS HERE")
 	for _, f := range files {
 		for _, s := range f.values() {

@@ -1,4 +1,4 @@
-package main
+package secret
 
 import (
 	"errors"
@@ -57,8 +57,8 @@ func (s *secretSite) read(name string) string {
 }
 
 // app is what commands of the site share.
-func (s *secretSite) app() *app {
-	return &app{flags: &cli{Config: filepath.Join(s.dir, "none")}, stdin: strings.NewReader("a value"), stdout: io.Discard, stderr: io.Discard}
+func (s *secretSite) app() *App {
+	return &App{Config: filepath.Join(s.dir, "none"), Stdin: strings.NewReader("a value"), Stdout: io.Discard, Stderr: io.Discard}
 }
 
 // opens fails for each value of files that the key file does not open.
@@ -68,7 +68,7 @@ func (s *secretSite) opens(want int) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	files, err := readSecretFiles(s.files)
+	files, err := readFiles(s.files)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -97,13 +97,13 @@ func (c tells) Write(text []byte) (int, error) {
 
 // atOnce runs one command up to where it has read all and written nothing, another as far as it
 // comes, and then the first one to its end.
-func (s *secretSite) atOnce(first, second func(*app) error) {
+func (s *secretSite) atOnce(first, second func(*App) error) {
 	s.t.Helper()
 	one, two := s.app(), s.app()
 	ready, goOn := make(chan struct{}), make(chan struct{})
 	one.prepared = func() { close(ready); <-goOn }
 	waits := make(tells, 10)
-	two.stderr = waits
+	two.Stderr = waits
 	ended := make(chan error, 1)
 	go func() { ended <- first(one) }()
 	select {
@@ -134,18 +134,18 @@ func (s *secretSite) atOnce(first, second func(*app) error) {
 // rotations was lost, and with it all that was sealed to it; of values that were set at once
 // only the last one was there.
 func TestSecretCommandsAtOnce(t *testing.T) {
-	of := func(s *secretSite) *secretCmd { return &secretCmd{Key: s.key} }
-	rotate := func(s *secretSite) func(*app) error {
-		return func(a *app) error { return secretRotateCmd{Files: s.files}.Run(t.Context(), a, of(s)) }
+	of := func(s *secretSite) *Cmd { return &Cmd{Key: s.key} }
+	rotate := func(s *secretSite) func(*App) error {
+		return func(a *App) error { return RotateCmd{Files: s.files}.Run(t.Context(), a, of(s)) }
 	}
-	set := func(s *secretSite, path string) func(*app) error {
-		return func(a *app) error {
-			return (&secretSetCmd{File: s.files[0], Path: path}).Run(t.Context(), a, of(s))
+	set := func(s *secretSite, path string) func(*App) error {
+		return func(a *App) error {
+			return (&SetCmd{File: s.files[0], Path: path}).Run(t.Context(), a, of(s))
 		}
 	}
-	drop := func(s *secretSite) func(*app) error {
-		return func(a *app) error {
-			return secretResealCmd{Files: s.files, DropOld: true}.Run(t.Context(), a, of(s))
+	drop := func(s *secretSite) func(*App) error {
+		return func(a *App) error {
+			return ResealCmd{Files: s.files, DropOld: true}.Run(t.Context(), a, of(s))
 		}
 	}
 	for name, run := range map[string]func(*testing.T, *secretSite) (values, keys int){
@@ -203,12 +203,12 @@ func TestSecretCommandsAtOnce(t *testing.T) {
 // A key file that changed while a command worked, say by a copy from another host, is left as
 // it is: to write ours over it would lose its key.
 func TestKeyFileThatChanged(t *testing.T) {
-	for name, run := range map[string]func(*secretSite, *app) error{
-		"rotate": func(s *secretSite, a *app) error {
-			return secretRotateCmd{Files: s.files}.Run(t.Context(), a, &secretCmd{Key: s.key})
+	for name, run := range map[string]func(*secretSite, *App) error{
+		"rotate": func(s *secretSite, a *App) error {
+			return RotateCmd{Files: s.files}.Run(t.Context(), a, &Cmd{Key: s.key})
 		},
-		"drop": func(s *secretSite, a *app) error {
-			return secretResealCmd{Files: s.files, DropOld: true}.Run(t.Context(), a, &secretCmd{Key: s.key})
+		"drop": func(s *secretSite, a *App) error {
+			return ResealCmd{Files: s.files, DropOld: true}.Run(t.Context(), a, &Cmd{Key: s.key})
 		},
 	} {
 		s := newSecretSite(t, "a.yaml")

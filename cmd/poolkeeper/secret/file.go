@@ -1,4 +1,4 @@
-package main
+package secret
 
 import (
 	"bytes"
@@ -18,8 +18,8 @@ import (
 // errChanged: somebody else has written a file meanwhile.
 var errChanged = errors.New("it has changed meanwhile, try again")
 
-// secretFile is a file with sealed values.
-type secretFile struct {
+// file is a file with sealed values.
+type file struct {
 	name string // as it was given
 	path string // without links
 	info fs.FileInfo
@@ -27,13 +27,13 @@ type secretFile struct {
 	yaml *yamltext.File
 }
 
-// readSecretFile reads a file with sealed values.
-func readSecretFile(name string) (*secretFile, error) {
+// readFile reads a file with sealed values.
+func readFile(name string) (*file, error) {
 	path, err := filepath.EvalSymlinks(name)
 	if err != nil {
 		return nil, err
 	}
-	f := &secretFile{name: name, path: path}
+	f := &file{name: name, path: path}
 	if f.info, err = os.Stat(path); err != nil {
 		return nil, err
 	}
@@ -49,13 +49,13 @@ func readSecretFile(name string) (*secretFile, error) {
 	return f, nil
 }
 
-// readSecretFiles reads several, each once.
-func readSecretFiles(names []string) ([]*secretFile, error) {
-	var files []*secretFile
+// readFiles reads several, each once.
+func readFiles(names []string) ([]*file, error) {
+	var files []*file
 	seen := map[string]bool{}
 	var failed error
 	for _, name := range names {
-		f, err := readSecretFile(name)
+		f, err := readFile(name)
 		failed = errors.Join(failed, err)
 		if err == nil && !seen[f.path] {
 			seen[f.path] = true
@@ -66,7 +66,7 @@ func readSecretFiles(names []string) ([]*secretFile, error) {
 }
 
 // values are those that are sealed.
-func (f *secretFile) values() []yamltext.Scalar {
+func (f *file) values() []yamltext.Scalar {
 	var list []yamltext.Scalar
 	for _, s := range f.yaml.Scalars() {
 		if sealed.Is(s.Value) {
@@ -78,7 +78,7 @@ func (f *secretFile) values() []yamltext.Scalar {
 
 // resealed is the text with all values that are not sealed to a recipient sealed anew, and
 // these values. It has an error for each value that cannot be opened.
-func (f *secretFile) resealed(keys *sealed.Keys, recipient string) ([]byte, []yamltext.Scalar, error) {
+func (f *file) resealed(keys *sealed.Keys, recipient string) ([]byte, []yamltext.Scalar, error) {
 	var failed error
 	var anew []yamltext.Scalar
 	changes := map[string]string{}
@@ -110,7 +110,7 @@ func (f *secretFile) resealed(keys *sealed.Keys, recipient string) ([]byte, []ya
 }
 
 // write replaces the file at once, unless it has changed since it was read.
-func (f *secretFile) write(text []byte) error {
+func (f *file) write(text []byte) error {
 	if err := replaceFile(f.path, f.text, text, f.info); err != nil {
 		return fmt.Errorf("write %s: %w", f.name, err)
 	}
