@@ -19,7 +19,7 @@ type PendingLock struct {
 
 // Pending prepares to take the lock as part of a transaction.
 func (l *Lock) Pending() *PendingLock {
-	return &PendingLock{lock: l, prefix: kit.RandomHex(16) + lockMark}
+	return &PendingLock{lock: l, prefix: kit.RandomHex(16) + l.mark}
 }
 
 // ops create the lock's directory and the contender in it. As the directory is
@@ -166,18 +166,18 @@ func gone(ctx context.Context, held []*Held) (bool, error) {
 	return true, nil
 }
 
-// Rival returns when somebody else stands in line for the lock, or ctx ends or
-// the lock is lost, whose cause is then the error.
+// Rival returns when another stands in line for the lock, or ctx ends or the lock is lost,
+// whose cause is then the error. A reader is no rival: neither another's, nor a writer's.
 func (h *Held) Rival(ctx context.Context) error {
 	ctx, cancel := h.Bind(ctx)
 	defer cancel()
-	dir, _ := splitPath(h.path)
+	dir, own := splitPath(h.path)
 	for {
 		n, err := h.session.childrenWatch(ctx, dir)
 		if err != nil {
 			return err
 		}
-		if len(sortContenders(n.children)) > 1 {
+		if slices.ContainsFunc(n.children, func(name string) bool { return name != own && IsContender(name) }) {
 			return nil
 		}
 		select {

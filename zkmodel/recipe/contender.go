@@ -30,7 +30,11 @@ func Contenders(ctx context.Context, s *Session, dir string) ([]Contender, error
 	if err != nil {
 		return nil, err
 	}
-	line := sortContenders(names)
+	return readContenders(ctx, s, dir, sortContenders(names, lockMark))
+}
+
+// readContenders reads what contenders say of themselves; those that have left since are left out.
+func readContenders(ctx context.Context, s *Session, dir string, line []Contender) ([]Contender, error) {
 	present := line[:0]
 	for _, c := range line {
 		data, stat, err := s.Get(ctx, joinPath(dir, c.Name))
@@ -64,12 +68,15 @@ func IsContender(name string) bool { return lockSeq(name) != "" }
 
 // lockSeq returns the sequence number that follows the mark at the end of a
 // contender's name, or "" if it has none.
-func lockSeq(name string) string {
-	at := strings.LastIndex(name, lockMark)
-	if at < 0 || !isSeq(name[at+len(lockMark):]) {
+func lockSeq(name string) string { return markedSeq(name, lockMark) }
+
+// markedSeq is lockSeq for contenders with another mark.
+func markedSeq(name, mark string) string {
+	at := strings.LastIndex(name, mark)
+	if at < 0 || !isSeq(name[at+len(mark):]) {
 		return ""
 	}
-	return name[at+len(lockMark):]
+	return name[at+len(mark):]
 }
 
 // isSeq reports whether s is a sequence number: ten digits, and perhaps a minus,
@@ -80,13 +87,16 @@ func isSeq(s string) bool {
 	return len(s) == digits && strings.Trim(s, "0123456789") == ""
 }
 
-// sortContenders picks the contenders out of the children of a lock's directory
-// and sorts them by sequence number, which kazoo compares as a string.
-func sortContenders(names []string) []Contender {
+// sortContenders picks the contenders with one of the marks out of the children of a lock's
+// directory and sorts them by sequence number, which kazoo compares as a string.
+func sortContenders(names []string, marks ...string) []Contender {
 	var line []Contender
 	for _, name := range names {
-		if seq := lockSeq(name); seq != "" {
-			line = append(line, Contender{Name: name, Seq: seq})
+		for _, mark := range marks {
+			if seq := markedSeq(name, mark); seq != "" {
+				line = append(line, Contender{Name: name, Seq: seq})
+				break
+			}
 		}
 	}
 	slices.SortFunc(line, func(a, b Contender) int {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,9 @@ import (
 // is watched.
 const watchDelay = 250 * time.Millisecond
 
+// heldUpWait is how long a writer that gives up looks for who held it up.
+const heldUpWait = 2 * time.Second
+
 // lockMark stands between the random part of a contender's name and its sequence number.
 const lockMark = "__lock__"
 
@@ -27,6 +31,8 @@ type Lock struct {
 	dir        string
 	identifier string
 	ensure     bool
+	mark       string   // in the names of its contenders
+	behind     []string // the marks of contenders that it stands in line behind
 }
 
 // LockOption changes a Lock.
@@ -41,7 +47,7 @@ func EnsureParents() LockOption { return func(l *Lock) { l.ensure = true } }
 // NewLock returns the lock of dir for s. The identifier, which may be empty, is
 // shown to those who list the contenders. Nothing happens before Try or Acquire.
 func NewLock(s *Session, dir, identifier string, opts ...LockOption) *Lock {
-	l := &Lock{session: s, dir: dir, identifier: identifier}
+	l := &Lock{session: s, dir: dir, identifier: identifier, mark: lockMark, behind: []string{lockMark}}
 	for _, opt := range opts {
 		opt(l)
 	}
@@ -52,13 +58,13 @@ func NewLock(s *Session, dir, identifier string, opts ...LockOption) *Lock {
 func (l *Lock) Try(ctx context.Context) (*Held, error) {
 	// Looking first leaves others undisturbed: a contender of ours, however
 	// short-lived, would fail their tries.
-	switch locked, err := Locked(ctx, l.session, l.dir); {
-	case err != nil:
+	switch names, err := l.session.Children(ctx, l.dir); {
+	case err != nil && !errors.Is(err, ErrNoNode):
 		return nil, err
-	case locked:
+	case len(sortContenders(names, l.behind...)) > 0:
 		return nil, fmt.Errorf("lock %s: %w", l.dir, ErrLocked)
 	}
-	name, err := l.enter(ctx, lockMark)
+	name, err := l.enter(ctx, l.mark)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +83,7 @@ func (l *Lock) Try(ctx context.Context) (*Held, error) {
 // ends while it waits for them, the error is ErrLocked and the cause of ctx.
 func (l *Lock) Acquire(ctx context.Context) (*Held, error) {
 	for {
-		name, err := l.enter(ctx, lockMark)
+		name, err := l.enter(ctx, l.mark)
 		if err != nil {
 			return nil, err
 		}
@@ -113,26 +119,28 @@ func (l *Lock) await(ctx context.Context, name string) error {
 		select {
 		case <-n.watch:
 		case <-ctx.Done():
-			return fmt.Errorf("lock %s: %w: %w", l.dir, ErrLocked, context.Cause(ctx))
+			return l.heldUp(ctx, name)
 		case <-l.session.ctx.Done():
 			return ended("lock", l.dir, l.session.cause())
 		}
 	}
 }
 
-// predecessor returns the contender right before name, or "" if name is the
-// first. If name itself is gone the error is ErrFenceLost.
+// predecessor returns the contender right before name of those that it stands behind, or ""
+// if there is none. If name itself is gone the error is ErrFenceLost.
 func (l *Lock) predecessor(ctx context.Context, name string) (string, error) {
 	names, err := l.session.Children(ctx, l.dir)
 	if err != nil && !errors.Is(err, ErrNoNode) {
 		return "", err
 	}
 	ahead := ""
-	for _, c := range sortContenders(names) {
-		if c.Name == name {
+	for _, c := range sortContenders(names, append([]string{l.mark}, l.behind...)...) {
+		switch {
+		case c.Name == name:
 			return ahead, nil
+		case slices.ContainsFunc(l.behind, func(mark string) bool { return markedSeq(c.Name, mark) != "" }):
+			ahead = c.Name
 		}
-		ahead = c.Name
 	}
 	return "", fmt.Errorf("lock %s: %w", l.dir, ErrFenceLost)
 }
