@@ -58,6 +58,8 @@ type Duties struct {
 	Stocked  []configs.Label
 	Pools    StockPools
 	Machines StaticMachines
+	// Hold notes that a share is ours, until what it returns is called.
+	Hold func(path string) (release func())
 	// Leaked is called for each leaked machine that was deleted.
 	Leaked func(provider string)
 	// Ahead is how far ZooKeeper's clock is ahead of Now.
@@ -81,11 +83,9 @@ func (d *Duties) Run(ctx context.Context) error {
 			return NewCleanup(d.Mirror, tree, tree).Pass(ctx) // behind the fence of our leadership
 		}
 		cleanup := recipe.Periodic{Every: d.Resync, Task: lead, Logger: d.Log.Named("duties")}
-		return cleanup.Run(ctx, recipe.NewElection(d.Client, zkmodel.TidyElectionPath, d.Member))
+		return d.elect(ctx, zkmodel.TidyElectionPath, cleanup.Lead)
 	})
-	group.Go(func() error {
-		return recipe.NewElection(d.Client, zkmodel.OfferElectionPath, d.Member).Run(ctx, d.keepOffers)
-	})
+	group.Go(func() error { return d.elect(ctx, zkmodel.OfferElectionPath, d.keepOffers) })
 	for _, p := range d.Config.Providers {
 		if d.Config.FrozenProvider(p.Name) != "" {
 			continue // its machines are left as they are, but for those that are given up
@@ -109,6 +109,14 @@ func (d *Duties) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
+// elect does something whenever this launcher is elected.
+func (d *Duties) elect(ctx context.Context, path string, lead func(context.Context, *recipe.Held) error) error {
+	return recipe.NewElection(d.Client, path, d.Member).Run(ctx, func(ctx context.Context, h *recipe.Held) error {
+		defer d.Hold(path)()
+		return lead(ctx, h)
+	})
+}
+
 // share works the one share of a partition while it is ours.
 func (d *Duties) share(ctx context.Context, dir string, work func(context.Context, *zkmodel.Store) error) error {
 	p := recipe.NewPartition(d.Client, dir, d.Member, recipe.PartitionOptions{
@@ -116,6 +124,7 @@ func (d *Duties) share(ctx context.Context, dir string, work func(context.Contex
 	})
 	p.SetShares([]string{"duty"})
 	return p.Run(ctx, func(ctx context.Context, _ string, h *recipe.Held) error {
+		defer d.Hold(dir)()
 		if err := d.Mirror.WaitSynced(ctx); err != nil {
 			return err
 		}

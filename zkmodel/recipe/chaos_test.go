@@ -48,8 +48,8 @@ func chaos(t *testing.T, addrs []string, trouble func(a *arena)) {
 
 // holder returns the index of the child that holds the lock, or of any.
 func (a *arena) holder() int {
-	if id, ok, err := recipe.Leader(a.t.Context(), a.session, "/lock"); err == nil && ok {
-		if i, err := strconv.Atoi(id); err == nil {
+	if line, err := recipe.Contenders(a.t.Context(), a.session, "/lock"); err == nil && len(line) > 0 {
+		if i, err := strconv.Atoi(line[0].Identifier); err == nil {
 			return i
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Contender is one that stands in line for a lock, or holds it.
@@ -16,6 +17,8 @@ type Contender struct {
 	Identifier string
 	// Seq is the sequence number as it stands in the name, by which contenders are ordered.
 	Seq string
+	// Since is when it entered, by ZooKeeper's clock.
+	Since time.Time
 	// Session is the one that it lives with, which ends it at the latest.
 	Session int64
 }
@@ -44,12 +47,15 @@ func readContenders(ctx context.Context, s *Session, dir string, line []Contende
 		if err != nil {
 			return nil, err
 		}
-		c.Session = stat.EphemeralOwner
-		c.Identifier = strings.ToValidUTF8(string(data), "\uFFFD")
+		c.Session, c.Since = stat.EphemeralOwner, stat.Ctime
+		c.Identifier = identifier(data)
 		present = append(present, c)
 	}
 	return present, nil
 }
+
+// identifier is what a contender's data says of it.
+func identifier(data []byte) string { return strings.ToValidUTF8(string(data), "\uFFFD") }
 
 // Locked reports whether anybody holds the lock of dir, with one read.
 func Locked(ctx context.Context, s *Session, dir string) (bool, error) {

@@ -55,15 +55,6 @@ func (e *Election) once(ctx context.Context, s *Session, lead func(context.Conte
 	return true, err
 }
 
-// Leader returns the identifier of the leader in dir, and whether there is one.
-func Leader(ctx context.Context, s *Session, dir string) (string, bool, error) {
-	line, err := Contenders(ctx, s, dir)
-	if err != nil || len(line) == 0 {
-		return "", false, err
-	}
-	return line[0].Identifier, true, nil
-}
-
 // Periodic is a task that one process of many does, again and again.
 type Periodic struct {
 	// Every is the pause between the end of one run and the start of the next.
@@ -75,22 +66,20 @@ type Periodic struct {
 	Logger hclog.Logger
 }
 
-// Run does the task at once, and then every so often, while it leads in e. It
-// returns when ctx ends or the Client is closed.
-func (p Periodic) Run(ctx context.Context, e *Election) error {
-	return e.Run(ctx, func(ctx context.Context, h *Held) error {
-		timer := time.NewTimer(0)
-		defer timer.Stop()
-		for {
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-			if err := p.Task(ctx, h); err != nil && ctx.Err() == nil && p.Logger != nil {
-				p.Logger.Warn("Periodic task failed; it is tried again", "error", err, "retry", p.Every)
-			}
-			timer.Reset(p.Every)
+// Lead does the task at once, and then every so often, until ctx ends. It is for
+// Election.Run to call.
+func (p Periodic) Lead(ctx context.Context, h *Held) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
-	})
+		if err := p.Task(ctx, h); err != nil && ctx.Err() == nil && p.Logger != nil {
+			p.Logger.Warn("Periodic task failed; it is tried again", "error", err, "retry", p.Every)
+		}
+		timer.Reset(p.Every)
+	}
 }

@@ -26,7 +26,7 @@ func ExamplePeriodic() {
 			return nil
 		},
 	}
-	err = sweep.Run(ctx, recipe.NewElection(client, "/poolkeeper/sweep", "nb01-4711"))
+	err = recipe.NewElection(client, "/poolkeeper/sweep", "nb01-4711").Run(ctx, sweep.Lead)
 	fmt.Println("ended:", err)
 	// Output:
 	// sweeping

@@ -171,8 +171,10 @@ func ExampleElection() {
 	}
 	defer client.Close()
 	err = recipe.NewElection(client, "/elections/stats", "nl01-4711").Run(ctx, func(ctx context.Context, h *recipe.Held) error {
-		leader, _, err := recipe.Leader(ctx, h.Session(), "/elections/stats")
-		fmt.Println(leader, "leads")
+		line, err := recipe.Contenders(ctx, h.Session(), "/elections/stats")
+		if err == nil {
+			fmt.Println(line[0].Identifier, "leads")
+		}
 		return err
 	})
 	fmt.Println("resigned:", err)

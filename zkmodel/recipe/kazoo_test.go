@@ -156,8 +156,8 @@ hear()
 election.run(lead)
 `)
 	k.Expect("leading")
-	if leader, ok, err := recipe.Leader(ctx, s, "/elections/stats"); err != nil || !ok || leader != "kazoo-1" {
-		t.Errorf("leader %q, %v, %v", leader, ok, err)
+	if line, err := recipe.Contenders(ctx, s, "/elections/stats"); err != nil || len(line) == 0 || line[0].Identifier != "kazoo-1" {
+		t.Errorf("in line: %v, %v", line, err)
 	}
 	leading, resign, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {

@@ -90,8 +90,8 @@ func TestElectionHandsOver(t *testing.T) {
 			})
 		})
 	}
-	if _, ok, err := recipe.Leader(ctx, s, "/e"); ok || err != nil {
-		t.Errorf("leader without candidates: %v, %v", ok, err)
+	if line, err := recipe.Contenders(ctx, s, "/e"); len(line) > 0 || err != nil {
+		t.Errorf("in line without candidates: %v, %v", line, err)
 	}
 	stopA := stand("a")
 	if got := <-leads; got != "a" {
@@ -132,7 +132,7 @@ func TestPeriodicRunsOnce(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		c := dial(t, root)
 		stops[name] = running(t, func(ctx context.Context) error {
-			return task(name).Run(ctx, recipe.NewElection(c, "/e", name))
+			return recipe.NewElection(c, "/e", name).Run(ctx, task(name).Lead)
 		})
 	}
 	ran := func(n int) (names []string) {

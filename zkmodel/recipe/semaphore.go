@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // semMark stands between the random part of a claim's name and its weight.
@@ -99,6 +100,10 @@ type Claim struct {
 	Name string
 	// Weight is how much it uses.
 	Weight int
+	// Identifier is what the claimant says of itself.
+	Identifier string
+	// Since is when it was made, by ZooKeeper's clock.
+	Since time.Time
 	// seq orders claims.
 	seq string
 }
@@ -109,7 +114,23 @@ func Claims(ctx context.Context, s *Session, dir string) ([]Claim, error) {
 	if errors.Is(err, ErrNoNode) {
 		return nil, nil
 	}
-	return sortClaims(names), err
+	if err != nil {
+		return nil, err
+	}
+	all := sortClaims(names)
+	present := all[:0]
+	for _, c := range all {
+		data, stat, err := s.Get(ctx, joinPath(dir, c.Name))
+		if errors.Is(err, ErrNoNode) {
+			continue // it was given back since
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.Identifier, c.Since = identifier(data), stat.Ctime
+		present = append(present, c)
+	}
+	return present, nil
 }
 
 // weightUpTo returns the weight of name and all claims before it, or 0 if it is not there.
