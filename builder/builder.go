@@ -53,7 +53,7 @@ func New(cfg *configs.Config, deps Deps) (*Builder, error) {
 	b.config.Store(cfg)
 	b.mirror = zkmodel.NewMirror(deps.Client, zkmodel.PartImages|zkmodel.PartComponents, b.log.Named("mirror"))
 	b.clouds = newLender(deps.Open, b.trouble)
-	b.self = presence.NewSelf(deps.Client, deps.Hostname, deps.Version, zkmodel.Served(cfg.ProviderNames()), zkmodel.BuilderWork{
+	b.self = presence.NewSelf(deps.Client, deps.Hostname, deps.Version, zkmodel.Served(cfg.ProviderNames()), deps.Shares, zkmodel.BuilderWork{
 		Host: deps.FQDN, BuildWorkers: deps.BuildWorkers, UploadWorkers: deps.UploadWorkers,
 	})
 	b.control = control.New(control.Deps{
@@ -65,6 +65,7 @@ func New(cfg *configs.Config, deps Deps) (*Builder, error) {
 	b.waves = waves.New(waves.Deps{
 		Client: deps.Client, Mirror: b.mirror, Config: b.config.Load, Now: b.control.Time, Host: deps.FQDN,
 		Retry: deps.Policy.BuildRetry, Resync: deps.Resync, Metrics: m, Log: b.log.Named("waves"), Step: deps.WaveStep,
+		Hold: deps.Shares.Hold,
 	})
 	b.knowProviders(cfg)
 	return b, nil
@@ -116,6 +117,6 @@ func (b *Builder) worker(s control.Session) control.Actions {
 		Metrics: b.metrics, Log: b.log, Now: b.control.Time, ClockOff: b.control.ClockOff,
 		FQDN: b.deps.FQDN, BuilderID: s.BuilderID, Site: s.Site,
 		Policy: b.deps.Policy, LeakAge: b.deps.LeakAge, Refresh: b.deps.Refresh,
-		Logs: b.deps.Logs, LogURL: b.deps.LogURL, Step: b.deps.Step,
+		Logs: b.deps.Logs, LogURL: b.deps.LogURL, Step: b.deps.Step, Hold: b.deps.Shares.Hold,
 	})
 }

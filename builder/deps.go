@@ -18,6 +18,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/configs/redact"
 	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -72,6 +73,8 @@ type Deps struct {
 	// LogURL, when set, says where a build's log can be read; it goes into the
 	// build's record.
 	LogURL func(image, build string) string
+	// Shares are told what this builder does for all; nil makes one of our own.
+	Shares *zkmodel.Shares
 	// Step, when set, is called at each step that changes the tree, the disk or
 	// a cloud, before and after. It is for tests that crash us there.
 	Step func(step.Step)
@@ -95,6 +98,9 @@ func (d Deps) withDefaults() (Deps, error) {
 	}
 	if d.Now == nil {
 		d.Now = time.Now
+	}
+	if d.Shares == nil {
+		d.Shares = zkmodel.NewShares(d.Now)
 	}
 	if d.Hostname == "" {
 		name, err := os.Hostname()

@@ -248,6 +248,16 @@ func TestFleetLimit(t *testing.T) {
 	s.config.ImagesDir += "2"
 	s.start(func(d *Deps) { d.Client, d.Hostname, d.FQDN = s.dial(s.root), "second", "second" })
 	inLine(3)
+	// People are shown who builds what, and who waits for that: with one of them stuck, all are.
+	places, err := s.store.Places(t.Context(), map[string]int{zkmodel.BuildLimitPath: 1})
+	if err != nil || len(places) != 3 {
+		t.Fatalf("places: %+v, %v", places, err)
+	}
+	for i, p := range places {
+		if p.Waits != (i > 0) || p.Share != "limits/builds" || p.Since.IsZero() || p.Reason != "builds img" && p.Reason != "builds other" || (p.Host == "second") != (i == 2) {
+			t.Errorf("place %d: %+v", i, p)
+		}
+	}
 	if n := len(s.builds("img", zkmodel.BuildBuilding)) + len(s.builds("other", zkmodel.BuildBuilding)); n > 1 {
 		t.Errorf("%d builds at once", n)
 	}

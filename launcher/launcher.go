@@ -53,6 +53,8 @@ type Deps struct {
 	Resync time.Duration
 	// Mirror follows the tree and is run by the caller; nil makes one of our own.
 	Mirror *zkmodel.Mirror
+	// Shares are told what this launcher does for all; nil makes one of our own.
+	Shares *zkmodel.Shares
 	// Step, when set, is called at every step; for tests that crash there.
 	Step func(step.Step)
 }
@@ -97,6 +99,9 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 	if deps.Resync == 0 {
 		deps.Resync = time.Minute
 	}
+	if deps.Shares == nil {
+		deps.Shares = zkmodel.NewShares(deps.Now)
+	}
 	if deps.FQDN == "" {
 		deps.FQDN = deps.Hostname
 	}
@@ -128,7 +133,7 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 		}
 	}
 	host := presence.Host{Name: deps.Hostname, Version: deps.Version}
-	l.self = presence.NewSelf(host, zkmodel.Served(cfg.ProviderNames()), l.pools, presence.Records(deps.Client, host), l.now, l.log)
+	l.self = presence.NewSelf(host, zkmodel.Served(cfg.ProviderNames()), deps.Shares, l.pools, presence.Records(deps.Client, host), l.now, l.log)
 	l.attends = presence.NewAttendance(l.log)
 	figures.Tell(l.shown()) // complete: it may be scraped at any time
 	return l, nil

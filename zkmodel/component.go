@@ -26,10 +26,12 @@ type Component struct {
 	Priority     int     `wire:"priority,omitempty"`
 	ProviderName string  `wire:"provider_name,omitempty"`
 	// Providers are those that a builder or launcher serves; nil when it does not say.
-	Providers       *Strings `wire:"providers,omitempty"`
-	Reason          string   `wire:"reason,omitempty"` // builders: why it builds nothing
-	State           string   `wire:"state"`
-	SupportedLabels Strings  `wire:"supported_labels,omitempty"`
+	Providers *Strings `wire:"providers,omitempty"`
+	Reason    string   `wire:"reason,omitempty"` // builders: why it builds nothing
+	// Shares are what a daemon does for all at the moment, by name (ShareName), and since when.
+	Shares          map[string]Epoch `wire:"shares,omitempty"`
+	State           string           `wire:"state"`
+	SupportedLabels Strings          `wire:"supported_labels,omitempty"`
 
 	// What follows is ours alone. Trouble says of a pool why its provider cannot be
 	// used at the moment; TroubledLabels are those that it has, but does not offer

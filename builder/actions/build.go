@@ -20,7 +20,7 @@ import (
 
 // build builds an image under its build lock, from the record to the record.
 func (w *Worker) build(ctx context.Context, a plan.Action) error {
-	ctx, giveBack, err := w.claim(ctx, zkmodel.BuildLimitPath, w.Config().MaxConcurrentBuilds)
+	ctx, giveBack, err := w.claim(ctx, zkmodel.BuildLimitPath, "builds "+a.Image, w.Config().MaxConcurrentBuilds)
 	if err != nil {
 		return err
 	}

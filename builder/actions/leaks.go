@@ -65,11 +65,12 @@ func (w *Worker) lookForLeaks(ctx context.Context, cfg *configs.Config, provider
 	if !cloud.storesImages() {
 		return nil
 	}
-	lock, err := recipe.NewLock(w.Store.Session(), zkmodel.LeakLockPath(provider), "", recipe.EnsureParents()).Try(ctx)
+	lock, err := recipe.NewLock(w.Store.Session(), zkmodel.LeakLockPath(provider), w.FQDN, recipe.EnsureParents()).Try(ctx)
 	if err != nil {
 		return err
 	}
 	defer Release(ctx, lock)
+	defer w.Hold(zkmodel.LeakLockPath(provider))()
 	ctx, unbind := lock.Bind(ctx)
 	defer unbind()
 	images, err := w.orphans(ctx, cloud, provider)

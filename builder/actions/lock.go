@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -34,12 +35,12 @@ func stopped(ctx context.Context, lock *recipe.Held) bool {
 }
 
 // claim waits for a place under a limit that all builders share; 0 is none. The
-// context that it returns ends when the place is lost.
-func (w *Worker) claim(ctx context.Context, path string, limit int) (context.Context, func(), error) {
+// context that it returns ends when the place is lost. why is what people are shown.
+func (w *Worker) claim(ctx context.Context, path, why string, limit int) (context.Context, func(), error) {
 	if limit <= 0 {
 		return ctx, func() {}, nil
 	}
-	held, err := recipe.NewSemaphore(w.Store.Session(), path, w.FQDN, limit).Acquire(ctx, 1)
+	held, err := recipe.NewSemaphore(w.Store.Session(), path, zkmodel.ClaimText(w.FQDN, why), limit).Acquire(ctx, 1)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -21,7 +21,7 @@ func (w *Worker) upload(ctx context.Context, a plan.Action) error {
 		return err
 	}
 	defer done()
-	ctx, giveBack, err := w.claim(ctx, zkmodel.UploadLimitPath, cfg.MaxConcurrentUploads)
+	ctx, giveBack, err := w.claim(ctx, zkmodel.UploadLimitPath, "uploads "+a.Image+"-"+a.Build+" to "+a.Provider, cfg.MaxConcurrentUploads)
 	if err != nil {
 		return err
 	}

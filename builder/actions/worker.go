@@ -43,6 +43,7 @@ type Deps struct {
 	LeakAge time.Duration // see builder.Deps, and what follows
 	Refresh func(context.Context)
 	Logs    Logs
+	Hold    func(share string) (release func()) // notes what this builder does for all
 	LogURL  func(image, build string) string
 	Step    func(step.Step)
 }

@@ -36,7 +36,7 @@ func TestCanBuild(t *testing.T) {
 	c := New(Deps{
 		Config: func() *configs.Config { return cfg }, Metrics: metrics, Now: time.Now,
 		Log:  hclog.New(&hclog.LoggerOptions{Output: &log}),
-		Self: presence.NewSelf(nil, "host", "", nil, zkmodel.BuilderWork{}),
+		Self: presence.NewSelf(nil, "host", "", nil, nil, zkmodel.BuilderWork{}),
 	})
 	c.images = images
 	c.working.Store(true)

@@ -15,7 +15,7 @@ import (
 // Catches: a withdrawn builder that others take for one that builds, and a reason that
 // stays when all is well.
 func TestSelf(t *testing.T) {
-	s := NewSelf(nil, "host", "1", nil, zkmodel.BuilderWork{})
+	s := NewSelf(nil, "host", "1", nil, nil, zkmodel.BuilderWork{})
 	is := func(state, reason string, troubles map[string]string) {
 		t.Helper()
 		got := zkmodel.DecodeComponent("host0000000001", s.data())

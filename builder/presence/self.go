@@ -17,14 +17,16 @@ type Self struct {
 	registration *recipe.Registration // of the component, for all
 	work         *recipe.Registration // of what it is at, for those who explain
 
+	shares *zkmodel.Shares
+
 	mu     sync.Mutex
 	record zkmodel.Component
 	state  string // of the session's work
 }
 
-// NewSelf makes one of a builder that is about to start.
-func NewSelf(client *recipe.Client, hostname, version string, served *zkmodel.Strings, work zkmodel.BuilderWork) *Self {
-	s := &Self{record: zkmodel.Component{
+// NewSelf makes one of a builder that is about to start. shares are named in its record; nil are none.
+func NewSelf(client *recipe.Client, hostname, version string, served *zkmodel.Strings, shares *zkmodel.Shares, work zkmodel.BuilderWork) *Self {
+	s := &Self{shares: shares, record: zkmodel.Component{
 		Hostname: hostname, Kind: zkmodel.KindBuilder, Knows: zkmodel.Strings{zkmodel.KnowsVerdicts},
 		State: zkmodel.ComponentInitializing, Version: version, Providers: served,
 	}, state: zkmodel.ComponentInitializing}
@@ -114,6 +116,14 @@ func (s *Self) keep(troubles map[string]string) {
 	s.registration.Set(s.data())
 }
 
+// share tells what the builder does for all.
+func (s *Self) share(held map[string]zkmodel.Epoch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.record.Shares = held
+	s.registration.Set(s.data())
+}
+
 // At tells what the builder is at.
 func (s *Self) At(w zkmodel.BuilderWork) { s.work.Set(w.Encode()) }
 
@@ -122,5 +132,6 @@ func (s *Self) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.registration.Run(ctx) })
 	group.Go(func() error { return s.work.Run(ctx) })
+	group.Go(func() error { s.shares.Follow(ctx, s.share); return nil })
 	return group.Wait()
 }

@@ -61,6 +61,8 @@ type Deps struct {
 	Metrics Metrics
 	Log     hclog.Logger
 	Step    func(at Moment)
+	// Hold, when set, notes that a wave is driven here, until what it returns is called.
+	Hold func(share string) (release func())
 }
 
 // Driver drives waves. Of several builders one drives a wave, and the others stand in line.
@@ -77,6 +79,9 @@ type Driver struct {
 func New(deps Deps) *Driver {
 	if deps.Step == nil {
 		deps.Step = func(Moment) {}
+	}
+	if deps.Hold == nil {
+		deps.Hold = func(string) func() { return func() {} }
 	}
 	return &Driver{Deps: deps, tree: wave.NewTree(deps.Client, deps.Log), changed: make(chan struct{})}
 }
@@ -212,6 +217,7 @@ func (d *Driver) take(ctx context.Context, s *recipe.Session, id string) error {
 	}
 	bound, unbind := held.Bind(ctx)
 	defer unbind()
+	defer d.Hold(wave.LockPath(id))()
 	d.count(1)
 	defer d.count(-1)
 	d.Step(Taken)

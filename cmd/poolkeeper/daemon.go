@@ -17,6 +17,7 @@ import (
 	"poolkeeper/configs/redact"
 	"poolkeeper/providers/drivers"
 	"poolkeeper/web"
+	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event/dispatch"
 	"poolkeeper/zkmodel/fleet"
 	"poolkeeper/zkmodel/recipe"
@@ -53,6 +54,7 @@ type site struct {
 	pushed <-chan struct{}
 	fleet  *fleet.Agent      // nil where the configuration is a file
 	events *dispatch.Service // nil tells of nothing
+	shares *zkmodel.Shares   // what the daemon does for all
 }
 
 // providers opens the providers of a process.
@@ -107,7 +109,8 @@ func (f daemonFlags) run(ctx context.Context, a *app, name string, s site, build
 		return err
 	}
 	s.secrets, s.watch, s.guarded = &a.secrets, &configWatch{}, &guarded{kind: name, host: host}
-	s.events = newEvents(s.client, log, name, host)
+	s.shares = zkmodel.NewShares(nil)
+	s.events = newEvents(s, name, host)
 	s.events.Set(eventOptions(cfg))
 	d, server, err := build(s)
 	if err != nil {

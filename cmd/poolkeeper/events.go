@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event"
@@ -157,9 +155,9 @@ func tellsAs(client *recipe.Client, cfg *configs.Config) {
 }
 
 // newEvents makes a daemon's part in events.
-func newEvents(client *recipe.Client, log hclog.Logger, daemon, host string) *dispatch.Service {
+func newEvents(s site, daemon, host string) *dispatch.Service {
 	return dispatch.New(dispatch.Deps{
-		Client: client, Writer: "/poolkeeper/" + daemon + "/" + host, Member: daemon + " " + host, Logger: log,
+		Client: s.client, Hold: s.shares.Hold, Writer: "/poolkeeper/" + daemon + "/" + host, Member: daemon + " " + host, Logger: s.log,
 	})
 }
 

@@ -198,7 +198,7 @@ func TestSinksOfThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	events := newEvents(client, log, "launcher", "here")
+	events := newEvents(site{client: client, log: log}, "launcher", "here")
 	events.Set(eventOptions(cfg))
 	ctx, stop := context.WithCancel(t.Context())
 	var group sync.WaitGroup

@@ -47,7 +47,7 @@ func newLauncher(ctx context.Context, s site, change ...func(*launcher.Deps)) (*
 		return nil, err
 	}
 	deps := launcher.Deps{
-		Client: s.client, Open: s.providers().Open, Logger: s.log,
+		Client: s.client, Open: s.providers().Open, Logger: s.log, Shares: s.shares,
 		Hostname: short, FQDN: full, Version: version,
 	}
 	for _, c := range change {

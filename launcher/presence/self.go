@@ -42,6 +42,7 @@ type Record interface {
 type Self struct {
 	host      Host
 	providers *zkmodel.Strings // nil when some are not known
+	shares    *zkmodel.Shares  // of this launcher, which its record names
 	pools     []*pool.Pool
 	record    func(kind string, data []byte) Record
 	now       func() time.Time
@@ -57,10 +58,10 @@ type poolRecord struct {
 	since time.Time // from when on it has been so
 }
 
-// NewSelf makes a Self of a launcher with some providers (zkmodel.Served) and pools. record
-// makes a record of a kind; Records makes real ones.
-func NewSelf(host Host, providers *zkmodel.Strings, pools []*pool.Pool, record func(kind string, data []byte) Record, now func() time.Time, log hclog.Logger) *Self {
-	return &Self{host: host, providers: providers, pools: pools, record: record, now: now, log: log, records: map[string]*poolRecord{}}
+// NewSelf makes a Self of a launcher with some providers (zkmodel.Served), shares (nil is
+// none), and pools. record makes a record of a kind; Records makes real ones.
+func NewSelf(host Host, providers *zkmodel.Strings, shares *zkmodel.Shares, pools []*pool.Pool, record func(kind string, data []byte) Record, now func() time.Time, log hclog.Logger) *Self {
+	return &Self{host: host, providers: providers, shares: shares, pools: pools, record: record, now: now, log: log, records: map[string]*poolRecord{}}
 }
 
 // Records makes records in the tree.
@@ -83,6 +84,7 @@ func (s *Self) Run(ctx context.Context, serve func(ctx context.Context) error) e
 	for _, r := range list {
 		group.Go(func() error { return r.Run(kept) })
 	}
+	group.Go(func() error { s.tellShares(kept, list[0]); return nil })
 	group.Go(func() error {
 		defer stop()
 		return serve(ctx)
@@ -90,13 +92,26 @@ func (s *Self) Run(ctx context.Context, serve func(ctx context.Context) error) e
 	return group.Wait()
 }
 
-// all makes all records.
-func (s *Self) all() ([]Record, error) {
+// launcher is the record of the launcher itself.
+func (s *Self) launcher(shares map[string]zkmodel.Epoch) ([]byte, error) {
 	self := &zkmodel.Component{
-		Hostname: s.host.Name, Kind: zkmodel.KindLauncher,
+		Hostname: s.host.Name, Kind: zkmodel.KindLauncher, Shares: shares,
 		State: zkmodel.ComponentRunning, Version: s.host.Version, Providers: s.providers,
 	}
-	data, err := self.Encode()
+	return self.Encode()
+}
+
+// tellShares has our record name what we do for all, until ctx ends.
+func (s *Self) tellShares(ctx context.Context, record Record) {
+	s.shares.Follow(ctx, func(shares map[string]zkmodel.Epoch) {
+		data, _ := s.launcher(shares) // strings and numbers always encode
+		record.Set(data)
+	})
+}
+
+// all makes all records; the first is that of the launcher itself.
+func (s *Self) all() ([]Record, error) {
+	data, err := s.launcher(nil)
 	if err != nil {
 		return nil, fmt.Errorf("register launcher: %w", err)
 	}

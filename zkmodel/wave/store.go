@@ -24,6 +24,9 @@ const (
 // HoldPath is the flag that holds all waves: no job of any begins.
 const HoldPath = Root + "/hold"
 
+// LockPath is the lock of who drives a wave.
+func LockPath(id string) string { return Root + "/locks/" + id }
+
 func statusPath(id string) string             { return Root + "/" + statusFolder + "/" + id }
 func statesPath(id string) string             { return Root + "/" + statesFolder + "/" + id }
 func statePath(id string, state State) string { return statesPath(id) + "/" + string(state) }

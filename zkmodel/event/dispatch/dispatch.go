@@ -36,9 +36,11 @@ type Deps struct {
 	// Writer is the source of this process's events, Member its name in the election.
 	Writer, Member string
 	Logger         hclog.Logger
-	Now            func() time.Time
-	TrimEvery      time.Duration // 0 is a minute
-	Retries        kit.Backoff   // pauses between tries; the zero value is a second to a minute
+	// Hold, when set, notes that this process dispatches events, until what it returns is called.
+	Hold      func(path string) (release func())
+	Now       func() time.Time
+	TrimEvery time.Duration // 0 is a minute
+	Retries   kit.Backoff   // pauses between tries; the zero value is a second to a minute
 }
 
 // Service is a daemon's part in events: while it has Options, the daemon's changes are
@@ -55,6 +57,9 @@ type Service struct {
 
 // New makes a Service without options.
 func New(deps Deps) *Service {
+	if deps.Hold == nil {
+		deps.Hold = func(string) func() { return func() {} }
+	}
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
@@ -118,6 +123,7 @@ func (s *Service) serve(ctx context.Context, options *Options) {
 		err := recipe.NewElection(s.deps.Client, ElectionPath, s.deps.Member).Run(ctx, func(ctx context.Context, h *recipe.Held) error {
 			s.metrics.leads(true)
 			defer s.metrics.leads(false)
+			defer s.deps.Hold(ElectionPath)()
 			s.log.Info("This daemon dispatches events")
 			return s.lead(ctx, h, *options)
 		})

@@ -100,15 +100,23 @@ func TestTheLogIsKeptByOneOfAll(t *testing.T) {
 	if _, there, err := none.store.Session().Exists(t.Context(), "/poolkeeper"); there || err != nil {
 		t.Fatalf("there is /poolkeeper: %v", err)
 	}
-	builder, launcher := start(t, root, "builder", options), start(t, root, "launcher", options)
+	shares := zkmodel.NewShares(nil)
+	named := func(n int) {
+		t.Helper()
+		zktest.Eventually(t, func() bool { return len(shares.Held()) == n }, "the launcher names %d shares", n)
+	}
+	builder, launcher := start(t, root, "builder", options), start(t, root, "launcher", options, func(d *dispatch.Deps) { d.Hold = shares.Hold })
 	builder.tell(t, 150)
+	named(0)
 	zktest.Eventually(t, func() bool { return launcher.left(t) == 100 }, "the log is trimmed")
 	builder.stop()
 	launcher.tell(t, 70)
+	named(1)
 	zktest.Eventually(t, func() bool { return launcher.left(t) == 100 }, "the other one trims it")
 	launcher.Set(&dispatch.Options{Keep: 100, Age: time.Nanosecond})
 	zktest.Eventually(t, func() bool { return launcher.left(t) == 0 }, "all are too old now")
 	launcher.Set(nil)
+	named(0)
 	launcher.tell(t, 3)
 	if n := none.left(t); n != 0 {
 		t.Errorf("%d events of a site that has none", n)

@@ -1,0 +1,51 @@
+package listing
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"poolkeeper/zkmodel"
+)
+
+// Daemons lists running daemons, a row for each share that one has, and who has or waits
+// for a place where there are only so many.
+func Daemons(daemons []zkmodel.Daemon, places []zkmodel.Place, now time.Time) *Table {
+	t := &Table{columns: []column{
+		{title: "Host", key: "host"},
+		{title: "Kind", key: "kind"},
+		{title: "State", key: "state"},
+		{title: "Share", key: "share"},
+		{title: "Held", key: "held"},
+		{title: "Age", key: "age"},
+		{title: "Reason", key: "reason"},
+		{title: "Registered", key: "registered", detail: true},
+		{title: "Name", key: "name", detail: true},
+		{title: "Version", key: "version", detail: true},
+	}}
+	daemons = slices.SortedFunc(slices.Values(daemons), func(a, b zkmodel.Daemon) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Hostname, b.Hostname), cmp.Compare(a.Name, b.Name))
+	})
+	for _, d := range daemons {
+		t.note(d.Broken)
+		row := func(share string, held, age cell) {
+			t.rows = append(t.rows, []cell{
+				text(cmp.Or(d.Hostname, d.Name)), text(d.Kind), state(d.State, d.Broken), text(share), held, age, text(d.Reason),
+				since(d.Since, now), text(d.Name), text(d.Version),
+			})
+		}
+		if len(d.Shares) == 0 {
+			row("", cell{}, cell{})
+		}
+		for _, share := range slices.Sorted(maps.Keys(d.Shares)) {
+			row(share, flag(true), since(d.Shares[share].Time(), now))
+		}
+	}
+	for _, p := range places {
+		t.rows = append(t.rows, []cell{
+			text(p.Host), text(p.Kind), {}, text(p.Share), flag(!p.Waits), since(p.Since, now), text(p.Reason), {}, {}, {},
+		})
+	}
+	return t
+}
