@@ -11,10 +11,12 @@ import (
 	"poolkeeper/zkmodel/wave"
 )
 
-// How long waves stay that are over, and how many of them.
+// How long waves stay that are over, and how many of them. Those of image-build are
+// counted apart, so that they drive no others out.
 const (
-	KeepFor  = 14 * 24 * time.Hour
-	KeepMost = 100
+	KeepFor       = 14 * 24 * time.Hour
+	KeepMost      = 100
+	KeepFollowFor = 24 * time.Hour
 )
 
 // clean removes waves that have been over for long, or of which there are many, and what
@@ -51,7 +53,13 @@ func (d *Driver) clean(ctx context.Context, s *recipe.Session) {
 
 // old lists the waves that go: the oldest first.
 func old(entries []*wave.Entry, now time.Time) []string {
-	over := slices.DeleteFunc(slices.Clone(entries), func(e *wave.Entry) bool { return e.Broken != nil || e.Active() })
+	kind := func(follow bool) []*wave.Entry {
+		return slices.DeleteFunc(slices.Clone(entries), func(e *wave.Entry) bool { return e.Broken != nil || e.Active() || e.Follow != follow })
+	}
+	return append(oldOf(kind(false), now, KeepFor), oldOf(kind(true), now, KeepFollowFor)...)
+}
+
+func oldOf(over []*wave.Entry, now time.Time, keep time.Duration) []string {
 	ended := func(e *wave.Entry) time.Time {
 		if e.Status.Ended == nil {
 			return e.Stat.Ctime
@@ -61,7 +69,7 @@ func old(entries []*wave.Entry, now time.Time) []string {
 	slices.SortFunc(over, func(a, b *wave.Entry) int { return ended(a).Compare(ended(b)) })
 	var ids []string
 	for i, e := range over {
-		if len(over)-i > KeepMost || now.Sub(ended(e)) > KeepFor {
+		if len(over)-i > KeepMost || now.Sub(ended(e)) > keep {
 			ids = append(ids, e.ID)
 		}
 	}

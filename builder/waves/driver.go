@@ -127,6 +127,7 @@ func (d *Driver) serve(ctx context.Context, s *recipe.Session) error {
 	defer cancel()
 	inLine := map[string]bool{}
 	left := make(chan string)
+	var cleaned time.Time
 	for clean := true; ; {
 		ids := d.tree.IDs()
 		for _, id := range ids {
@@ -142,8 +143,9 @@ func (d *Driver) serve(ctx context.Context, s *recipe.Session) error {
 				}
 			})
 		}
-		if clean && len(ids) > 0 {
+		if now := d.Now(); clean && len(ids) > 0 && now.Sub(cleaned) >= time.Minute {
 			d.clean(ctx, s)
+			cleaned = now
 		}
 		clean = false
 		select {

@@ -220,6 +220,67 @@ func TestAnyBuilderCompletesAJob(t *testing.T) {
 	}
 }
 
+// Mistakes: a request of image-build whose flag changes with its job; one that is told
+// to be over when it is not; an index for one job; a wave of that id with other images that
+// is taken for the same.
+func TestJobsFollowRequests(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "a", "b", "c")
+	ctx := t.Context()
+	ask := func(id, image string) {
+		t.Helper()
+		w := &wave.Wave{ID: id, Until: wave.UntilUploaded, MaxFailures: "0", Follow: true}
+		if err := s.store.Ask(ctx, w, waves.Job(s.config, image)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flagged := func(image string) bool {
+		_, there, err := s.models.Session().Exists(ctx, zkmodel.RequestBuildPath(image))
+		return there && err == nil
+	}
+	s.driver("one", nil)
+	s.driver("two", nil)
+	s.stop["c"] = true
+	if err := s.store.Hold(ctx, wave.Word{By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	ask("withdrawn", "c")
+	s.eventually("c is asked for", func() bool { return s.in("withdrawn", wave.Processing, "c") })
+	if err := s.models.WithdrawBuild(ctx, "c"); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.result("withdrawn"); r.State != wave.Cancelled || !strings.Contains(r.Jobs[0].Reason, "withdrawn") || r.Jobs[0].State != wave.Cancelled || flagged("c") {
+		t.Errorf("withdrawn: %+v", r)
+	}
+	s.fails["b"] = 2
+	ask("good", "a")
+	ask("late", "b")
+	s.builder("x")
+	s.builder("y")
+	for id, tries := range map[string]int{"good": 0, "late": 2} {
+		if r := s.result(id); r.State != wave.Completed || r.Jobs[0].Tries > tries || len(r.Jobs[0].Uploads) != 2 {
+			t.Errorf("%s: %+v", id, r)
+		}
+		if names, err := s.models.Session().Children(ctx, wave.Root+"/states"); err == nil && len(names) > 0 {
+			t.Errorf("an index: %q", names)
+		}
+	}
+	s.fails["b"] = 1000
+	ask("never", "b")
+	if r := s.result("never"); r.State != wave.Failed || r.Jobs[0].Tries != wave.MaxTries || !strings.Contains(r.Jobs[0].Reason, "no space") || !flagged("b") {
+		t.Errorf("never: %+v", r)
+	}
+	if err := s.store.Retry(ctx, "never", "", wave.Word{}); !errors.Is(err, wave.ErrFollows) {
+		t.Errorf("retried: %v", err)
+	}
+	if err := s.store.SameImages(ctx, "never", []wave.Job{{Image: "b"}}); err != nil {
+		t.Errorf("the same images: %v", err)
+	}
+	if err := s.store.SameImages(ctx, "never", []wave.Job{{Image: "a"}}); !errors.Is(err, wave.ErrOtherImages) || !strings.Contains(err.Error(), "it also has b; it lacks a") {
+		t.Errorf("other images: %v", err)
+	}
+}
+
 // Mistakes: waves that have an image built twice when one build is enough for both; one that
 // ends with who drives it, or waits for the session of who has stopped.
 func TestTwoWavesShareABuild(t *testing.T) {

@@ -161,6 +161,9 @@ func (w *work) wish(marks map[wave.Mark]wave.Word) {
 	if word, held := marks[wave.MarkHold]; held {
 		hold = "the wave is held: " + word.String()
 	}
+	if w.Wave.Follow {
+		hold = "" // its build is asked for already
+	}
 	if word, cancelled := marks[wave.MarkCancel]; cancelled {
 		cancel = "cancelled: " + word.String()
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"poolkeeper/builder/waves"
 	"poolkeeper/configs"
@@ -34,19 +35,48 @@ func (c imageBuildCmd) Run(ctx context.Context, a *app) error {
 		if image.Pause {
 			return fmt.Errorf("image %s is paused in %s", c.Image, cfg.Path)
 		}
+		window := image.NextWindow(time.Now())
 		if c.Wait {
-			return c.await(ctx, a, t)
+			return c.await(ctx, a, t, window)
 		}
-		paused, err := operator(store).RequestBuild(ctx, c.Image)
-		if err == nil && paused {
-			fmt.Fprintf(a.stderr, "poolkeeper: image %s is paused; it will be built when it is unpaused (image-unpause)\n", c.Image)
+		if err := c.ask(ctx, t); err != nil {
+			return err
 		}
-		return err
+		if window.After(time.Now()) {
+			fmt.Fprintf(a.stderr, "poolkeeper: image %s is built although its next build window begins at %s (with --wait, it waits for that)\n",
+				c.Image, window.UTC().Format(time.RFC3339))
+		}
+		return c.tellPaused(ctx, a, store)
 	})
 }
 
-// await asks for the build by a wave of one image, and waits for its report.
-func (c imageBuildCmd) await(ctx context.Context, a *app, t waveTools) error {
+// ask asks for the build. Where a builder is there that works at waves, it makes a job,
+// too, so that what has come of it is told.
+func (c imageBuildCmd) ask(ctx context.Context, t waveTools) error {
+	builders, err := t.models.Components(ctx, zkmodel.KindBuilder)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(builders, (*zkmodel.Component).Heeds) {
+		_, err := operator(t.models).RequestBuild(ctx, c.Image)
+		return err
+	}
+	w := c.wave()
+	w.Follow = true
+	return t.store.Ask(ctx, w, waves.Job(t.cfg, c.Image))
+}
+
+// tellPaused says that an operator has paused the image.
+func (c imageBuildCmd) tellPaused(ctx context.Context, a *app, store *zkmodel.Store) error {
+	paused, err := store.ImagePaused(ctx, c.Image)
+	if err == nil && paused {
+		fmt.Fprintf(a.stderr, "poolkeeper: image %s is paused; it will be built when it is unpaused (image-unpause)\n", c.Image)
+	}
+	return err
+}
+
+// wave is the wave of one image that asks for the build.
+func (c imageBuildCmd) wave() *wave.Wave {
 	w := &wave.Wave{
 		ID: newWaveID("-" + c.Image), Reason: "image-build", By: requestor(), Order: wave.ByPriority,
 		Until: wave.UntilUploaded, MaxFailures: wave.DefaultMaxFailures,
@@ -54,10 +84,28 @@ func (c imageBuildCmd) await(ctx context.Context, a *app, t waveTools) error {
 	if wave.CheckID(w.ID) != nil { // a name may have what an id may not
 		w.ID = newWaveID("")
 	}
-	if err := t.store.Ask(ctx, w, waves.Job(t.cfg, c.Image)); err != nil {
+	return w
+}
+
+// await asks for the build by a wave of one image, and waits for its report. Outside of
+// the image's build windows, the wave asks for the build once one begins.
+func (c imageBuildCmd) await(ctx context.Context, a *app, t waveTools, window time.Time) error {
+	w, job := c.wave(), waves.Job(t.cfg, c.Image)
+	var err error
+	if window.After(time.Now()) {
+		fmt.Fprintf(a.stderr, "poolkeeper: the next build window of image %s begins at %s (wave cancel %s ends the waiting)\n",
+			c.Image, window.UTC().Format(time.RFC3339), w.ID)
+		_, err = t.store.Create(ctx, w, []wave.Job{job})
+	} else {
+		err = t.store.Ask(ctx, w, job)
+	}
+	if err != nil {
 		return err
 	}
 	t.tellUndriven(ctx, a)
+	if err := c.tellPaused(ctx, a, t.models); err != nil {
+		return err
+	}
 	return a.awaitWave(t.outer, t.client, w.ID, output{Output: "table"}) //nolint:contextcheck // outlives a session
 }
 

@@ -38,7 +38,7 @@ type waveCreateCmd struct {
 	MaxParallel int      `default:"10" help:"How many builds are asked for at once; 0 is no limit (${default})."`
 	Until       string   `enum:"built,uploaded,validated" default:"uploaded" help:"When an image is done: built or uploaded (${default})."`
 	MaxFailures string   `default:"20%" placeholder:"N|%" help:"How many images may fail before the rest is held (${default})."`
-	ID          string   `name:"id" help:"The wave's id. With one that there is, nothing is made."`
+	ID          string   `name:"id" help:"The wave's id. With one that there is, of the same images, nothing is made."`
 	Wait        bool     `help:"Wait for the report, and print it. Exit code 1 unless all is completed."`
 	output
 }
@@ -83,6 +83,9 @@ func (c waveCreateCmd) Run(ctx context.Context, a *app) error {
 			return err
 		}
 		if !made {
+			if err := t.store.SameImages(ctx, w.ID, jobs); err != nil {
+				return err
+			}
 			fmt.Fprintf(a.stderr, "poolkeeper: wave %s is there already; nothing is made\n", w.ID)
 		}
 		t.tellUndriven(ctx, a)

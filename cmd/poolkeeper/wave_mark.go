@@ -61,6 +61,9 @@ func (c waveHoldCmd) Run(ctx context.Context, a *app) error {
 		if e.Status.State.Over() {
 			return fmt.Errorf("wave %s is over: %s", e.ID, e.Status.State)
 		}
+		if e.Follow {
+			return fmt.Errorf("hold wave %s: %w", e.ID, wave.ErrFollows)
+		}
 		mark, err := t.marked(ctx, e, wave.MarkHold, c.Image)
 		if err != nil {
 			return err

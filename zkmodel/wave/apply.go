@@ -105,7 +105,7 @@ func (d *Drive) steps(ctx context.Context, c Change) ([]recipe.Op, error) {
 	if was.version < 0 {
 		ops = []recipe.Op{recipe.OpCreate(jobPath(d.Wave.ID, image), data, recipe.Persistent)}
 	}
-	if name := indexName(c.Rank, image); was.State != c.State {
+	if name := indexName(c.Rank, image); was.State != c.State && d.Wave.indexed() {
 		ops = append(ops,
 			recipe.OpDelete(statePath(d.Wave.ID, was.State)+"/"+name, recipe.AnyVersion),
 			recipe.OpCreate(statePath(d.Wave.ID, c.State)+"/"+name, nil, recipe.Persistent))

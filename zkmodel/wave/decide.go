@@ -57,6 +57,8 @@ func Decide(w *Wave, j Job, p Progress, s Sight) Step {
 		d.move(Cancelled, FlagTaken)
 	case d.ready != nil:
 		d.built()
+	case w.Follow:
+		d.follow()
 	case p.State == Processing:
 		d.process()
 	default:
@@ -252,7 +254,7 @@ func (d *decision) begin() {
 		d.step.Note = d.Paused
 	case next != nil && d.Now.Before(*next):
 		d.step.Note, d.step.Again = "tried again at "+next.UTC().Format(time.RFC3339), *next
-	case d.Window.After(d.Now):
+	case d.Window.After(d.Now) && d.flag() != FlagStays: // else a build begins for the flag all the same
 		d.step.Note, d.step.Again = "next build window begins at "+d.Window.UTC().Format(time.RFC3339), d.Window
 	case d.Image.Unread != nil:
 		d.step.Note = fmt.Sprintf("part of the image cannot be read: %v", d.Image.Unread)

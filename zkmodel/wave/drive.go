@@ -37,7 +37,8 @@ type row struct {
 	version int32 // of its record; -1 when it has none
 }
 
-// Open reads a wave under its lock, and puts all its jobs into the index, once.
+// Open reads a wave under its lock, and puts all its jobs into the index, once. One job
+// needs none.
 //
 // Errors: zkmodel.ErrNotFound, zkmodel.ErrUndecodable.
 func (st *Store) Open(ctx context.Context, held *recipe.Held, id string) (*Drive, error) {
@@ -58,7 +59,10 @@ func (st *Store) Open(ctx context.Context, held *recipe.Held, id string) (*Drive
 	if err := d.readRows(ctx); err != nil {
 		return nil, err
 	}
-	if !d.Status.Laid {
+	switch {
+	case !d.Wave.indexed():
+		return d, st.session.EnsurePath(ctx, jobsPath(id))
+	case !d.Status.Laid:
 		return d, d.lay(ctx)
 	}
 	return d, nil
@@ -214,7 +218,7 @@ func (d *Drive) Finish(ctx context.Context, cancelled bool, now time.Time) (*Rep
 	next.Counts, next.Note, next.Ended = d.counts(), "", &now
 	end := Completed
 	switch {
-	case cancelled:
+	case cancelled || next.Counts[Cancelled] == len(d.rows):
 		end = Cancelled
 	case next.Counts[Failed] > 0:
 		end = Failed

@@ -73,6 +73,9 @@ func (st *Store) AllHeld(ctx context.Context) (word Word, held bool, err error) 
 // ErrNotOver says that a wave is not over, and so is not deleted.
 var ErrNotOver = errors.New("the wave is not over; wave cancel ends it")
 
+// ErrFollows says that a wave is one that image-build has made: it can be cancelled only.
+var ErrFollows = errors.New("it follows a request of image-build: image-build asks anew, image-build-cancel withdraws it")
+
 // busy reports whether a wave must not be removed: it is not over. One that was cancelled
 // before it began may go, as perhaps no builder is there that would end it.
 func (e *Entry) busy() bool {
@@ -126,6 +129,9 @@ func (st *Store) Retry(ctx context.Context, id, image string, word Word) error {
 	e, err := st.Wave(ctx, id)
 	if err != nil {
 		return err
+	}
+	if e.Follow {
+		return fmt.Errorf("retry wave %s: %w", id, ErrFollows)
 	}
 	if _, cancelled := e.Marks[MarkCancel]; cancelled && image != "" {
 		return fmt.Errorf("retry %s of wave %s: the wave is cancelled: wave retry %s takes that back", image, id, id)

@@ -53,10 +53,11 @@ func (d *Drive) report(s Status) *Report {
 // manyFailures is how many an event tells of.
 const manyFailures = 20
 
-// ended is the event of a wave's end; none where there are no events.
+// ended is the event of a wave's end; none where there are no events, and none for one
+// that follows a request: what has come of its build is told without.
 func (d *Drive) ended(r *Report, now time.Time) ([][]byte, error) {
 	log := d.store.session.Log()
-	if log == nil {
+	if log == nil || d.Wave.Follow {
 		return nil, nil
 	}
 	var failures []string

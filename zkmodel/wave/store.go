@@ -205,6 +205,9 @@ type Row struct {
 // Rows lists jobs of a wave, those of the states given, most at the most. Of the others
 // nothing but their names is read. It also says how many there are.
 func (st *Store) Rows(ctx context.Context, id string, states []State, most int) (rows []Row, all int, err error) {
+	if _, indexed, err := st.session.Exists(ctx, statesPath(id)); err != nil || !indexed {
+		return st.rowOfOne(ctx, id, states, most, err)
+	}
 	for _, state := range states {
 		names, err := st.session.Children(ctx, statePath(id, state))
 		if errors.Is(err, recipe.ErrNoNode) {
@@ -230,6 +233,22 @@ func (st *Store) Rows(ctx context.Context, id string, states []State, most int) 
 	return rows, all, nil
 }
 
+// rowOfOne is Rows of a wave that has no index: of one job, or not begun.
+func (st *Store) rowOfOne(ctx context.Context, id string, states []State, most int, err error) ([]Row, int, error) {
+	if err != nil {
+		return nil, 0, fmt.Errorf("list jobs of wave %s: %w", id, err)
+	}
+	jobs, err := st.Jobs(ctx, id)
+	if err != nil || len(jobs) != 1 {
+		return nil, 0, err
+	}
+	p, _, err := st.progress(ctx, id, jobs[0].Image)
+	if err != nil || !slices.Contains(states, p.State) {
+		return nil, 0, err
+	}
+	return []Row{{jobs[0].Image, 0, p}}[:min(1, most)], 1, nil
+}
+
 // progress reads how far a job has come; version is that of its record, -1 without one.
 func (st *Store) progress(ctx context.Context, id, image string) (Progress, int32, error) {
 	p := Progress{State: Pending}
@@ -244,6 +263,42 @@ func (st *Store) progress(ctx context.Context, id, image string) (Progress, int3
 		p = Progress{State: Pending, Note: "its record cannot be decoded: " + err.Error()}
 	}
 	return p, stat.Version, nil
+}
+
+// ErrOtherImages says that there is a wave of that id, with other images.
+var ErrOtherImages = errors.New("there is a wave of that id, with other images")
+
+// SameImages compares the images of a wave with those that it was to have. Their order
+// is no difference: it may have changed since.
+//
+// Errors: ErrOtherImages; zkmodel.ErrNotFound.
+func (st *Store) SameImages(ctx context.Context, id string, jobs []Job) error {
+	there, err := st.Jobs(ctx, id)
+	if err != nil {
+		return err
+	}
+	var more, less []string
+	for _, j := range jobs {
+		if !has(there, j.Image) {
+			more = append(more, j.Image)
+		}
+	}
+	for _, j := range there {
+		if !has(jobs, j.Image) {
+			less = append(less, j.Image)
+		}
+	}
+	if len(more)+len(less) == 0 {
+		return nil
+	}
+	var differ []string
+	for what, images := range map[string][]string{"it lacks": more, "it also has": less} {
+		if len(images) > 0 {
+			differ = append(differ, what+" "+strings.Join(images[:min(len(images), 5)], ", "))
+		}
+	}
+	slices.Sort(differ)
+	return fmt.Errorf("create wave %s: %w (%s); nothing is made", id, ErrOtherImages, strings.Join(differ, "; "))
 }
 
 // Jobs reads what a wave consists of.

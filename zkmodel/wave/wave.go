@@ -52,6 +52,10 @@ type Wave struct {
 	MaxFailures string     `json:"max_failures"` // a number of jobs, or a share as 20%
 	Jobs        int        `json:"jobs"`         // how many
 	Token       string     `json:"token"`        // finds our own record after a lost connection
+	// Follow says that its one job follows the flag that was made with it, as image-build
+	// does: the flag stays until a build has served it or a person withdraws it, and none is
+	// made again.
+	Follow bool `json:"follow,omitempty"`
 }
 
 // Job is one image of a wave. It never changes; its place in the list is its rank.
@@ -120,6 +124,9 @@ func CheckID(id string) error {
 	}
 	return nil
 }
+
+// indexed reports whether jobs are put into the index: one alone is found without.
+func (w *Wave) indexed() bool { return w.Jobs > 1 }
 
 // Check refuses a wave that nobody could work at.
 func (w *Wave) Check() error {

@@ -1,0 +1,79 @@
+package wave
+
+import (
+	"fmt"
+	"time"
+
+	"poolkeeper/zkmodel"
+)
+
+// settle is how long what seems to be lost is looked at before it is judged: records may
+// be seen later than flags and locks that were changed after them.
+const settle = 2 * time.Second
+
+// follow judges a job whose flag was made with it, and of which no build is ready. The
+// builders try as often as they do without a wave; the job tells what has come of it.
+func (d *decision) follow() {
+	p, flag := &d.step.Progress, d.Image.BuildRequested
+	since := p.NotBefore
+	p.NotBefore = nil
+	if p.State != Processing {
+		now := d.Now
+		p.Asked = &now
+		d.move(Processing, FlagStays)
+	}
+	switch {
+	case d.Image.Unread != nil:
+		d.step.Note = fmt.Sprintf("part of the image cannot be read: %v", d.Image.Unread)
+	case d.running != nil:
+	case d.bad != nil && (d.bad.State == zkmodel.BuildFailed || d.settled(since)):
+		p.Tries++
+		p.After, p.Reason = d.bad.Stat.Czxid, "build "+d.bad.ID+": "+d.why
+		d.followed(flag != nil)
+	case d.bad != nil: // it may only seem so
+	case flag == nil && d.settled(since):
+		if p.Reason == "" {
+			p.Reason = "the request for its build was withdrawn"
+			d.move(Cancelled, FlagStays)
+			return
+		}
+		d.move(Failed, FlagStays)
+	case flag == nil:
+	default:
+		d.followed(true)
+	}
+}
+
+// followed ends a job that was tried often enough, or says what it waits for.
+func (d *decision) followed(asked bool) {
+	p := &d.step.Progress
+	switch {
+	case p.Tries >= MaxTries:
+		if asked {
+			p.Reason += "; the request stays, and builders go on trying"
+		}
+		d.move(Failed, FlagStays)
+	case d.Paused != "":
+		d.step.Note = d.Paused
+	case p.Reason != "":
+		d.step.Note = "its builder tries again"
+	case d.Window.After(d.Now):
+		d.step.Note = "built as soon as a builder has room, although the next build window begins at " + d.Window.UTC().Format(time.RFC3339)
+	default:
+		d.step.Note = d.Absent
+	}
+}
+
+// settled reports whether what seems to be lost has seemed so for long enough; if not, it
+// is looked at again.
+func (d *decision) settled(since *time.Time) bool {
+	if since != nil && !d.Now.Before(*since) {
+		return true
+	}
+	if since == nil {
+		at := d.Now.Add(settle)
+		since = &at
+	}
+	d.step.NotBefore, d.step.Again = since, *since
+	return false
+}
