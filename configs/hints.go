@@ -119,7 +119,11 @@ func (v value) unknownKey(e entry, kind string, schema fields) {
 	if now, ok := replacedKeys[kind+" "+e.key]; ok {
 		hint, similar = "; "+now, ""
 	}
-	f := e.noteKey(unknown, "unknown key%s", hint)
+	sev := unknown
+	if slices.Contains(trials, kind) {
+		sev = fault
+	}
+	f := e.noteKey(sev, "unknown key%s", hint)
 	v.src.load.unknownIn(v.at.String(), e.key)
 	if similar == "" {
 		return

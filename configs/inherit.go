@@ -31,6 +31,9 @@ func (l *loader) resolveImages() {
 		if len(image.KeepFormats) > 0 && !image.DeleteAfterUpload {
 			raw.report(notice, "keep-formats has no effect without delete-after-upload")
 		}
+		if image.Validate != nil && image.Validate.Label != "" {
+			raw.later(func() { l.checkValidate(raw.value, image.Name, image.Validate.Label) })
+		}
 		l.cfg.DiskImages = append(l.cfg.DiskImages, image)
 	}
 }

@@ -129,6 +129,7 @@ type DiskImage struct {
 	PythonPath        string
 	ShellType         string
 	Metadata          map[string]string
+	Validate          *Validate // nil lets new uploads serve at once
 }
 
 // EnvVars are variables of a build by name. Printing them shows names only,

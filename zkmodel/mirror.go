@@ -27,6 +27,7 @@ const (
 type Mirror struct {
 	images, nodes, requests, components *recipe.Tree // nil when not followed
 	verdicts                            *recipe.Tree // with images
+	trials                              *trials      // with images, once wanted
 
 	nodeCache      cache[*Node]
 	requestCache   cache[*Request]
@@ -42,13 +43,17 @@ func NewMirror(client *recipe.Client, parts Part, log hclog.Logger) *Mirror {
 		opts.Logger = log
 		return recipe.NewTree(client, root, opts)
 	}
-	return &Mirror{
+	m := &Mirror{
 		verdicts:   tree(PartImages, VerdictsRoot, recipe.TreeOptions{Filter: verdictInterest}),
 		images:     tree(PartImages, ImagesRoot, recipe.TreeOptions{Filter: imageInterest, Known: knownBelowImage}),
 		nodes:      tree(PartNodes, NodesRoot, recipe.TreeOptions{Filter: nodeInterest, Known: knownBelowNode}),
 		requests:   tree(PartRequests, RequestsRoot, recipe.TreeOptions{Filter: requestInterest}),
 		components: tree(PartComponents, ComponentsRoot, recipe.TreeOptions{Filter: componentInterest}),
 	}
+	if t := tree(PartImages, ValidationsRoot, recipe.TreeOptions{Filter: validationInterest}); t != nil {
+		m.trials = &trials{tree: t, wanted: make(chan struct{})}
+	}
+	return m
 }
 
 // trees lists what is followed.
@@ -57,11 +62,23 @@ func (m *Mirror) trees() []*recipe.Tree {
 		func(t *recipe.Tree) bool { return t == nil })
 }
 
+// followed is trees, with that of the uploads under trial once it is.
+func (m *Mirror) followed() []*recipe.Tree {
+	all := m.trees()
+	if m.FollowsValidations() {
+		all = append(all, m.trials.tree)
+	}
+	return all
+}
+
 // Run follows the tree until ctx ends.
 func (m *Mirror) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, t := range m.trees() {
 		g.Go(func() error { return t.Run(ctx) })
+	}
+	if m.trials != nil {
+		g.Go(func() error { return m.trials.run(ctx) })
 	}
 	return g.Wait()
 }
@@ -74,7 +91,7 @@ func (m *Mirror) WaitSynced(ctx context.Context) error {
 // Barrier returns once the Mirror shows all that was committed before the call,
 // by whomever.
 func (m *Mirror) Barrier(ctx context.Context) error {
-	return recipe.BarrierAll(ctx, m.trees()...)
+	return recipe.BarrierAll(ctx, m.followed()...)
 }
 
 // DeferRequest lets changes of a request show up to half a second late, until
@@ -106,7 +123,7 @@ func (m *Mirror) WaitFor(ctx context.Context, ltime int64) error {
 // each runs wait on all trees at once.
 func (m *Mirror) each(ctx context.Context, wait func(*recipe.Tree, context.Context) error) error {
 	g, ctx := errgroup.WithContext(ctx)
-	for _, t := range m.trees() {
+	for _, t := range m.followed() {
 		g.Go(func() error { return wait(t, ctx) })
 	}
 	return g.Wait()
