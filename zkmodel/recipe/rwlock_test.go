@@ -12,13 +12,13 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
-// rwLine waits until n readers and writers stand in line for dir.
-func rwLine(t *testing.T, s *recipe.Session, dir string, n int) {
+// rwLine waits until n readers and writers stand in line at /rw.
+func rwLine(t *testing.T, s *recipe.Session, n int) {
 	t.Helper()
 	zktest.Eventually(t, func() bool {
-		names, err := s.Children(t.Context(), dir)
+		names, err := s.Children(t.Context(), "/rw")
 		return err == nil && len(names) == n
-	}, "%d readers and writers at %s", n, dir)
+	}, "%d readers and writers", n)
 }
 
 // Readers share the lock; a writer has it alone, in its turn, and a reader that came after a
@@ -46,7 +46,7 @@ func TestReadersAndWriters(t *testing.T) {
 	if !errors.As(err, &held) || len(held.By) != 2 || held.By[0].Identifier != "one" || !strings.Contains(err.Error(), "held by one, two") {
 		t.Errorf("held up: %v", err)
 	}
-	rwLine(t, a, "/rw", 2)
+	rwLine(t, a, 2)
 
 	rival, written, third := make(chan error, 1), make(chan *recipe.Held, 1), make(chan *recipe.Held, 1)
 	acquire := func(l *recipe.Lock, got chan *recipe.Held) {
@@ -59,11 +59,11 @@ func TestReadersAndWriters(t *testing.T) {
 	go func() { rival <- one.Rival(ctx) }()
 	go acquire(recipe.NewWriteLock(a, "/rw", "writer"), written)
 	must(t, <-rival) // the writer; reader two was there before and was none
-	rwLine(t, a, "/rw", 3)
+	rwLine(t, a, 3)
 	_, err = read(b, "three").Try(ctx)
 	want(t, err, recipe.ErrLocked)
 	go acquire(read(b, "three"), third)
-	rwLine(t, a, "/rw", 4)
+	rwLine(t, a, 4)
 	must(t, one.Release(ctx))
 	select {
 	case <-written:
@@ -84,7 +84,7 @@ func TestReadersAndWriters(t *testing.T) {
 	}
 	must(t, w.Release(ctx))
 	must(t, (<-third).Release(ctx))
-	rwLine(t, a, "/rw", 0)
+	rwLine(t, a, 0)
 }
 
 // kazoo's ReadLock and WriteLock and ours keep each other out, and let readers in together.
@@ -129,7 +129,7 @@ read.release()
 	go func() { rival <- ours.Rival(ctx) }()
 	k.Say("write")
 	must(t, <-rival) // kazoo's writer waits for our reader
-	rwLine(t, s, "/rw", 2)
+	rwLine(t, s, 2)
 	must(t, ours.Release(ctx))
 	k.Expect("True")
 	_, err = recipe.NewReadLock(s, "/rw", "ours").Try(ctx)
@@ -139,7 +139,7 @@ read.release()
 	w, err := recipe.NewWriteLock(s, "/rw", "ours").Acquire(patiently(t))
 	must(t, err)
 	k.Say("read")
-	rwLine(t, s, "/rw", 2)
+	rwLine(t, s, 2)
 	must(t, w.Release(ctx))
 	k.Expect("True ['kazoo-reader']")
 }
@@ -166,7 +166,7 @@ func TestReadersAndWritersOverFaults(t *testing.T) {
 					return err
 				})
 				must(t, held.Release(ctx))
-				rwLine(t, other, "/rw", 0)
+				rwLine(t, other, 0)
 			}
 		})
 	}
