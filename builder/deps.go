@@ -68,6 +68,9 @@ type Deps struct {
 	// Refresh, when set, is called before a build begins: if the configuration has
 	// changed it calls Reload before it returns.
 	Refresh func(context.Context)
+	// Deciding, when set, is called before each decision, and done after it: a fleet's
+	// configuration is switched between decisions. It returns when ctx ends.
+	Deciding func(ctx context.Context) (done func())
 	// Logs, when set, is told of build logs that are being written.
 	Logs actions.Logs
 	// LogURL, when set, says where a build's log can be read; it goes into the
@@ -134,6 +137,9 @@ func (d Deps) withDefaults() (Deps, error) {
 	}
 	if d.Refresh == nil {
 		d.Refresh = func(context.Context) {}
+	}
+	if d.Deciding == nil {
+		d.Deciding = func(context.Context) func() { return func() {} }
 	}
 	if d.Logs == nil {
 		d.Logs = noLogs{}

@@ -51,6 +51,10 @@ type Deps struct {
 	// Resync is how often everything is looked at although nothing has changed,
 	// and the clouds are searched for leaked machines; 0 is a minute.
 	Resync time.Duration
+	// Deciding, when set, is called before each look at requests and nodes, and done when what
+	// follows from it is written or begun: a fleet's configuration is switched between two of
+	// them. It returns when ctx ends.
+	Deciding func(ctx context.Context) (done func())
 	// Mirror follows the tree and is run by the caller; nil makes one of our own.
 	Mirror *zkmodel.Mirror
 	// Shares are told what this launcher does for all; nil makes one of our own.
@@ -101,6 +105,9 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 	}
 	if deps.Shares == nil {
 		deps.Shares = zkmodel.NewShares(deps.Now)
+	}
+	if deps.Deciding == nil {
+		deps.Deciding = func(context.Context) func() { return func() {} }
 	}
 	if deps.FQDN == "" {
 		deps.FQDN = deps.Hostname

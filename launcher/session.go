@@ -193,10 +193,16 @@ func (s *session) loop(ctx context.Context, f *follower) {
 				every = s.deps.Resync
 			}
 		}
+		decided := s.deps.Deciding(ctx)
+		if ctx.Err() != nil { // another configuration runs in our place by now
+			decided()
+			return
+		}
 		began := s.now()
 		snap, again := s.observe()
 		rest := s.now().Sub(began) // as long as it took, so that a burst leaves time to act
 		again = schedule.Earlier(again, s.decide(ctx, snap), s.reaper.Due(ctx, snap), resync)
+		decided()
 		s.looking.Store(0)
 		if kit.Sleep(ctx, rest) != nil || !f.wait(ctx, s.wake, again.Sub(s.now())) {
 			return

@@ -42,10 +42,12 @@ type Deps struct {
 	Policy  plan.Policy
 	LeakAge time.Duration // see builder.Deps, and what follows
 	Refresh func(context.Context)
-	Logs    Logs
-	Hold    func(share string) (release func()) // notes what this builder does for all
-	LogURL  func(image, build string) string
-	Step    func(step.Step)
+	// Deciding is called before a decision, and done after it.
+	Deciding func(ctx context.Context) (done func())
+	Logs     Logs
+	Hold     func(share string) (release func()) // notes what this builder does for all
+	LogURL   func(image, build string) string
+	Step     func(step.Step)
 }
 
 // Tree is the view of the tree that actions have.
@@ -149,6 +151,7 @@ func (w *Worker) confirm(ctx context.Context, a plan.Action, change func(*plan.I
 	if err := w.Tree.Barrier(ctx); err != nil {
 		return a, plan.Input{}, err
 	}
+	defer w.Deciding(ctx)()
 	in := w.Snapshots.Snapshot(a.Image)
 	change(&in.InFlight)
 	now, ok := plan.Decide(in).Find(a.Key())

@@ -72,7 +72,7 @@ func TestConfirmAsksTheTreeAsItIsUnderTheLock(t *testing.T) {
 				tree.image = c.now
 				return c.barrier
 			}
-			w := NewWorker(Deps{Tree: tree, Snapshots: tree})
+			w := NewWorker(Deps{Tree: tree, Snapshots: tree, Deciding: func(context.Context) func() { return func() {} }})
 			a := plan.Action{Kind: plan.Upload, Image: "img", Build: "0000000001", Provider: "north", Format: "raw"}
 			now, _, err := w.confirm(t.Context(), a, func(d *plan.InFlight) { d.Sending = a.Key() })
 			if !errors.Is(err, c.want) {

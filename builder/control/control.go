@@ -35,6 +35,7 @@ type Deps struct {
 	Now                         func() time.Time // see builder.Deps, and what follows
 	FQDN, Arch                  string
 	BuildWorkers, UploadWorkers int
+	Deciding                    func(ctx context.Context) (done func())
 	Policy                      plan.Policy
 	Resync, HostEvery           time.Duration
 }

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strconv"
@@ -38,7 +39,11 @@ func (l *loop) mark(images ...string) {
 }
 
 // decide makes new plans for the images that have changed.
-func (l *loop) decide() {
+func (l *loop) decide(ctx context.Context) {
+	if len(l.dirty) == 0 {
+		return
+	}
+	defer l.Deciding(ctx)()
 	for image := range l.dirty {
 		in := l.Snapshot(image)
 		l.endUploads(in.Image)

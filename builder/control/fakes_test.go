@@ -60,7 +60,8 @@ func newTestLoop(do func(ctx context.Context, a plan.Action) error) (*loop, *fak
 	metrics := &fakeMetrics{}
 	cfg := &configs.Config{Providers: []configs.Provider{{Name: "north", DiskImages: []configs.ProviderImage{{Name: "img"}}}}}
 	c := &Control{Deps: Deps{
-		Config: func() *configs.Config { return cfg }, Mirror: mirror, Metrics: metrics, Log: hclog.NewNullLogger(),
+		Deciding: func(context.Context) func() { return func() {} },
+		Config:   func() *configs.Config { return cfg }, Mirror: mirror, Metrics: metrics, Log: hclog.NewNullLogger(),
 		BuildWorkers: 2, UploadWorkers: 2, Worker: func(Session) Actions { return fakeActions{do} },
 	}, clock: &clock{ours: time.Now}}
 	return newLoop(c, Session{}), mirror, metrics

@@ -76,7 +76,7 @@ func (l *loop) run(ctx context.Context) error {
 	l.work.Go(func() { l.watchHost(ctx) })
 	l.mark(l.all()...)
 	for {
-		l.decide()
+		l.decide(ctx)
 		l.start(ctx)
 		l.publish()
 		alarm.Reset(l.untilAlarm())

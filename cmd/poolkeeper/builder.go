@@ -88,7 +88,7 @@ func newBuilder(ctx context.Context, s site, w workers, change ...func(*builder.
 	deps := builder.Deps{
 		Client: s.client, Open: s.providers().Open, Logger: s.log, Secrets: s.secrets, Shares: s.shares,
 		Hostname: short, FQDN: full, Version: version,
-		BuildWorkers: w.BuildWorkers, UploadWorkers: w.UploadWorkers, Refresh: s.watch.refresh,
+		BuildWorkers: w.BuildWorkers, UploadWorkers: w.UploadWorkers, Refresh: s.watch.refresh, Deciding: s.gate.Enter,
 	}
 	for _, c := range change {
 		c(&deps)

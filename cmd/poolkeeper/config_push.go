@@ -25,7 +25,8 @@ type pushFlags struct {
 	Message string        `short:"m" help:"What the history says of it."`
 	Yes     bool          `short:"y" help:"Do not ask, whatever will be deleted or stopped."`
 	Wait    bool          `help:"Wait until every daemon of the fleet runs it. Fails when one refuses it."`
-	Timeout time.Duration `default:"1m" help:"How long to wait, with --wait and for another push that is under way (${default})."`
+	Timeout time.Duration `default:"1m" help:"How long to wait, with --wait, for another push that is under way, and for decisions of daemons (${default})."`
+	Force   bool          `help:"Switch at once, without waiting for the decisions of daemons that are under way."`
 	Clear   bool          `name:"with-secrets" help:"Push it although it has secrets in clear, for all who can read ZooKeeper."`
 	After   uint64        `placeholder:"N" help:"Number it after this version: where the tree has lost versions that daemons run."`
 }
@@ -148,7 +149,7 @@ func (p *pusher) push(ctx context.Context, a *app, t fleetTree) error {
 func (p *pusher) draft(ctx context.Context, t fleetTree) (fleet.Draft, *fleet.Version, error) {
 	known := func(v *fleet.Version) bool { return v.Verify(p.signers(t)) == nil }
 	current, seen, err := t.Look(ctx)
-	d := fleet.Draft{Text: p.text, By: p.by, Message: p.Message, Of: p.of, Seen: seen, Known: known, Now: time.Now()}
+	d := fleet.Draft{Text: p.text, By: p.by, Message: p.Message, Of: p.of, Seen: seen, Known: known, Force: p.Force, Now: time.Now()}
 	if err != nil && !errors.Is(err, fleet.ErrUndecodable) {
 		return d, nil, err
 	}

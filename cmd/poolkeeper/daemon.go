@@ -53,6 +53,7 @@ type site struct {
 	// where the configuration is a file.
 	pushed <-chan struct{}
 	fleet  *fleet.Agent      // nil where the configuration is a file
+	gate   *fleet.Gate       // of decisions; nil where the configuration is a file
 	events *dispatch.Service // nil tells of nothing
 	shares *zkmodel.Shares   // what the daemon does for all
 }

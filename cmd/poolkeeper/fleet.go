@@ -132,11 +132,13 @@ func (a *app) serveFleet(ctx context.Context, kind string, run func(context.Cont
 	defer group.Wait()
 	defer stop()
 	pushed := a.followFleet(beside, &group, client, log)
+	gate := fleet.NewGate(kind+" on "+name, a.fleet, log)
+	group.Go(func() { _ = gate.Run(beside, client) }) // it ends with ctx or the client
 	cfg := a.firstVersion(ctx, log, pushed)
 	if cfg == nil {
 		return nil // it was told to stop
 	}
-	return run(ctx, site{cfg: cfg, client: client, log: log, pushed: pushed, fleet: a.fleet})
+	return run(ctx, site{cfg: cfg, client: client, log: log, pushed: pushed, fleet: a.fleet, gate: gate})
 }
 
 // followFleet has the agent know what is pushed, and others what it runs, until ctx ends.

@@ -48,7 +48,7 @@ func newLauncher(ctx context.Context, s site, change ...func(*launcher.Deps)) (*
 	}
 	deps := launcher.Deps{
 		Client: s.client, Open: s.providers().Open, Logger: s.log, Shares: s.shares,
-		Hostname: short, FQDN: full, Version: version,
+		Hostname: short, FQDN: full, Version: version, Deciding: s.gate.Enter,
 	}
 	for _, c := range change {
 		c(&deps)

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
@@ -32,13 +33,15 @@ type Agent struct {
 	again   chan struct{}
 	picked  *Kept // by Pick, last
 	self    Member
-	tell    func(Member) // others; nil before Announce
+	tell    func(Member)  // others; nil before Announce
+	settled string        // ID of what is known to run, or to be refused, last
+	moved   chan struct{} // closed when settled changes
 }
 
 // NewAgent makes the Agent of a daemon of a kind on a host. signers is asked whenever a
 // signature counts. file is where the last good version is kept; "" keeps none.
 func NewAgent(kind, host, file string, signers func() ([]ed25519.PublicKey, error), log hclog.Logger) *Agent {
-	return &Agent{signers: signers, file: file, log: log, again: make(chan struct{}, 1), self: Member{Kind: kind, Host: host}}
+	return &Agent{signers: signers, file: file, log: log, again: make(chan struct{}, 1), moved: make(chan struct{}), self: Member{Kind: kind, Host: host}}
 }
 
 // Recall reads the version that is kept on disk. One that cannot be used is told, and is not.
@@ -102,7 +105,7 @@ func (a *Agent) Pick() (k *Kept, fresh bool) {
 		a.picked = &Kept{a.offer.Version, a.offer.Text}
 		return a.picked, true
 	}
-	a.refused(err)
+	a.refused(a.offer.Version, err)
 	a.picked = a.running
 	return a.running, false
 }
@@ -120,7 +123,7 @@ func (a *Agent) Fresh() bool {
 	if err == nil && (a.running == nil || a.running.Version.ID() != a.offer.Version.ID()) {
 		return true
 	}
-	a.refused(err)
+	a.refused(a.offer.Version, err)
 	return false
 }
 
@@ -151,7 +154,7 @@ func (a *Agent) judge() error {
 		case a.again <- struct{}{}:
 		default: // it is asked for already
 		}
-		return fmt.Errorf("version %d: its text is not read yet", o.Version.Number)
+		return fmt.Errorf("version %d: %w", o.Version.Number, errUnread)
 	}
 	if recipe.BlobDigest(o.Text) != o.Version.Digest {
 		return fmt.Errorf("version %d: %w: the text is another", o.Version.Number, recipe.ErrDamaged)
@@ -197,7 +200,7 @@ func (a *Agent) Done(err error) {
 	fresh := a.running == nil || a.running.Version.ID() != k.Version.ID()
 	switch {
 	case err != nil && fresh:
-		a.refused(fmt.Errorf("version %d: %w", k.Version.Number, err))
+		a.refused(k.Version, fmt.Errorf("version %d: %w", k.Version.Number, err))
 		a.picked = a.running
 	case err == nil && (fresh || a.self.Number == 0):
 		a.adopt(k, fresh)
@@ -216,6 +219,7 @@ func (a *Agent) adopt(k *Kept, fresh bool) {
 		a.self.Refused, a.self.Reason = 0, ""
 	}
 	a.log.Info("The fleet's configuration is in effect", "configuration", k.Version.Name())
+	a.settle(k.Version)
 	a.announce()
 }
 
@@ -234,8 +238,40 @@ func (a *Agent) save() {
 	a.unsaved = false
 }
 
-// refused notes why what is offered does not run; nil when it does. A reason is told once.
-func (a *Agent) refused(err error) {
+// errUnread: it was not wanted when its record was read, and is by now.
+var errUnread = errors.New("its text is not read yet")
+
+// settle notes that it is known of a version whether it runs.
+func (a *Agent) settle(v *Version) {
+	if v != nil && a.settled != v.ID() {
+		a.settled = v.ID()
+		close(a.moved)
+		a.moved = make(chan struct{})
+	}
+}
+
+// await returns when the version of an ID is known to run, or to be refused, or ctx has ended.
+func (a *Agent) await(ctx context.Context, id string) {
+	for {
+		a.mu.Lock()
+		settled, moved := a.settled, a.moved
+		a.mu.Unlock()
+		if settled == id {
+			return
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// refused notes why a version does not run; nil when it does. A reason is told once.
+func (a *Agent) refused(v *Version, err error) {
+	if !errors.Is(err, errUnread) {
+		a.settle(v)
+	}
 	was := a.self
 	a.self.Refused, a.self.Reason = 0, ""
 	if err != nil {

@@ -34,6 +34,7 @@ func must(t *testing.T, err error) {
 // town is a tree with a store and two who may push.
 type town struct {
 	*testing.T
+	root     string
 	client   *recipe.Client
 	session  *recipe.Session
 	store    *fleet.Store
@@ -42,12 +43,13 @@ type town struct {
 
 func newTown(t *testing.T) *town {
 	t.Helper()
-	client, err := recipe.Dial(recipe.Config{Servers: []string{zktest.Shared(t).Addr()}, Chroot: zktest.Root(t)})
+	root := zktest.Root(t)
+	client, err := recipe.Dial(recipe.Config{Servers: []string{zktest.Shared(t).Addr()}, Chroot: root})
 	must(t, err)
 	t.Cleanup(client.Close)
 	session, err := client.Session(t.Context())
 	must(t, err)
-	return &town{t, client, session, fleet.NewStore(session), newKey(t), newKey(t)}
+	return &town{t, root, client, session, fleet.NewStore(session), newKey(t), newKey(t)}
 }
 
 func newKey(t *testing.T) *fleet.Key {

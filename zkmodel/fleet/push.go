@@ -25,6 +25,8 @@ var (
 	ErrMoved = errors.New("another version was pushed meanwhile")
 	// ErrHeld says that another push is under way.
 	ErrHeld = errors.New("another push is under way")
+	// ErrDecisions says that decisions of daemons were under way for longer than the push would wait.
+	ErrDecisions = errors.New("decisions are under way")
 	// ErrNumber says that there can be no version of this number.
 	ErrNumber = fmt.Errorf("versions are numbered up to %d", MaxNumber)
 	// ErrTaken says that the history has a version of this number.
@@ -47,6 +49,8 @@ type Draft struct {
 	Seen Seen
 	// Known tells whether a record of the history is one that is signed by one who may push.
 	Known func(*Version) bool
+	// Force switches without waiting for the decisions that are under way.
+	Force bool
 	// Now is the pusher's clock.
 	Now time.Time
 }
@@ -81,7 +85,10 @@ func (st *Store) Look(ctx context.Context) (*Version, Seen, error) {
 // then nobody sees anything of it, and what a push that was killed has left is collected by
 // the next. Of two at a time one waits for the other, until ctx ends, and then is refused.
 //
-// Errors: ErrHeld, with who pushes; ErrMoved; ErrTaken; ErrNumber; those of ZooKeeper.
+// It also waits for the decisions that daemons are about to make, unless the Draft is forced.
+//
+// Errors: ErrHeld, with who pushes; ErrDecisions, with whose; ErrMoved; ErrTaken; ErrNumber;
+// those of ZooKeeper.
 func (st *Store) Push(ctx context.Context, key *Key, d Draft) (*Version, error) {
 	held, err := st.lock(ctx, d.By)
 	if err != nil {
@@ -146,7 +153,31 @@ func (st *Store) push(ctx context.Context, held *recipe.Held, key *Key, d Draft)
 	}
 	v.Blob, v.Shards = blob.ID, blob.Shards
 	key.sign(v)
-	return v, st.change(ctx, held, v, record, now)
+	if err := st.change(ctx, held, d, v, record); err != nil {
+		_ = st.collect(context.WithoutCancel(ctx), held) // else the next push does
+		return nil, err
+	}
+	return v, nil
+}
+
+// still stops the decisions of all daemons until release is called, and returns the check
+// that they are stopped.
+func (st *Store) still(ctx context.Context, d Draft) (fence []recipe.Op, release func(), err error) {
+	if d.Force {
+		return nil, func() {}, nil
+	}
+	held, err := recipe.NewWriteLock(st.session, DecisionsPath, d.By, recipe.EnsureParents()).Acquire(ctx)
+	if up, ok := errors.AsType[*recipe.HeldUpError](err); ok {
+		var names []string
+		for _, c := range up.By {
+			names = append(names, c.Identifier)
+		}
+		return nil, nil, fmt.Errorf("%w: held up by %s; --force switches all the same", ErrDecisions, strings.Join(names, ", "))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return []recipe.Op{held.Fence()}, func() { _ = held.Release(context.WithoutCancel(ctx)) }, nil
 }
 
 // place returns what writes the record of a number into the history: in place of one that
@@ -167,17 +198,22 @@ func (st *Store) place(ctx context.Context, number uint64, known func(*Version) 
 
 // change makes a version the current one. When the connection breaks it finds out what
 // became of that.
-func (st *Store) change(ctx context.Context, held *recipe.Held, v *Version, record func([]byte) recipe.Op, seen Seen) error {
+func (st *Store) change(ctx context.Context, held *recipe.Held, d Draft, v *Version, record func([]byte) recipe.Op) error {
 	data, err := v.encode()
 	if err != nil {
 		return err
 	}
+	fence, release, err := st.still(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer release()
 	current := recipe.OpCreate(CurrentPath, data, recipe.Persistent)
-	if seen.there {
-		current = recipe.OpSet(CurrentPath, data, seen.version)
+	if d.Seen.there {
+		current = recipe.OpSet(CurrentPath, data, d.Seen.version)
 	}
 	for {
-		_, err := held.Multi(ctx, record(data), current)
+		_, err := held.Multi(ctx, append(fence, record(data), current)...)
 		if !errors.Is(err, recipe.ErrConnectionLost) {
 			return err
 		}

@@ -21,6 +21,9 @@ const (
 	MembersPath = zkmodel.OwnRoot + "/fleet/members"
 	// LockPath is held by who pushes.
 	LockPath = zkmodel.OwnRoot + "/fleet/lock"
+	// DecisionsPath is a lock for readers and writers: daemons hold its read side while they
+	// decide, a push its write side while it switches.
+	DecisionsPath = zkmodel.OwnRoot + "/fleet/decisions"
 )
 
 // versionPath is the record of a version in the history.

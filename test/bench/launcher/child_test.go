@@ -3,6 +3,7 @@ package launcher_test
 import (
 	"bufio"
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ import (
 	"poolkeeper/providers"
 	"poolkeeper/providers/fake"
 	"poolkeeper/zkmodel/event/dispatch"
+	"poolkeeper/zkmodel/fleet"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -42,6 +44,7 @@ type child struct {
 	Instances int // of the cloud
 	Boot      time.Duration
 	Events    bool // changes are told, and sent to a file
+	Fleet     bool // decisions stand under the fleet's lock
 }
 
 func runChild(arg string) {
@@ -53,14 +56,20 @@ func runChild(arg string) {
 	if err != nil {
 		panic(err)
 	}
+	ctx, stop := context.WithCancel(context.Background())
+	var gate *fleet.Gate
+	if c.Fleet {
+		nobody := func() ([]ed25519.PublicKey, error) { return nil, nil }
+		gate = fleet.NewGate("bench", fleet.NewAgent("launcher", "bench", "", nobody, hclog.NewNullLogger()), hclog.NewNullLogger())
+		go func() { _ = gate.Run(ctx, client) }()
+	}
 	l, err := launcher.New(c.config(), launcher.Deps{
-		Client: client, Hostname: "bench", Logger: hclog.New(&hclog.LoggerOptions{Output: os.Stderr, Level: hclog.Warn}),
+		Client: client, Deciding: gate.Enter, Hostname: "bench", Logger: hclog.New(&hclog.LoggerOptions{Output: os.Stderr, Level: hclog.Warn}),
 		Open: func(p configs.Provider) (providers.Provider, error) { return fake.New(p, hclog.NewNullLogger()) },
 	})
 	if err != nil {
 		panic(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
 	if c.Events {
 		dir, err := os.MkdirTemp("", "events")
 		if err != nil {

@@ -15,36 +15,55 @@ import (
 // bursts of one that does not, in turns. A tenth of the requests fail, each of which is
 // told: nodes that go well are not.
 func BenchmarkEvents(b *testing.B) {
-	const count, rounds = 1000, 5
 	for b.Loop() {
-		rates := map[bool][]time.Duration{}
-		for n := range 2 * rounds {
-			told := n%2 == 1
-			s := &scene{b: b, server: zktest.Start(b)}
-			client, err := recipe.Dial(recipe.Config{Servers: []string{s.server.Addr()}})
-			if err != nil {
-				b.Fatal(err)
-			}
-			if s.session, err = client.Session(b.Context()); err != nil {
-				b.Fatal(err)
-			}
-			if s.zuul, err = zuul.Dial(b.Context(), []string{s.server.Addr()}, "", "bench"); err != nil {
-				b.Fatal(err)
-			}
-			_, stop := child{Server: s.server.Addr(), Instances: count + 10, Boot: 100 * time.Millisecond, Events: told}.start(b)
-			s.ask(zuul.Wish{Labels: []string{"small"}})
-			rates[told] = append(rates[told], s.mixedBurst(count))
-			stop()
-			s.zuul.Close()
-			client.Close()
-			s.server.Kill()
-		}
-		off, on := percentile(rates[false], 0.5), percentile(rates[true], 0.5)
-		b.ReportMetric(float64(count)/off.Seconds(), "requests/s-untold")
-		b.ReportMetric(float64(count)/on.Seconds(), "requests/s-told")
+		off, on := inTurns(b, func(c child, told bool) child { c.Events = told; return c })
+		b.ReportMetric(1000/off.Seconds(), "requests/s-untold")
+		b.ReportMetric(1000/on.Seconds(), "requests/s-told")
 		b.ReportMetric(100*(on.Seconds()/off.Seconds()-1), "%-longer")
 		b.ReportMetric(0, "ns/op")
 	}
+}
+
+// BenchmarkFleet compares bursts of a launcher whose decisions stand under the fleet's lock,
+// as with -c zk:, with bursts of one whose configuration is a file, in turns.
+func BenchmarkFleet(b *testing.B) {
+	for b.Loop() {
+		file, pushed := inTurns(b, func(c child, pushed bool) child { c.Fleet = pushed; return c })
+		b.ReportMetric(1000/file.Seconds(), "requests/s-file")
+		b.ReportMetric(1000/pushed.Seconds(), "requests/s-fleet")
+		b.ReportMetric(100*(pushed.Seconds()/file.Seconds()-1), "%-longer")
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// inTurns is how long 1,000 requests take, in the median, without and with what a launcher is
+// given in every other burst.
+func inTurns(b *testing.B, give func(c child, it bool) child) (without, with time.Duration) {
+	b.Helper()
+	const count, rounds = 1000, 5
+	times := map[bool][]time.Duration{}
+	for n := range 2 * rounds {
+		it := n%2 == 1
+		s := &scene{b: b, server: zktest.Start(b)}
+		client, err := recipe.Dial(recipe.Config{Servers: []string{s.server.Addr()}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if s.session, err = client.Session(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		if s.zuul, err = zuul.Dial(b.Context(), []string{s.server.Addr()}, "", "bench"); err != nil {
+			b.Fatal(err)
+		}
+		_, stop := give(child{Server: s.server.Addr(), Instances: count + 10, Boot: 100 * time.Millisecond}, it).start(b)
+		s.ask(zuul.Wish{Labels: []string{"small"}})
+		times[it] = append(times[it], s.mixedBurst(count))
+		stop()
+		s.zuul.Close()
+		client.Close()
+		s.server.Kill()
+	}
+	return percentile(times[false], 0.5), percentile(times[true], 0.5)
 }
 
 // mixedBurst is how long requests take that come all at once and of which a tenth fail.
