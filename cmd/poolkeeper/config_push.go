@@ -26,7 +26,7 @@ type pushFlags struct {
 	Yes     bool          `short:"y" help:"Do not ask, whatever will be deleted or stopped."`
 	Wait    bool          `help:"Wait until every daemon of the fleet runs it. Fails when one refuses it."`
 	Timeout time.Duration `default:"1m" help:"How long to wait, with --wait, for another push that is under way, and for decisions of daemons (${default})."`
-	Force   bool          `help:"Switch at once, without waiting for the decisions of daemons that are under way."`
+	Force   bool          `help:"Switch at once, without waiting for the decisions of daemons that are under way, and whatever number --after makes."`
 	Clear   bool          `name:"with-secrets" help:"Push it although it has secrets in clear, for all who can read ZooKeeper."`
 	After   uint64        `placeholder:"N" help:"Number it after this version: where the tree has lost versions that daemons run."`
 }
@@ -67,9 +67,8 @@ type pusher struct {
 	of   uint64 // the version that the text is of; 0 when it is a file's
 }
 
-// likely is by how much what a daemon tells of its version may be more than what the tree
-// has: anybody may write that, and numbers that were given are gone.
-const likely = 1_000_000
+// errAfter: no daemon would take what --after makes.
+var errAfter = errors.New("--after is wrong")
 
 // errUnsure: what the tree has gives no number for the next version.
 var errUnsure = errors.New("the number of the next version is not sure")
@@ -161,27 +160,16 @@ func (p *pusher) draft(ctx context.Context, t fleetTree) (fleet.Draft, *fleet.Ve
 	if err != nil {
 		return d, nil, err
 	}
-	if p.After > 0 {
-		d.After, d.Predecessor = p.After, p.predecessor(ctx, t, members, known)
-		return d, current, nil
-	}
 	if current != nil {
 		d.After, d.Predecessor = current.Number, current.ID()
 	}
-	all, err := t.History(ctx)
+	newest, err := p.newest(ctx, t, d.After, members, known)
 	if err != nil {
 		return d, nil, err
 	}
-	newest := fleet.Member{Kind: "history"}
-	for _, e := range all {
-		if e.Version != nil && known(e.Version) && e.Version.Number > newest.Number {
-			newest.Number = e.Version.Number
-		}
-	}
-	for _, m := range members {
-		if m.Err == nil && m.Number > newest.Number && m.Number < d.After+likely {
-			newest = m
-		}
+	if p.After > 0 {
+		d.After, d.Predecessor = p.After, p.predecessor(ctx, t, members, known)
+		return d, current, p.sane(max(newest.Number, numberOf(current)), newest)
 	}
 	switch {
 	case wrong != nil:
@@ -191,6 +179,50 @@ func (p *pusher) draft(ctx context.Context, t fleetTree) (fleet.Draft, *fleet.Ve
 			errUnsure, d.After, newest.Kind, newest.Host, newest.Number, newest.Number)
 	}
 	return d, current, nil
+}
+
+// newest is who tells of the highest number of a version: the history, by what is signed, or a
+// daemon. What a daemon tells anybody may write, and counts only where it is likely.
+func (p *pusher) newest(ctx context.Context, t fleetTree, current uint64, members []fleet.Member, known func(*fleet.Version) bool) (fleet.Member, error) {
+	all, err := t.History(ctx)
+	newest := fleet.Member{Kind: "history"}
+	for _, e := range all {
+		if e.Version != nil && known(e.Version) && e.Version.Number > newest.Number {
+			newest.Number = e.Version.Number
+		}
+	}
+	signed := max(newest.Number, current)
+	for _, m := range members {
+		if m.Err == nil && m.Number > newest.Number && m.Number <= signed+fleet.MaxJump {
+			newest = m
+		}
+	}
+	return newest, err
+}
+
+func numberOf(v *fleet.Version) uint64 {
+	if v == nil {
+		return 0
+	}
+	return v.Number
+}
+
+// sane says why no daemon would take what --after makes, where the highest number is what who
+// tells of, or the current version's; nil when they would.
+func (p *pusher) sane(highest uint64, who fleet.Member) error {
+	switch {
+	case p.After >= fleet.MaxNumber:
+		return fmt.Errorf("%w: after %d", fleet.ErrNumber, p.After)
+	case p.After < highest && who.Number == highest:
+		return fmt.Errorf("%w: %d is too low: the %s tells of version %d, and no daemon goes back: --after %d",
+			errAfter, p.After, strings.TrimSpace(who.Kind+" "+who.Host), highest, highest)
+	case p.After < highest:
+		return fmt.Errorf("%w: %d is too low: ZooKeeper has version %d, and no daemon goes back", errAfter, p.After, highest)
+	case p.After > highest+fleet.MaxJump && !p.Force:
+		return fmt.Errorf("%w: nobody tells of more than version %d, and a daemon takes numbers up to %d after the one that it runs; --force pushes it all the same",
+			errAfter, highest, uint64(fleet.MaxJump))
+	}
+	return nil
 }
 
 // predecessor is the ID of the version that --after names, as far as it can be known.

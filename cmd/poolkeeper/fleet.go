@@ -92,6 +92,9 @@ func (a *app) fetchFleet(ctx context.Context) error {
 	}
 	return a.reaching(ctx, host.ZooKeeper, func(ctx context.Context, _ *recipe.Client, s *recipe.Session) error {
 		agent := fleet.NewAgent("", "", "", a.signers, hclog.NewNullLogger())
+		if err := a.newestKnown(ctx, agent, host, fleet.NewStore(s)); err != nil {
+			return err
+		}
 		offer, err := fleet.NewStore(s).Offer(ctx, agent.Wanted)
 		if err == nil {
 			agent.Offered(offer)
@@ -99,6 +102,36 @@ func (a *app) fetchFleet(ctx context.Context) error {
 		}
 		return err
 	})
+}
+
+// newestKnown has an agent of a command take nothing that is older than what a daemon of this
+// host has run, as far as the command may read that, or than what the history has signed: who
+// can write to the tree could offer it.
+func (a *app) newestKnown(ctx context.Context, agent *fleet.Agent, host *configs.Config, store *fleet.Store) error {
+	keys, err := a.signers()
+	if err != nil {
+		return err
+	}
+	for _, kind := range []string{"builder", "launcher"} {
+		if k, _ := fleet.LoadKept(keptFile(host, kind), keys); k != nil { // its number counts whatever else is wrong with it
+			agent.Above(k.Version)
+		}
+	}
+	all, err := store.History(ctx)
+	if recipe.Unreadable(err) {
+		return nil
+	}
+	for _, e := range all {
+		if e.Version != nil && e.Version.Verify(keys) == nil {
+			agent.Above(e.Version)
+		}
+	}
+	return err
+}
+
+// keptFile is where the last good version of a kind of daemon is kept.
+func keptFile(host *configs.Config, kind string) string {
+	return filepath.Join(host.FleetDir, "fleet-"+kind+".json")
 }
 
 // offerWait is how long a daemon that has a version on disk waits at its start for what
@@ -125,7 +158,7 @@ func (a *app) serveFleet(ctx context.Context, kind string, run func(context.Cont
 	if err != nil {
 		return err
 	}
-	a.fleet = fleet.NewAgent(kind, name, filepath.Join(host.FleetDir, "fleet-"+kind+".json"), a.signers, log)
+	a.fleet = fleet.NewAgent(kind, name, keptFile(host, kind), a.signers, log)
 	a.fleet.Recall()
 	beside, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,13 +24,14 @@ import (
 type fleetTown struct {
 	*testing.T
 	dir     string
+	root    string
 	session *recipe.Session
 }
 
 func newFleetTown(t *testing.T) *fleetTown {
 	t.Helper()
-	s := &fleetTown{T: t, dir: t.TempDir()}
 	root := zktest.Root(t)
+	s := &fleetTown{T: t, dir: t.TempDir(), root: root}
 	client, err := recipe.Dial(recipe.Config{Servers: []string{zktest.Shared(t).Addr()}, Chroot: root})
 	if err != nil {
 		t.Fatal(err)
@@ -127,6 +129,29 @@ func (s *fleetTown) count(path string, deep bool) int {
 	return n
 }
 
+// standing is the step of TestKilledPush at which decisions stand still.
+const standing = 3
+
+// waitsToSwitch tells whether a push waits for decisions.
+func (s *fleetTown) waitsToSwitch() bool {
+	names, err := s.session.Children(s.Context(), fleet.DecisionsPath)
+	return err == nil && slices.ContainsFunc(names, recipe.IsContender)
+}
+
+// decide has a decision under way, until end is called.
+func (s *fleetTown) decide() (end func()) {
+	s.Helper()
+	held, err := recipe.NewReadLock(s.session, fleet.DecisionsPath, "builder on e").Acquire(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	return func() {
+		if err := held.Release(s.Context()); err != nil {
+			s.Error(err)
+		}
+	}
+}
+
 // A push that is killed at any step changes nothing or is complete: what is current can be
 // read whole, all daemons run it, the next push succeeds, and nothing of the killed one is
 // left. It would catch a switch before the text is there, and texts that nobody collects.
@@ -143,6 +168,7 @@ func TestKilledPush(t *testing.T) {
 		func(int, int) bool { return s.count(fleet.LockPath, false) > 0 },
 		func(_, nodes int) bool { return s.count(fleet.BlobsPath, true) > nodes },
 		func(_, nodes int) bool { return s.count(fleet.BlobsPath, true) > nodes+1 },
+		func(int, int) bool { return s.waitsToSwitch() },
 		func(versions, _ int) bool { return s.count(fleet.VersionsPath, false) > versions },
 	} {
 		before, err := store.Current(t.Context())
@@ -151,6 +177,10 @@ func TestKilledPush(t *testing.T) {
 		}
 		versions, nodes := s.count(fleet.VersionsPath, false), s.count(fleet.BlobsPath, true)
 		s.write("next.yaml", s.site(fmt.Sprintf("killed-%d", step)))
+		end := func() {}
+		if step == standing {
+			end = s.decide()
+		}
 		cmd := s.command("admin", "config", "push", "next.yaml", "--key", "anna.key", "--wait")
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -162,6 +192,9 @@ func TestKilledPush(t *testing.T) {
 		after, err := store.Current(t.Context())
 		if err != nil {
 			t.Fatalf("step %d: %v", step, err)
+		}
+		if end(); step == standing && after.Number != before.Number {
+			t.Errorf("it has switched under a decision: %d became %d", before.Number, after.Number)
 		}
 		if _, err := store.Text(t.Context(), after); err != nil || after.Number > before.Number+1 {
 			t.Fatalf("step %d: %d became %d, %v", step, before.Number, after.Number, err)

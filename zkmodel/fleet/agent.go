@@ -67,6 +67,16 @@ func (a *Agent) Recall() {
 	}
 }
 
+// Above has nothing run that is older than a version, which is known to have run or to have
+// been pushed: a command has no file of its own.
+func (a *Agent) Above(v *Version) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if v != nil && (a.floor == nil || v.Number > a.floor.Number) {
+		a.floor = v
+	}
+}
+
 // Offered takes note of what the tree offers.
 func (a *Agent) Offered(o Offer) {
 	a.mu.Lock()

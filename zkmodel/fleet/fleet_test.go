@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -311,56 +310,28 @@ func TestWhatADaemonTakes(t *testing.T) {
 	}
 	jump := w.draft("jump")
 	jump.After = 9
-	_, err = w.store.Push(t.Context(), w.anna, jump)
+	jumped, err := w.store.Push(t.Context(), w.anna, jump)
 	must(t, err)
 	if got := l.takes(w.offer()); got != "jump" || l.Self().Number != 10 {
 		t.Errorf("runs %q, %+v", got, l.Self())
 	}
-	w.push(w.anna, "bad one")
-	if got := l.takes(w.offer()); got != "jump" || !strings.Contains(l.Self().Reason, "version 11: it is bad") || l.Self().Refused != 11 {
+	far := w.draft("too far")
+	far.After, far.Predecessor = 10+fleet.MaxJump, ""
+	_, err = w.store.Push(t.Context(), w.anna, far)
+	must(t, err)
+	if got := l.takes(w.offer()); got != "jump" || !strings.Contains(l.Self().Reason, fleet.ErrJump.Error()) {
 		t.Errorf("runs %q, %+v", got, l.Self())
 	}
-}
-
-// What is on the disk is closed to others, and used only as it was written and while its
-// signer may push; that it was there keeps older versions away all the same.
-func TestKeptOnDisk(t *testing.T) {
-	w := newTown(t)
-	file := filepath.Join(t.TempDir(), "fleet-builder.json")
-	w.push(w.anna, "one")
-	old := w.offer()
-	w.push(w.bo, "two")
-	if got := w.listener(file).takes(w.offer()); got != "two" {
-		t.Fatalf("runs %q", got)
-	}
-	info, err := os.Stat(file)
+	back := w.draft("back")
+	back.After, back.Predecessor = 10, jumped.ID()
+	_, err = w.store.Push(t.Context(), w.anna, back)
 	must(t, err)
-	if info.Mode() != 0o600 {
-		t.Errorf("mode %v", info.Mode())
+	if got := l.takes(w.offer()); got != "back" {
+		t.Errorf("runs %q, %+v", got, l.Self())
 	}
-	text, err := os.ReadFile(file)
-	must(t, err)
-	for name, harm := range map[string]func(){
-		"cut":            func() { must(t, os.WriteFile(file, text[:len(text)/2], 0o600)) },
-		"another text":   func() { must(t, os.WriteFile(file, bytes.ReplaceAll(text, []byte("dHdv"), []byte("dHdw")), 0o600)) },
-		"open to others": func() { must(t, os.Chmod(file, 0o644)) },
-		"empty":          func() { must(t, os.WriteFile(file, nil, 0o600)) },
-	} {
-		harm()
-		l := w.listener(file)
-		if k, _ := l.Pick(); k != nil || l.says("kept on disk cannot be used") != 1 {
-			t.Errorf("%s: begins with %+v:\n%s", name, k, l.log)
-		}
-		must(t, os.WriteFile(file, text, 0o600))
-		must(t, os.Chmod(file, 0o600))
-	}
-	w.bo = newKey(t) // who may push no longer
-	l := w.listener(file)
-	if k, _ := l.Pick(); k != nil {
-		t.Errorf("begins with %+v", k)
-	}
-	if got := l.takes(old); got != "" || !strings.Contains(l.Self().Reason, fleet.ErrOlder.Error()) {
-		t.Errorf("goes back to %q, %+v", got, l.Self())
+	w.push(w.anna, "bad one")
+	if got := l.takes(w.offer()); got != "back" || !strings.Contains(l.Self().Reason, "version 12: it is bad") || l.Self().Refused != 12 {
+		t.Errorf("runs %q, %+v", got, l.Self())
 	}
 }
 

@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +50,48 @@ func TestWhatRanIsNotForgotten(t *testing.T) {
 	// The text of what runs is lost: it runs on, and that is told.
 	if got := l.takes(fleet.Offer{Version: two.Version, Err: recipe.ErrDamaged}); got != "two" || l.Self().Reason == "" {
 		t.Errorf("without its text it runs %q, %+v", got, l.Self())
+	}
+}
+
+// What is on the disk is closed to others, and used only as it was written and while its
+// signer may push; that it was there keeps older versions away all the same.
+func TestKeptOnDisk(t *testing.T) {
+	w := newTown(t)
+	file := filepath.Join(t.TempDir(), "fleet-builder.json")
+	w.push(w.anna, "one")
+	old := w.offer()
+	w.push(w.bo, "two")
+	if got := w.listener(file).takes(w.offer()); got != "two" {
+		t.Fatalf("runs %q", got)
+	}
+	info, err := os.Stat(file)
+	must(t, err)
+	if info.Mode() != 0o600 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	text, err := os.ReadFile(file)
+	must(t, err)
+	for name, harm := range map[string]func(){
+		"cut":            func() { must(t, os.WriteFile(file, text[:len(text)/2], 0o600)) },
+		"another text":   func() { must(t, os.WriteFile(file, bytes.ReplaceAll(text, []byte("dHdv"), []byte("dHdw")), 0o600)) },
+		"open to others": func() { must(t, os.Chmod(file, 0o644)) },
+		"empty":          func() { must(t, os.WriteFile(file, nil, 0o600)) },
+	} {
+		harm()
+		l := w.listener(file)
+		if k, _ := l.Pick(); k != nil || l.says("kept on disk cannot be used") != 1 {
+			t.Errorf("%s: begins with %+v:\n%s", name, k, l.log)
+		}
+		must(t, os.WriteFile(file, text, 0o600))
+		must(t, os.Chmod(file, 0o600))
+	}
+	w.bo = newKey(t) // who may push no longer
+	l := w.listener(file)
+	if k, _ := l.Pick(); k != nil {
+		t.Errorf("begins with %+v", k)
+	}
+	if got := l.takes(old); got != "" || !strings.Contains(l.Self().Reason, fleet.ErrOlder.Error()) {
+		t.Errorf("goes back to %q, %+v", got, l.Self())
 	}
 }
 

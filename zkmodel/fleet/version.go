@@ -21,6 +21,8 @@ var (
 	ErrOlder = errors.New("not newer than the version that runs")
 	// ErrFork: it says that it follows another version than the one that runs.
 	ErrFork = errors.New("not the successor of the version that runs")
+	// ErrJump: its number is further after that of the one that runs than any host can be behind.
+	ErrJump = errors.New("numbered too far after the version that runs")
 	// ErrUndecodable: the record of the version cannot be read.
 	ErrUndecodable = errors.New("the record of the version cannot be decoded")
 	// ErrNone: nobody has pushed a configuration.
@@ -87,10 +89,15 @@ func (v *Version) Verify(signers []ed25519.PublicKey) error {
 	return fmt.Errorf("version %d: %w", v.Number, ErrUnsigned)
 }
 
-// Follows returns nil when the version may run after another: it has a higher number, and
-// the next number only with the other as its predecessor. running is nil when nothing runs.
+// MaxJump is by how much the number of a version may be higher than that of the one that runs:
+// numbers that are used up by a mistake are gone for ever, and there are 10 digits.
+const MaxJump = 1_000_000
+
+// Follows returns nil when the version may run after another: it has a higher number, by
+// MaxJump at most, and the next number only with the other as its predecessor. running is nil
+// when nothing runs.
 //
-// Errors: ErrOlder, ErrFork.
+// Errors: ErrOlder, ErrFork, ErrJump.
 func (v *Version) Follows(running *Version) error {
 	switch {
 	case running == nil:
@@ -99,6 +106,8 @@ func (v *Version) Follows(running *Version) error {
 		return fmt.Errorf("version %d: %w, %d", v.Number, ErrOlder, running.Number)
 	case v.Number == running.Number+1 && v.Predecessor != running.ID():
 		return fmt.Errorf("version %d: %w, %d", v.Number, ErrFork, running.Number)
+	case v.Number > running.Number+MaxJump:
+		return fmt.Errorf("version %d: %w, %d", v.Number, ErrJump, running.Number)
 	}
 	return nil
 }
