@@ -55,7 +55,6 @@ func (l *loader) events(v value) {
 
 // eventSink decodes one sink.
 func (l *loader) eventSink(v value) EventSink {
-	v.item = nil // what is wrong with it is said before a daemon goes on
 	s := EventSink{Timeout: 10 * time.Second}
 	have := v.decode("event sink", fields{
 		"name":    checkedName("event sink", &s.Name),
@@ -108,22 +107,15 @@ func absolute(out *string) decodeFunc {
 	}
 }
 
-// secureSink is what the secure file says of a sink.
-type secureSink struct {
-	key   string
-	given bool // also where it cannot be read
-}
-
 // secureEvents decodes the keys of sinks.
 func (l *loader) secureEvents(v value) {
 	v.decode("secure events", fields{"sinks": func(v value) {
 		for _, item := range v.items() {
-			var name string
-			var sink secureSink
-			have := item.decode("secure event sink", fields{"name": text(&name), "key": eventKey(&sink.key)})
+			item.item = item.at
+			var name, key string
+			have := item.decode("secure event sink", fields{"name": text(&name), "key": eventKey(&key)})
 			item.require(have, "name", "key")
-			sink.given = have["key"]
-			l.secure.sinks[name] = sink
+			l.secure.sinks[name] = key
 			item.later(func() {
 				if e := l.cfg.Events; have["name"] && (e == nil || !slices.ContainsFunc(e.Sinks, func(s EventSink) bool { return s.Name == name })) {
 					item.fail("the configuration has no event sink %q", name)
@@ -143,18 +135,13 @@ func eventKey(out *string) decodeFunc {
 	}
 }
 
-// overlayEvents gives sinks their keys. One whose key cannot be read gets nothing: what
-// is not signed would be taken for a forgery, or for the truth.
+// overlayEvents gives sinks their keys.
 func (l *loader) overlayEvents() {
 	if l.cfg.Events == nil {
 		return
 	}
-	l.cfg.Events.Sinks = slices.DeleteFunc(l.cfg.Events.Sinks, func(s EventSink) bool {
-		secure := l.secure.sinks[s.Name]
-		return secure.given && secure.key == ""
-	})
 	for i := range l.cfg.Events.Sinks {
 		sink := &l.cfg.Events.Sinks[i]
-		sink.Key = l.secure.sinks[sink.Name].key
+		sink.Key = l.secure.sinks[sink.Name]
 	}
 }

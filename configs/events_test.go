@@ -2,8 +2,10 @@ package configs
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,6 +36,57 @@ func TestWrongEventsAreRefused(t *testing.T) {
 		_, err := Load(filepath.Join(dir, "nodepool.yaml"), opts)
 		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), ".yaml:") {
 			t.Errorf("%s\n%v\nwant %s", text, err, want)
+		}
+	}
+}
+
+// Mistakes: a hook that is served without a secret, or with one that can be guessed; a
+// secret for nobody; one wrong sink or hook that stops a daemon, or goes on unsigned.
+func TestSinksAndHooksAreLeftOutAlone(t *testing.T) {
+	load := func(secure string, strict bool) (*Config, error) {
+		dir := t.TempDir()
+		main := "zookeeper-servers: [{host: zk}]\ndiskimages: [{name: debian, formats: [raw]}]\n" +
+			"hooks: [{name: a, all: true}, {name: b, all: true}]\nevents: {sinks: [{name: s, file: /s}, {name: t, file: /t}]}\n"
+		for name, content := range map[string]string{"nodepool.yaml": main, "secure.yaml": secure + "\n"} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return Load(filepath.Join(dir, "nodepool.yaml"), Options{Env: alone(), Strict: strict, SecurePath: filepath.Join(dir, "secure.yaml")})
+	}
+	const a, b = "{name: a, secret: 0123456789abcdef}", "{name: b, secret: fedcba9876543210}"
+	cfg, err := load("hooks: ["+a+", "+b+"]", true)
+	if err != nil || cfg.Hooks[1].Secret != "fedcba9876543210" || !slices.Contains(cfg.Secrets(), "fedcba9876543210") {
+		t.Fatalf("%v, %v", cfg, err)
+	}
+	if text := fmt.Sprintf("%v %+v %#v", cfg.Hooks, cfg.Hooks, cfg.Hooks); strings.Contains(text, "fedcba") {
+		t.Errorf("a secret shows: %s", text)
+	}
+	for secure, want := range map[string]string{
+		"hooks: [" + a + "]":                                                               `no secret for the hook "b"`,
+		"hooks: [" + a + ", {name: b, secret: short}]":                                     "at least 16",
+		"hooks: [" + a + ", " + b + ", {name: c, secret: 0123456789abcdef}]":               `no hook "c"`,
+		"hooks: [" + a + ", " + b + "]\nevents: {sinks: [{name: t, key: short}]}":          "at least 16",
+		"hooks: [" + a + ", {name: b, secret: sealed:v1:none}]":                            "cannot be read",
+		"hooks: [" + a + ", " + b + "]\nevents: {sinks: [{name: t, key: sealed:v1:none}]}": "cannot be read",
+	} {
+		if _, err := load(secure, true); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "secure.yaml:") && !strings.Contains(err.Error(), "no secret") {
+			t.Errorf("%s\n%v\nwant %s", secure, err, want)
+		}
+		cfg, err := load(secure, false)
+		if err != nil {
+			t.Errorf("a daemon does not start: %v", err)
+			continue
+		}
+		left := ""
+		for _, f := range cfg.Frozen {
+			left += f.Kind + " " + f.Name + " "
+		}
+		sinks := strings.Contains(secure, "events")
+		whole := strings.Contains(secure, "name: c")
+		if sinks != (left == "event sink t ") || sinks != (len(cfg.Events.Sinks) == 1) || whole && left != "" || cfg.Hooks[0].Secret == "" ||
+			!sinks && !whole && len(cfg.Hooks) == 2 && cfg.Hooks[1].Secret != "" {
+			t.Errorf("%s\nleft out: %s; sinks %v, hooks %v", secure, left, cfg.Events.Sinks, cfg.Hooks)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 // being too old, too many or not configured, nor looked through for leaks. What
 // somebody has ordered is still done.
 type Frozen struct {
-	Kind     string // image, label, provider, provider image, cloud image, pool, pool label, static node
+	Kind     string // image, label, provider, provider image, cloud image, pool, pool label, static node, event sink, hook
 	Provider string // of a provider's items
 	Pool     string // of a pool's items
 	Name     string // "" stands for all names that the configuration does not have
@@ -218,6 +218,22 @@ func (l *loader) freeze() {
 		z.provider(&l.cfg.Providers[i])
 	}
 	z.rest("providers", Frozen{Kind: "provider"})
+	if l.cfg.Events != nil {
+		without(z, &l.cfg.Events.Sinks, "events.sinks", "event sink", func(s EventSink) string { return s.Name })
+	}
+	without(z, &l.cfg.Hooks, "hooks", "hook", func(h Hook) string { return h.Name })
+}
+
+// without takes out of a list what something is wrong with, in the secure file too: what is
+// not signed would be taken for a forgery, or for the truth.
+func without[T any](z freezer, list *[]T, path, kind string, name func(T) string) {
+	*list = slices.DeleteFunc(*list, func(one T) bool {
+		at := path + "[" + shown(name(one)) + "]"
+		f := Frozen{Kind: kind, Name: name(one)}
+		z.item(at, f, z.why(inSecureFile+at))
+		return z.cfg.frozen(kind, "", "", f.Name, true) != ""
+	})
+	z.rest(path, Frozen{Kind: kind})
 }
 
 // ancestors is what is wrong with the parents of an image.

@@ -135,7 +135,7 @@ func newLoader(opts Options) *loader {
 	return &loader{
 		opts: opts, cfg: defaultConfig(), doubts: newDoubts(),
 		found: findings{stopsAt: opts.stopsAt()}, inputs: inputs{},
-		secure: secureFile{envVars: map[string]EnvVars{}, sinks: map[string]secureSink{}},
+		secure: secureFile{envVars: map[string]EnvVars{}, sinks: map[string]string{}, hooks: map[string]string{}},
 		images: imageSet{byName: map[string]*rawImage{}}, localDirs: map[string]string{},
 		clouds: map[string]value{}, sections: map[string]*section{},
 		left: map[string]*Finding{}, noUploads: map[string]string{},

@@ -108,10 +108,10 @@ func (s *sealedValues) remember(values ...string) {
 }
 
 // secureItem is what of the secure file can be left out without the rest: an image's
-// variables, what opens pages, and what signs events. Without the others there is no ZooKeeper.
+// variables, what opens pages, and what signs events and what hooks are told. Without the others there is no ZooKeeper.
 func (v value) secureItem() *step {
 	path := v.at.path()
-	if !v.src.secret || len(path) < 2 || path[0].Name != "diskimages" && path[0].Name != "webapp" && path[0].Name != "events" {
+	if !v.src.secret || len(path) < 2 || path[0].Name != "diskimages" && path[0].Name != "webapp" && path[0].Name != "events" && path[0].Name != "hooks" {
 		return nil
 	}
 	at := v.at

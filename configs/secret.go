@@ -45,6 +45,9 @@ func (c *Config) Secrets() []string {
 			secrets = append(secrets, image.EnvVars[name])
 		}
 	}
+	for i := range c.Hooks {
+		secrets = append(secrets, c.Hooks[i].Secret)
+	}
 	if c.Events != nil {
 		for _, sink := range c.Events.Sinks {
 			secrets = append(secrets, sink.Key)

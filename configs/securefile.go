@@ -3,9 +3,10 @@ package configs
 // secureFile is what the file with the secrets says.
 type secureFile struct {
 	zk      ZooKeeper
-	token   string                // of webapp
-	envVars map[string]EnvVars    // by image
-	sinks   map[string]secureSink // of events, by name
+	token   string             // of webapp
+	envVars map[string]EnvVars // by image
+	sinks   map[string]string  // keys of event sinks, by name
+	hooks   map[string]string  // secrets by name; "" cannot be read
 }
 
 func (l *loader) decodeSecure(path string, content []byte) {
@@ -21,6 +22,7 @@ func (l *loader) decodeSecure(path string, content []byte) {
 		}
 	}
 	keys["events"] = l.secureEvents
+	keys["hooks"] = l.secureHooks
 	keys["secret-key"] = notEmpty(&l.sealed.file)
 	keys["config-signers"] = signers(&l.cfg.ConfigSigners)
 	keys["webapp"] = func(v value) { v.decode("secure webapp", fields{"token": token(&l.secure.token)}) }
@@ -59,6 +61,7 @@ func token(out *string) decodeFunc {
 func (l *loader) overlaySecure() {
 	l.cfg.WebApp.Token = l.secure.token
 	l.overlayEvents()
+	l.overlayHooks()
 	zk, secure := &l.cfg.ZooKeeper, l.secure.zk
 	if len(secure.Servers) > 0 {
 		zk.Servers, zk.Chroot = secure.Servers, secure.Chroot

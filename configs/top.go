@@ -33,6 +33,7 @@ func (l *loader) topKeys() fields {
 		"pool-order":             oneOf(&c.PoolOrder, OrderSpread, OrderFill),
 		"launcher-grace":         wholeSeconds(&c.LauncherGrace, 0),
 		"events":                 l.events,
+		"hooks":                  named(&c.Hooks, func(x Hook) string { return x.Name }, l.hook),
 		"waves":                  named(&c.Waves, func(x Wave) string { return x.Name }, l.wave),
 	}
 	maps.Copy(keys, l.zooKeeperKeys(&c.ZooKeeper))

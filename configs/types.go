@@ -57,6 +57,7 @@ type Config struct {
 	PoolOrder string // OrderSpread or OrderFill
 
 	Waves  []Wave  // of builds, that begin by a schedule
+	Hooks  []Hook  // what others tell, that begins waves
 	Events *Events // what is told of changes; nil tells nothing
 
 	// Frozen are the items that are left out.

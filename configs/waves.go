@@ -28,11 +28,23 @@ var waveName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$`)
 // wave decodes one of the waves that begin by a schedule.
 func (l *loader) wave(v value) Wave {
 	v.item = nil // without its images or limits it would be another wave
-	w := Wave{Timezone: "UTC", Order: "freshness", MaxParallel: 10, Until: "uploaded", MaxFailures: "20%"}
-	have := v.decode("wave", fields{
-		"name":         checkedName("wave", &w.Name),
-		"schedule":     schedule(&w.Schedule),
-		"timezone":     timezone(&w.Timezone),
+	w := defaultWave()
+	keys := w.keys("wave")
+	keys["schedule"], keys["timezone"] = schedule(&w.Schedule), timezone(&w.Timezone)
+	have := v.decode("wave", keys)
+	v.require(have, "name", "schedule")
+	l.checkWave(v, have, w)
+	return w
+}
+
+func defaultWave() Wave {
+	return Wave{Timezone: "UTC", Order: "freshness", MaxParallel: 10, Until: "uploaded", MaxFailures: "20%"}
+}
+
+// keys are those that say which images a wave has, and how it goes; kind is what begins it.
+func (w *Wave) keys(kind string) fields {
+	return fields{
+		"name":         checkedName(kind, &w.Name),
 		"all":          flag(&w.All),
 		"match":        textOrTexts(&w.Match),
 		"reason":       text(&w.Reason),
@@ -40,8 +52,11 @@ func (l *loader) wave(v value) Wave {
 		"max-parallel": number(&w.MaxParallel, 0, unlimited),
 		"until":        oneOf(&w.Until, "built", "uploaded"),
 		"max-failures": text(&w.MaxFailures),
-	})
-	v.require(have, "name", "schedule")
+	}
+}
+
+// checkWave refuses what is no wave.
+func (l *loader) checkWave(v value, have present, w Wave) {
 	if have["name"] && !waveName.MatchString(w.Name) {
 		v.fail("%q cannot be the name of a wave: expected letters, digits, dots, dashes and underscores, at most 61", w.Name)
 	}
@@ -52,7 +67,6 @@ func (l *loader) wave(v value) Wave {
 		v.fail("expected all: true, or match with patterns")
 	}
 	v.later(func() { l.checkMatch(v, w) })
-	return w
 }
 
 // checkMatch tells of patterns that name no image.

@@ -28,6 +28,7 @@ type handler struct {
 	renderers chan struct{} // a place for each page that is made
 	streams   chan struct{} // a place for each large listing that is sent
 	followers chan struct{} // a place for each log that is followed
+	door      *hookDoor
 	patience  time.Duration // with a client that does not take the next piece
 }
 
@@ -36,7 +37,7 @@ func newHandler(o Options) *handler {
 	h := &handler{
 		Options: o, page: newPage(), patience: writePatience,
 		renderers: make(chan struct{}, maxRenderers), followers: make(chan struct{}, maxFollowers),
-		streams: make(chan struct{}, maxStreams),
+		streams: make(chan struct{}, maxStreams), door: newHookDoor(),
 	}
 	if h.Now == nil {
 		h.Now = time.Now
@@ -68,7 +69,7 @@ func (h *handler) routes() http.Handler {
 		h.links = append(h.links, "/metrics")
 	}
 	h.links = append(h.links, "/ready")
-	return h.observe(h.secure(readOnly(mux)))
+	return h.observe(h.secure(h.readOnly(mux)))
 }
 
 // serveReady tells supervisors and load balancers whether to count on us: as

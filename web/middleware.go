@@ -5,9 +5,13 @@ import (
 	"time"
 )
 
-// readOnly refuses whatever is not a plain read, on every path.
-func readOnly(next http.Handler) http.Handler {
+// readOnly refuses whatever is not a plain read, on every path but those of hooks.
+func (h *handler) readOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if settings, ok := h.hookOf(r); ok { // which says itself what it takes
+			h.serveHook(w, r, settings)
+			return
+		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
 			http.Error(w, "nothing can be changed here: GET and HEAD only", http.StatusMethodNotAllowed)

@@ -28,6 +28,7 @@ type Options struct {
 	Gatherer prometheus.Gatherer // of /metrics
 	Tree     Tree
 	Logs     Logs
+	Hooks    Hooks // nil takes nothing
 	// Guarded tells what of the daemon's configuration file is not in effect, a line
 	// for each item; nil is nothing.
 	Guarded func() []string

@@ -68,7 +68,8 @@ type Deps struct {
 // Driver drives waves. Of several builders one drives a wave, and the others stand in line.
 type Driver struct {
 	Deps
-	tree *wave.Tree
+	tree  *wave.Tree
+	waits recipe.Throttle
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when the configuration changes
@@ -107,6 +108,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	group.Go(func() error { return d.tree.Run(ctx) })
 	group.Go(func() error { return d.Client.Serve(ctx, d.serve) })
 	group.Go(func() error { return d.Client.Serve(ctx, d.plan) })
+	group.Go(func() error { return d.Client.Serve(ctx, d.listen) })
 	return group.Wait()
 }
 

@@ -13,6 +13,7 @@ import (
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event"
+	"poolkeeper/zkmodel/hook"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/wave"
 )
@@ -71,6 +72,9 @@ func TestNothingIsWrittenWithoutAWave(t *testing.T) {
 	// Two reads of a node that is not there, when the session begins, and no more.
 	if n := tap.Naming(wave.Root); n > 3 {
 		t.Errorf("%d requests about waves", n)
+	}
+	if n := tap.Naming(hook.Root); n != 0 {
+		t.Errorf("%d requests about hooks, where there are none", n)
 	}
 	names, err := s.models.Session().Children(t.Context(), "/")
 	if err != nil || slices.Contains(names, "poolkeeper") {

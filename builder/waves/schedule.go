@@ -89,10 +89,9 @@ func (d *Driver) make(ctx context.Context, store *wave.Store, cfg *configs.Confi
 		return store.Skip(ctx, last, due)
 	}
 	id := w.Name + "-" + due.Format("20060102T1504Z")
-	made, err := store.CreateScheduled(ctx, &wave.Wave{
-		ID: id, Reason: w.Reason, By: "schedule " + w.Name, Schedule: w.Name, Order: wave.Order(w.Order), MaxParallel: w.MaxParallel,
-		Until: wave.Until(w.Until), MaxFailures: w.MaxFailures,
-	}, jobs, last, due)
+	one := configured(w)
+	one.ID, one.By, one.Schedule = id, "schedule "+w.Name, w.Name
+	made, err := store.CreateScheduled(ctx, one, jobs, last, due)
 	if err == nil && made {
 		d.Log.Info("A wave is due", "wave", id, "images", len(jobs), "why", w.Reason)
 	}

@@ -20,6 +20,7 @@ import (
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event/dispatch"
 	"poolkeeper/zkmodel/fleet"
+	"poolkeeper/zkmodel/hook"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -56,6 +57,7 @@ type site struct {
 	gate   *fleet.Gate       // of decisions; nil where the configuration is a file
 	events *dispatch.Service // nil tells of nothing
 	shares *zkmodel.Shares   // what the daemon does for all
+	hooks  *hook.Desk        // nil is told nothing
 }
 
 // providers opens the providers of a process.
@@ -113,6 +115,8 @@ func (f daemonFlags) run(ctx context.Context, a *app, name string, s site, build
 	s.shares = zkmodel.NewShares(nil)
 	s.events = newEvents(s, name, host)
 	s.events.Set(eventOptions(cfg))
+	s.hooks = hook.NewDesk(s.client, name+" "+host)
+	s.hooks.Set(hookSettings(cfg))
 	d, server, err := build(s)
 	if err != nil {
 		return err

@@ -190,6 +190,9 @@ func (k *keeper) handOver(effect, file *configs.Config) error {
 	if k.s.events != nil && !reflect.DeepEqual(eventOptions(k.effect), eventOptions(effect)) {
 		k.s.events.Set(eventOptions(effect))
 	}
+	if k.s.hooks != nil {
+		k.s.hooks.Set(hookSettings(effect))
+	}
 	for _, line := range configs.Differences(k.effect, effect) {
 		k.s.log.Info("Configuration changed", "change", line)
 		k.changes = append(k.changes, line)

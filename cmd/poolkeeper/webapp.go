@@ -11,8 +11,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"poolkeeper/configs"
 	"poolkeeper/web"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/hook"
 )
 
 // webFlags say where a daemon serves its status, build logs and metrics.
@@ -31,6 +33,9 @@ func (f webFlags) listen(ctx context.Context, s site, offset int, o web.Options)
 		return nil, nil //nolint:nilnil // none is what was asked for
 	}
 	o.Addr, o.Logger, o.Version = f.Web, s.log.Named("web"), version
+	if s.hooks != nil {
+		o.Hooks = s.hooks
+	}
 	o.Access = web.Access{Open: s.cfg.WebApp.AddressWritten, Token: s.cfg.WebApp.Token}
 	if o.Addr == "" {
 		o.Addr = configuredAddr(s.cfg.WebApp.ListenAddress, s.cfg.WebApp.Port, offset)
@@ -41,6 +46,17 @@ func (f webFlags) listen(ctx context.Context, s site, offset int, o web.Options)
 		return nil, nil //nolint:nilnil // see above
 	}
 	return server, err
+}
+
+// hookSettings are the hooks that are served: those that have a secret.
+func hookSettings(cfg *configs.Config) []hook.Settings {
+	var list []hook.Settings
+	for i := range cfg.Hooks {
+		if h := &cfg.Hooks[i]; h.Secret != "" {
+			list = append(list, hook.Settings{Name: h.Name, Secret: h.Secret, Events: h.Events, Refs: h.Refs})
+		}
+	}
+	return list
 }
 
 // configuredAddr is the address for the daemon with an offset; port 0 is a free
@@ -82,6 +98,9 @@ func newMetrics(s site) *prometheus.Registry {
 	}
 	if s.events != nil {
 		r.MustRegister(s.events)
+	}
+	if s.hooks != nil {
+		r.MustRegister(s.hooks)
 	}
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r

@@ -40,6 +40,10 @@ var standIns = []struct{ page, line, why, instead string }{
 	{"docs/hosts.md", "test/hosts/run ", "it makes systems, and many minutes go by", ".ci/run"},
 	{"docs/hosts.md", "POOLKEEPER_ROOT=", "it is this test", "test/pages/walk_test.go"},
 	{"docs/events.md", "poolkeeper ", "its image is the reader's", "cmd/poolkeeper/events_test.go"},
+	{"docs/hooks.md", "body=", "its daemons run", "cmd/poolkeeper/hooks_test.go"},
+	{"docs/hooks.md", "sum=", "its daemons run", "cmd/poolkeeper/hooks_test.go"},
+	{"docs/hooks.md", "curl ", "its daemons run", "cmd/poolkeeper/hooks_test.go"},
+	{"docs/hooks.md", "poolkeeper -c nodepool.yaml ", "its daemons run", "cmd/poolkeeper/hooks_test.go"},
 	{"docs/waves.md", "poolkeeper -c nodepool.yaml ", "its images are the reader's", "cmd/poolkeeper/testdata/script/wave.txtar"},
 	{"docs/launcher.md", "poolkeeper ", "its node is the reader's", "test/e2e/person_test.go"},
 }
@@ -52,6 +56,7 @@ var standInConfigurations = map[string]string{
 	"docs/secrets.md":      "TestMergedCloudsOfThePage",
 	"docs/waves.md":        "TestScheduleOfThePage",
 	"docs/events.md":       "TestEventsPage",
+	"docs/hooks.md":        "TestHooksPage",
 }
 
 // allBlocks are those of README.md and of all pages, with paths from the top.
