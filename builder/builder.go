@@ -65,7 +65,7 @@ func New(cfg *configs.Config, deps Deps) (*Builder, error) {
 	b.waves = waves.New(waves.Deps{
 		Client: deps.Client, Mirror: b.mirror, Config: b.config.Load, Now: b.control.Time, Host: deps.FQDN,
 		Retry: deps.Policy.BuildRetry, Resync: deps.Resync, Metrics: m, Log: b.log.Named("waves"), Step: deps.WaveStep,
-		Hold: deps.Shares.Hold,
+		Hold: deps.Shares.Hold, Arch: deps.Arch, Workers: deps.BuildWorkers, Factor: deps.Policy.SpaceFactor, Free: b.free,
 	})
 	b.knowProviders(cfg)
 	return b, nil
@@ -103,6 +103,15 @@ func (b *Builder) Run(ctx context.Context) error {
 		return nil
 	})
 	return group.Wait()
+}
+
+// free is how many bytes builds may write; negative when nobody knows.
+func (b *Builder) free() int64 {
+	free, err := b.images.Free()
+	if err != nil {
+		return -1
+	}
+	return free
 }
 
 // worker does the actions of a session.

@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
+	"sync"
 	"time"
 
 	"poolkeeper/zkmodel"
@@ -41,13 +41,14 @@ func (w *work) note(ctx context.Context) error {
 func (w *work) pass(ctx context.Context, marks map[wave.Mark]wave.Word, of func(wave.State) bool) error {
 	room := w.room()
 	var changes []wave.Change
+	space := sync.OnceValue(w.ledger)
 	for rank := range w.Jobs {
 		p := w.Job(rank)
 		if !of(p.State) || !w.dirty[rank] && (room == 0 || w.stuck[rank] || p.State != wave.Pending) {
 			continue
 		}
 		delete(w.dirty, rank)
-		step := w.step(marks, rank, room != 0)
+		step := w.step(marks, rank, room != 0, space)
 		delete(w.alarms, rank)
 		if !step.Again.IsZero() {
 			w.alarms[rank] = step.Again
@@ -93,7 +94,7 @@ func (w *work) room() int {
 }
 
 // step decides about one job.
-func (w *work) step(marks map[wave.Mark]wave.Word, rank int, room bool) wave.Step {
+func (w *work) step(marks map[wave.Mark]wave.Word, rank int, room bool, space func() *wave.Ledger) wave.Step {
 	job, now, cfg := w.Jobs[rank], w.Now(), w.Config()
 	sight := wave.Sight{
 		Image: w.Mirror.Image(job.Image), Since: w.Status.Since, Now: now, Cancel: w.cancel, Hold: w.hold, Room: room,
@@ -116,18 +117,25 @@ func (w *work) step(marks map[wave.Mark]wave.Word, rank int, room bool) wave.Ste
 	}
 	if configured {
 		sight.Window = image.NextWindow(now)
-	} else {
-		sight.Absent = "waits for a builder that has the image: " + w.Host + ", which drives the wave, does not (wave cancel ends it)"
 	}
-	return wave.Decide(&w.Wave, job, w.Job(rank), sight)
+	sight.Absent, sight.Nobody = w.hosts.absent(job.Image, w.Host, configured)
+	p := w.Job(rank)
+	estimate := wave.EstimateOf(sight.Image)
+	if l := space(); l != nil && estimate != nil && room && p.State != wave.Processing {
+		sight.Full = l.Full(job.Image, estimate.Bytes)
+	}
+	step := wave.Decide(&w.Wave, job, p, sight)
+	if begun := step.State == wave.Processing && p.State != wave.Processing; begun && step.Build == "" && estimate != nil && space() != nil {
+		space().Take(job.Image, estimate.Bytes)
+	}
+	return step
 }
 
 // gone reports whether no builder is registered of a host, of which builds have the full
 // name, and components the short one.
 func (w *work) gone(host string) bool {
-	short, _, _ := strings.Cut(host, ".")
 	return !slices.ContainsFunc(w.Mirror.Components(zkmodel.KindBuilder), func(c *zkmodel.Component) bool {
-		return c.Broken != nil || c.Hostname == host || c.Hostname == short
+		return c.Broken != nil || same(host, c.Hostname)
 	})
 }
 

@@ -63,6 +63,12 @@ type Deps struct {
 	Step    func(at Moment)
 	// Hold, when set, notes that a wave is driven here, until what it returns is called.
 	Hold func(share string) (release func())
+	// What this builder tells of itself while there are waves. Free is how many bytes builds
+	// may write, negative when nobody knows; nil never knows.
+	Arch    string
+	Workers int
+	Factor  float64
+	Free    func() int64
 }
 
 // Driver drives waves. Of several builders one drives a wave, and the others stand in line.
@@ -80,6 +86,9 @@ type Driver struct {
 func New(deps Deps) *Driver {
 	if deps.Step == nil {
 		deps.Step = func(Moment) {}
+	}
+	if deps.Free == nil {
+		deps.Free = func() int64 { return -1 }
 	}
 	if deps.Hold == nil {
 		deps.Hold = func(string) func() { return func() {} }
@@ -129,6 +138,8 @@ func (d *Driver) serve(ctx context.Context, s *recipe.Session) error {
 	defer cancel()
 	inLine := map[string]bool{}
 	left := make(chan string)
+	busy := make(chan bool)
+	line.Go(func() { d.tellWhile(ctx, busy) })
 	var cleaned time.Time
 	for clean := true; ; {
 		ids := d.tree.IDs()
@@ -144,6 +155,11 @@ func (d *Driver) serve(ctx context.Context, s *recipe.Session) error {
 				case <-ctx.Done():
 				}
 			})
+		}
+		select {
+		case busy <- len(inLine) > 0:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 		if now := d.Now(); clean && len(ids) > 0 && now.Sub(cleaned) >= time.Minute {
 			d.clean(ctx, s)

@@ -42,6 +42,8 @@ type site struct {
 	all    []*waves.Driver
 	events bool // are told
 	tap    *zktest.Tap
+	size   int64            // of what is built
+	free   map[string]int64 // bytes that hosts have; others do not know
 }
 
 // newSite makes a site with images that go to two providers.
@@ -122,6 +124,14 @@ func (s *site) driver(host string, at func(c *recipe.Client, m waves.Moment)) (s
 		Retry: plan.Backoff{First: 10 * time.Millisecond, Max: 50 * time.Millisecond}, Resync: time.Minute,
 		Metrics: &figures{jobs: map[wave.State]int{}, waves: map[wave.State]int{}},
 		Log:     hclog.New(&hclog.LoggerOptions{Name: host, Output: s.t.Output(), Level: hclog.Debug}),
+		Workers: 2, Factor: 2, Free: func() int64 {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if free, known := s.free[host]; known {
+				return free
+			}
+			return -1
+		},
 		Step: func(m waves.Moment) {
 			if at != nil {
 				at(client, m)
@@ -191,7 +201,7 @@ func (s *site) serve(ctx context.Context, store *zkmodel.Store, host, image stri
 	if err != nil || !asked || now.Czxid != flag.Czxid {
 		return err
 	}
-	b := &zkmodel.Build{Image: image, Builder: host, Formats: zkmodel.Formats{"qcow2"}}
+	b := &zkmodel.Build{Image: image, Builder: host, Formats: zkmodel.Formats{"qcow2"}, Files: map[string]zkmodel.ImageFile{"qcow2": {Size: s.size}}}
 	if err := store.CreateBuild(ctx, lock, b); err != nil {
 		return err
 	}

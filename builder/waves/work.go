@@ -22,6 +22,7 @@ type work struct {
 	alarms map[int]time.Time // when time changes something about a job
 	hold   string            // why none begins, when they were looked at last
 	cancel string
+	hosts  hosts
 }
 
 // work drives a wave until it is over.
@@ -97,6 +98,12 @@ func (w *work) look(images []string) {
 // until is the time to the next alarm.
 func (w *work) until(next time.Time) time.Duration {
 	wait, now := w.Resync, w.Now()
+	switch {
+	case w.hosts.late:
+		wait = min(wait, soon)
+	case !w.hosts.all || len(w.stuck) > 0:
+		wait = min(wait, hostsEvery)
+	}
 	if !next.IsZero() {
 		wait = min(wait, next.Sub(now))
 	}
@@ -138,6 +145,12 @@ func (w *work) turn(ctx context.Context) (over bool, next time.Time, err error) 
 		return true, next, nil
 	}
 	w.wish(marks)
+	if err := w.survey(ctx); err != nil {
+		return false, next, err
+	}
+	if w.hosts.late {
+		return false, next, nil
+	}
 	next, begun, err := w.begin(ctx)
 	if err != nil || !begun {
 		return false, next, err
@@ -218,6 +231,7 @@ func (w *work) begin(ctx context.Context) (next time.Time, begun bool, err error
 		s.Note, s.Driver = note, w.Host
 		if to == wave.Processing {
 			s.Since, s.Began = since, &now
+			s.Estimate = w.Estimate(func(image string) *wave.Estimate { return wave.EstimateOf(w.Mirror.Image(image)) }, w.hosts.workers())
 		}
 	})
 	if err == nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,5 +185,8 @@ func (o output) report(a *app, r *wave.Report) error {
 		return printJSON(a.stdout, r)
 	}
 	fmt.Fprintf(a.stdout, "Wave %s is %s: %s\n", r.ID, r.State, counted(r.Counts))
+	if took := r.Took.String(); took != "" {
+		fmt.Fprintf(a.stdout, "  took     %s; the estimate was: %s\n", took, cmp.Or(r.Estimate.String(), "none"))
+	}
 	return listing.WaveReport(r).WriteText(a.stdout, o.Detail)
 }

@@ -135,6 +135,7 @@ func printWave(out io.Writer, e *wave.Entry) {
 	line("reason", e.Reason)
 	line("note", e.Status.Note)
 	line("driver", e.Status.Driver)
+	line("estimate", e.Status.Estimate.String())
 }
 
 // counted are the jobs by state, in words.

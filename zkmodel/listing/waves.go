@@ -61,6 +61,8 @@ func jobColumns() []column {
 		{title: "Tries", key: "tries"},
 		{title: "Uploaded to", key: "uploads"},
 		{title: "Closed", key: "closed"},
+		{title: "Estimate", key: "estimate", detail: true},
+		{title: "Took", key: "took", detail: true},
 		{title: "Why", key: "why"},
 	}
 }
@@ -70,7 +72,7 @@ func WaveJobs(rows []wave.Row) *Table {
 	t := &Table{columns: jobColumns()}
 	for _, r := range rows {
 		why := strings.Join(slices.DeleteFunc([]string{r.Note, r.Reason}, func(s string) bool { return s == "" }), "; ")
-		t.rows = append(t.rows, jobRow(r.Image, r.State, r.Build, r.Builder, r.Tries, r.Uploads, r.Closed, why))
+		t.rows = append(t.rows, jobRow(r.Image, r.State, r.Build, r.Builder, r.Tries, r.Uploads, r.Closed, r.Estimate, r.Took, why))
 	}
 	return t
 }
@@ -79,18 +81,26 @@ func WaveJobs(rows []wave.Row) *Table {
 func WaveReport(r *wave.Report) *Table {
 	t := &Table{columns: jobColumns()}
 	for _, j := range r.Jobs {
-		t.rows = append(t.rows, jobRow(j.Image, j.State, j.Build, j.Builder, j.Tries, j.Uploads, j.Closed, j.Reason))
+		t.rows = append(t.rows, jobRow(j.Image, j.State, j.Build, j.Builder, j.Tries, j.Uploads, j.Closed, j.Estimate, j.Took, j.Reason))
 	}
 	return t
 }
 
-func jobRow(image string, state wave.State, build, builder string, tries int, uploads, closed map[string]string, why string) []cell {
+func jobRow(image string, state wave.State, build, builder string, tries int, uploads, closed map[string]string, estimate, took *wave.Estimate, why string) []cell {
 	var shut []string
 	for _, provider := range slices.Sorted(maps.Keys(closed)) {
 		shut = append(shut, fmt.Sprintf("%s (%s)", provider, closed[provider]))
 	}
 	return []cell{
 		text(image), text(state), text(build), text(builder), number(tries),
-		list(slices.Sorted(maps.Keys(uploads))), list(shut), text(why),
+		list(slices.Sorted(maps.Keys(uploads))), list(shut), taking(estimate), taking(took), text(why),
 	}
+}
+
+// taking is a cell of what a build takes.
+func taking(e *wave.Estimate) cell {
+	if e == nil {
+		return cell{}
+	}
+	return cell{text: e.String(), value: e}
 }

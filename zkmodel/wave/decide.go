@@ -12,6 +12,10 @@ import (
 // MaxTries is how often a job is tried, and how many uploads to a provider may fail in a row.
 const MaxTries = 3
 
+// GiveUp is how long a job waits for a builder that is not there before it is failed, or put
+// back so that another builds.
+const GiveUp = 30 * time.Minute
+
 // Flag is what becomes of an image's request-build flag with a step of a job.
 type Flag string
 
@@ -34,6 +38,8 @@ type Sight struct {
 	Window               time.Time
 	Closed               map[string]string         // providers that cannot be used, and why
 	Absent               string                    // why perhaps no builder builds the image; "" when one does
+	Nobody               bool                      // that is certain
+	Full                 string                    // why no builder has the space for a build; "" when one has
 	Gone                 func(builder string) bool // whether the builder of a build is not there; nil is never
 	Room                 bool                      // one more build may be asked for
 	Backoff              func(failures int) time.Duration
@@ -50,7 +56,7 @@ type Step struct {
 // Decide says what becomes of a job, of which nothing is over. It has no side effects.
 func Decide(w *Wave, j Job, p Progress, s Sight) Step {
 	d := decision{Sight: s, wave: w, job: j, step: Step{Progress: p}}
-	d.step.Note = ""
+	d.since, d.step.Missing, d.step.Note = p.Missing, nil, ""
 	switch d.look(); {
 	case s.Cancel != "":
 		d.step.Reason = s.Cancel
@@ -77,6 +83,7 @@ type decision struct {
 	running *zkmodel.BuildTree
 	bad     *zkmodel.BuildTree // the newest that failed, or whose builder is gone
 	why     string             // it is bad
+	since   *time.Time         // as of when a builder was missing
 }
 
 // move changes the state, and what becomes of the flag with it.
@@ -120,7 +127,7 @@ func (d *decision) look() {
 // built follows a build that is ready to where the job ends.
 func (d *decision) built() {
 	p := &d.step.Progress
-	p.Build, p.Builder, p.Reason, p.NotBefore = d.ready.ID, d.ready.Builder, "", nil
+	p.Build, p.Builder, p.Reason, p.NotBefore, p.Took = d.ready.ID, d.ready.Builder, "", nil, taken(d.ready)
 	p.Uploads, p.Closed = nil, nil
 	var waits, failed []string
 	for _, provider := range d.job.Providers {
@@ -151,13 +158,66 @@ func (d *decision) built() {
 		p.Reason = strings.Join(failed, "; ")
 		d.move(Failed, d.served())
 	case len(waits) > 0:
+		d.move(Processing, FlagStays)
 		p.Note = "waits for uploads to " + strings.Join(waits, ", ")
 		if d.Gone != nil && d.Gone(d.ready.Builder) {
-			p.Note += "; " + d.ready.Builder + ", which has the files, is not there: it goes on when that comes back, or wave cancel ends it"
+			d.stranded()
 		}
-		d.move(Processing, FlagStays)
 	default:
 		d.move(Completed, d.served())
+	}
+}
+
+// stranded judges a build that is ready on a builder that is not there, with uploads to do.
+func (d *decision) stranded() {
+	if !d.missing() {
+		d.step.Note += "; " + d.ready.Builder + ", which has the files, is not there: it is built again, unless that is back, at " + d.until()
+		return
+	}
+	why := fmt.Sprintf("build %s: its builder %s, which has the files, has not been there for %s", d.ready.ID, d.ready.Builder, GiveUp)
+	d.step.After, d.step.Took = d.ready.Stat.Czxid, nil
+	d.step.Build, d.step.Builder, d.step.Uploads, d.step.Closed = "", "", nil, nil
+	if d.wave.Follow {
+		d.step.Reason = why
+		d.move(Failed, FlagStays)
+		return
+	}
+	d.failed(why)
+}
+
+// missing reports whether no builder has been there to go on for long enough, and notes
+// since when.
+func (d *decision) missing() bool {
+	p := &d.step.Progress
+	if p.Missing = d.since; p.Missing == nil {
+		now := d.Now
+		p.Missing = &now
+	}
+	if again := p.Missing.Add(GiveUp); d.Now.Before(again) {
+		d.step.Again = again
+		return false
+	}
+	p.Missing = nil
+	return true
+}
+
+// until is when what is missing is given up.
+func (d *decision) until() string { return d.step.Missing.Add(GiveUp).UTC().Format(time.RFC3339) }
+
+// absent notes that perhaps no builder builds the image, or ends a job of which that is
+// certain for long enough.
+func (d *decision) absent() {
+	switch d.step.Note = d.Absent; {
+	case !d.Nobody:
+	case !d.missing():
+		d.step.Note += ": it fails, unless one comes, at " + d.until()
+	default:
+		flag := FlagTaken
+		if d.wave.Follow {
+			flag = FlagStays
+		}
+		d.step.Note, d.step.Reason = "", fmt.Sprintf("%s, for %s", d.Absent, GiveUp)
+		d.move(Failed, flag)
 	}
 }
 
@@ -220,7 +280,7 @@ func (d *decision) process() {
 		d.step.Note = d.Paused + d.Hold
 		d.move(Pending, FlagTaken)
 	default:
-		d.step.Note = d.Absent
+		d.absent()
 	}
 }
 
@@ -258,6 +318,8 @@ func (d *decision) begin() {
 		d.step.Note, d.step.Again = "next build window begins at "+d.Window.UTC().Format(time.RFC3339), d.Window
 	case d.Image.Unread != nil:
 		d.step.Note = fmt.Sprintf("part of the image cannot be read: %v", d.Image.Unread)
+	case d.Full != "" && d.flag() != FlagStays:
+		d.step.Note, d.step.Again = d.Full, d.Now.Add(time.Minute)
 	case d.Room:
 		d.start(d.flag())
 	}
@@ -282,6 +344,6 @@ func (d *decision) start(flag Flag) {
 		d.step.After = d.bad.Stat.Czxid
 	}
 	now := d.Now
-	d.step.Asked, d.step.NotBefore = &now, nil
+	d.step.Asked, d.step.NotBefore, d.step.Estimate = &now, nil, EstimateOf(d.Image)
 	d.move(Processing, flag)
 }

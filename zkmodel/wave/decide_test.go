@@ -53,7 +53,7 @@ func TestDecide(t *testing.T) {
 	built := &wave.Wave{ID: "w", Until: wave.UntilBuilt}
 	job := wave.Job{Image: "a", Providers: []string{"north", "south"}}
 	pending, processing, held := wave.Progress{State: wave.Pending}, wave.Progress{State: wave.Processing}, wave.Progress{State: wave.Held}
-	later := noon.Add(time.Hour)
+	later, longAgo := noon.Add(time.Hour), noon.Add(-wave.GiveUp)
 	for name, tc := range map[string]struct {
 		wave  *wave.Wave
 		was   wave.Progress
@@ -137,6 +137,29 @@ func TestDecide(t *testing.T) {
 		"nobody says that no builder has the image": {
 			uploaded, processing, scene(asked(150), func(s *wave.Sight) { s.Absent = "no builder has it" }),
 			wave.Processing, wave.FlagStays, "no builder has it",
+		},
+		"no space, and a build is asked for": {uploaded, pending, scene(func(s *wave.Sight) { s.Full = "no space" }), wave.Pending, wave.FlagStays, "no space"},
+		"no space, and a flag is not adopted": {
+			uploaded, pending, scene(asked(50), func(s *wave.Sight) { s.Full = "no space" }),
+			wave.Processing, wave.FlagStays, "",
+		},
+		"no builder has it, for ever": {
+			uploaded,
+			wave.Progress{State: wave.Processing, Missing: &longAgo},
+			scene(asked(150), func(s *wave.Sight) { s.Absent, s.Nobody = "no builder has it", true }),
+			wave.Failed, wave.FlagTaken, "no builder has it, for 30m0s",
+		},
+		"perhaps no builder has it, and it fails": {
+			uploaded,
+			wave.Progress{State: wave.Processing, Missing: &longAgo},
+			scene(asked(150), func(s *wave.Sight) { s.Absent = "perhaps" }),
+			wave.Processing, wave.FlagStays, "perhaps",
+		},
+		"its files are gone for ever": {
+			uploaded,
+			wave.Progress{State: wave.Processing, Missing: &longAgo},
+			scene(build(160, zkmodel.BuildReady, "north"), func(s *wave.Sight) { s.Gone = func(string) bool { return true } }),
+			wave.Pending, wave.FlagTaken, "has not been there for 30m0s",
 		},
 		"what cannot be read is absent": {
 			uploaded, processing, scene(func(s *wave.Sight) { s.Image.Unread = errors.New("no rights") }),

@@ -19,7 +19,7 @@ func (d *decision) follow() {
 	p.NotBefore = nil
 	if p.State != Processing {
 		now := d.Now
-		p.Asked = &now
+		p.Asked, p.Estimate = &now, EstimateOf(d.Image)
 		d.move(Processing, FlagStays)
 	}
 	switch {
@@ -60,7 +60,7 @@ func (d *decision) followed(asked bool) {
 	case d.Window.After(d.Now):
 		d.step.Note = "built as soon as a builder has room, although the next build window begins at " + d.Window.UTC().Format(time.RFC3339)
 	default:
-		d.step.Note = d.Absent
+		d.absent()
 	}
 }
 

@@ -20,6 +20,9 @@ type Report struct {
 	Ended   *time.Time    `json:"ended,omitempty"`
 	Counts  map[State]int `json:"counts"`
 	Jobs    []Outcome     `json:"jobs"`
+	// Estimate is what all builds were to take, Took what they have taken.
+	Estimate *Estimate `json:"estimate,omitempty"`
+	Took     *Estimate `json:"took,omitempty"`
 }
 
 // Outcome is what has become of one job.
@@ -32,6 +35,9 @@ type Outcome struct {
 	Closed  map[string]string `json:"closed,omitempty"`  // providers that it was not uploaded to, and why
 	Tries   int               `json:"tries,omitempty"`   // that failed
 	Reason  string            `json:"reason,omitempty"`
+	// Estimate is what the build was to take, Took what it has taken.
+	Estimate *Estimate `json:"estimate,omitempty"`
+	Took     *Estimate `json:"took,omitempty"`
 }
 
 // report tells of all jobs.
@@ -39,13 +45,18 @@ func (d *Drive) report(s Status) *Report {
 	r := &Report{
 		ID: d.Wave.ID, State: s.State, Reason: d.Wave.Reason, By: d.Wave.By, Until: d.Wave.Until,
 		Created: d.Wave.Stat.Ctime.UTC(), Began: s.Began, Ended: s.Ended, Counts: s.Counts,
+		Estimate: s.Estimate, Took: &Estimate{},
 	}
 	for i, job := range d.Jobs {
 		p := d.rows[i].Progress
 		r.Jobs = append(r.Jobs, Outcome{
 			Image: job.Image, State: p.State, Build: p.Build, Builder: p.Builder,
 			Uploads: p.Uploads, Closed: p.Closed, Tries: p.Tries, Reason: p.Reason,
+			Estimate: p.Estimate, Took: p.Took,
 		})
+		if p.Took != nil {
+			r.Took.add(p.Took)
+		}
 	}
 	return r
 }

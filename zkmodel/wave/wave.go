@@ -78,6 +78,8 @@ type Status struct {
 	Since    int64      `json:"since,omitempty"`
 	Forgiven int        `json:"forgiven,omitempty"` // failed jobs that have held the rest already
 	Began    *time.Time `json:"began,omitempty"`
+	// Estimate is what its builds were to take when it began.
+	Estimate *Estimate  `json:"estimate,omitempty"`
 	Ended    *time.Time `json:"ended,omitempty"`
 }
 
@@ -97,6 +99,9 @@ type Progress struct {
 	Closed    map[string]string `json:"closed,omitempty"`     // providers that it was not uploaded to, and why
 	Reason    string            `json:"reason,omitempty"`     // why the last try failed
 	Asked     *time.Time        `json:"asked,omitempty"`      // when the build was asked for last
+	Missing   *time.Time        `json:"missing,omitempty"`    // since when no builder is there that could go on
+	Estimate  *Estimate         `json:"estimate,omitempty"`   // what the build was to take
+	Took      *Estimate         `json:"took,omitempty"`       // what it has taken
 }
 
 // Limit is how many jobs of n may fail.
