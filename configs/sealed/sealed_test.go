@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"gopkg.in/yaml.v3"
 	"pgregory.net/rapid"
@@ -307,5 +308,39 @@ func TestStacksShowNothing(t *testing.T) {
 	group.Wait()
 	if inside == 0 {
 		t.Error("no stack was taken while a value was opened")
+	}
+}
+
+// What a key change seals anew is the same value, and is known as such until it is set: over
+// further changes of the key, with the time of the first, and only to who can open it.
+func TestResealedIsToBeChanged(t *testing.T) {
+	keys, err := New(filepath.Join(t.TempDir(), "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := seal(t, keys, "a.b", "word")
+	if _, is, err := keys.Unchanged(text, "a.b"); is || err != nil {
+		t.Errorf("as it was set: %v, %v", is, err)
+	}
+	first := time.Unix(1_800_000_000, 0)
+	for n := range 2 {
+		next, err := keys.WithNew()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err = next.Reseal(next.Recipients()[0], text, "a.b", first.Add(time.Duration(n)*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		since, is, err := next.Unchanged(text, "a.b")
+		if got, gone := next.Open(text, "a.b"); got != "word" || gone != nil || !is || err != nil || !since.Equal(first) {
+			t.Errorf("sealed anew: %q, %v, %v, %v, %v", got, gone, since, is, err)
+		}
+		if _, _, err := keys.Unchanged(text, "a.b"); !errors.Is(err, ErrNoKey) {
+			t.Errorf("without the key: %v", err)
+		}
+		if _, err := next.Reseal(next.Recipients()[0], text, "a.c", first); !errors.Is(err, ErrElsewhere) {
+			t.Errorf("elsewhere: %v", err)
+		}
+		keys = next
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"filippo.io/age"
@@ -29,6 +30,9 @@ var (
 type letter struct {
 	For   string `json:"for"`
 	Value string `json:"value"`
+	// Unchanged is since when the value is known to holders of an older key, in seconds since
+	// 1970: it was sealed anew, and is the same. 0 is never.
+	Unchanged int64 `json:"unchanged,omitempty"`
 }
 
 // Is reports whether a text is sealed, in whatever version and shape.
@@ -58,18 +62,47 @@ func CheckRecipient(recipient string) error {
 //
 // Errors: ErrValue.
 func Seal(recipient, place, value string) (string, error) {
+	return encrypt(recipient, letter{For: place, Value: value})
+}
+
+// Reseal is the sealed text that stands at a place for another public key. The value is the
+// same, and remains known to those who have the old key and the old text: that is noted within,
+// with the time of the first Reseal since it was sealed, for Unchanged.
+//
+// Errors: those of Open and Seal.
+func (k *Keys) Reseal(recipient, text, place string, now time.Time) (string, error) {
+	l, err := k.read(text, place)
+	if err != nil {
+		return "", err
+	}
+	if l.Unchanged == 0 {
+		l.Unchanged = now.Unix()
+	}
+	return encrypt(recipient, l)
+}
+
+// Unchanged tells since when the value of a sealed text has been sealed anew without being
+// changed; false where it is as it was set.
+//
+// Errors: those of Open.
+func (k *Keys) Unchanged(text, place string) (time.Time, bool, error) {
+	l, err := k.read(text, place)
+	return time.Unix(l.Unchanged, 0), l.Unchanged != 0, err
+}
+
+func encrypt(recipient string, l letter) (string, error) {
 	to, err := age.ParseX25519Recipient(recipient)
 	switch {
 	case err != nil:
 		return "", CheckRecipient(recipient)
-	case value == "":
+	case l.Value == "":
 		return "", fmt.Errorf("%w: the value is empty", ErrValue)
-	case len(value) > maxValue:
+	case len(l.Value) > maxValue:
 		return "", fmt.Errorf("%w: the value has more than %d KiB", ErrValue, maxValue>>10)
-	case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
+	case !utf8.ValidString(l.Value) || strings.ContainsRune(l.Value, 0):
 		return "", fmt.Errorf("%w: the value is no text in UTF-8", ErrValue)
 	}
-	plain, err := json.Marshal(letter{For: place, Value: value})
+	plain, err := json.Marshal(l)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrValue, err)
 	}
@@ -92,47 +125,53 @@ func Seal(recipient, place, value string) (string, error) {
 //
 // Errors: ErrNoKey, ErrKeyFile and ErrElsewhere, ErrDamaged. None holds the value.
 func (k *Keys) Open(text, place string) (string, error) {
+	l, err := k.read(text, place)
+	return l.Value, err
+}
+
+// read is Open with all that is sealed.
+func (k *Keys) read(text, place string) (letter, error) {
 	m := form.FindStringSubmatch(compact(text))
 	switch {
 	case m == nil && !strings.HasPrefix(text, "sealed:v1:"):
-		return "", fmt.Errorf("%w: it is sealed in a way that this version does not know", ErrDamaged)
+		return letter{}, fmt.Errorf("%w: it is sealed in a way that this version does not know", ErrDamaged)
 	case m == nil:
-		return "", fmt.Errorf("%w: it is not the whole of a sealed value", ErrDamaged)
+		return letter{}, fmt.Errorf("%w: it is not the whole of a sealed value", ErrDamaged)
 	case k == nil:
-		return "", fmt.Errorf("%w: the secure file names no secret-key", ErrNoKey)
+		return letter{}, fmt.Errorf("%w: the secure file names no secret-key", ErrNoKey)
 	case k.fault != nil:
-		return "", k.fault
+		return letter{}, k.fault
 	}
 	for _, one := range k.list {
 		if one.Recipient().String() == m[1] {
 			return open(one, m[2], place)
 		}
 	}
-	return "", fmt.Errorf("%w: it is sealed to %s, which %s does not have", ErrNoKey, m[1], k.file)
+	return letter{}, fmt.Errorf("%w: it is sealed to %s, which %s does not have", ErrNoKey, m[1], k.file)
 }
 
 // open decrypts, and compares the place.
-func open(key *age.X25519Identity, body, place string) (string, error) {
+func open(key *age.X25519Identity, body, place string) (letter, error) {
 	cipher, err := base64.RawURLEncoding.DecodeString(body)
 	if err != nil {
-		return "", fmt.Errorf("%w: it is not the whole of a sealed value", ErrDamaged)
+		return letter{}, fmt.Errorf("%w: it is not the whole of a sealed value", ErrDamaged)
 	}
 	r, err := age.Decrypt(bytes.NewReader(cipher), key)
 	if err != nil {
-		return "", fmt.Errorf("%w: it was changed after it was sealed", ErrDamaged)
+		return letter{}, fmt.Errorf("%w: it was changed after it was sealed", ErrDamaged)
 	}
 	plain, err := io.ReadAll(r)
 	if err != nil {
-		return "", fmt.Errorf("%w: it was changed after it was sealed", ErrDamaged)
+		return letter{}, fmt.Errorf("%w: it was changed after it was sealed", ErrDamaged)
 	}
 	var l letter
 	if json.Unmarshal(plain, &l) != nil {
-		return "", fmt.Errorf("%w: what was sealed is no value of ours", ErrDamaged)
+		return letter{}, fmt.Errorf("%w: what was sealed is no value of ours", ErrDamaged)
 	}
 	if l.For != place {
-		return "", fmt.Errorf("%w: %s, and opens nowhere else", ErrElsewhere, l.For)
+		return letter{}, fmt.Errorf("%w: %s, and opens nowhere else", ErrElsewhere, l.For)
 	}
-	return l.Value, nil
+	return l, nil
 }
 
 // compact is a text without the blanks that YAML leaves where it was folded.

@@ -40,14 +40,23 @@ func (f *File) Change(values map[string]string) ([]byte, error) {
 }
 
 // Put gives the value at a path another text, and adds key, mappings and items on the way
-// that are not there. It tells the line, and whether there was a value before.
+// that are not there. It tells the line, and what value there was before, which is "" for null
+// and for %(NODEPOOL_X).
 //
 // Errors: as Change.
 func (f *File) Put(path Path, value string) (text []byte, line int, before *Scalar, err error) {
 	switch one, err := f.scalar(path.String()); {
 	case err == nil:
-		text, err = f.Change(map[string]string{path.String(): value})
-		return text, one.Line, one, err
+		s, err := f.replace(one, value)
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		was := *one
+		if IsNull(one.node) {
+			was.Value = ""
+		}
+		text, err = f.spliced([]splice{s}, map[string]string{path.String(): value})
+		return text, one.Line, &was, err
 	case errors.Is(err, ErrTwice):
 		return nil, 0, nil, err
 	}
@@ -75,14 +84,16 @@ func (f *File) Put(path Path, value string) (text []byte, line int, before *Scal
 // scalar finds the one value at a path.
 func (f *File) scalar(path string) (*Scalar, error) {
 	var found *Scalar
-	for i := range f.scalars {
-		if f.scalars[i].Path.String() != path {
-			continue
+	for _, list := range [][]Scalar{f.scalars, f.variables} {
+		for i := range list {
+			if list[i].Path.String() != path {
+				continue
+			}
+			if found != nil {
+				return nil, fmt.Errorf("line %d: %s: %w", list[i].Line, path, ErrTwice)
+			}
+			found = &list[i]
 		}
-		if found != nil {
-			return nil, fmt.Errorf("line %d: %s: %w", f.scalars[i].Line, path, ErrTwice)
-		}
-		found = &f.scalars[i]
 	}
 	if found == nil {
 		return nil, fmt.Errorf("%s: %w", path, ErrNotFound)
@@ -96,6 +107,9 @@ func (f *File) spliced(splices []splice, values map[string]string) ([]byte, erro
 	slices.SortFunc(splices, func(a, b splice) int { return cmp.Compare(b.from, a.from) })
 	text := slices.Clone(f.text)
 	for _, s := range splices {
+		if f.crlf() {
+			s.text = strings.ReplaceAll(s.text, "\n", "\r\n")
+		}
 		text = slices.Concat(text[:s.from], []byte(s.text), text[s.to:])
 	}
 	after, err := Parse(text)
@@ -126,15 +140,21 @@ func (f *File) spliced(splices []splice, values map[string]string) ([]byte, erro
 	return text, nil
 }
 
-// replace is the splice that gives a scalar another value. In double quotes it stays, for
-// the sake of JSON.
+// crlf tells whether lines end as on Windows: as the first one does.
+func (f *File) crlf() bool {
+	end := bytes.IndexByte(f.text, '\n')
+	return end > 0 && f.text[end-1] == '\r'
+}
+
+// replace is the splice that gives a scalar another value. In double quotes it stays, and in
+// JSON it gets them, whatever stood there.
 func (f *File) replace(s *Scalar, value string) (splice, error) {
 	from, to, err := f.extent(s.node)
 	if err != nil {
 		return splice{}, fmt.Errorf("line %d: %s: %w: write its value in one line", s.Line, s.Path, err)
 	}
 	switch {
-	case s.node.Style&yaml.DoubleQuotedStyle != 0:
+	case s.node.Style&yaml.DoubleQuotedStyle != 0 || f.root.Style&yaml.FlowStyle != 0: // JSON, perhaps
 		value = `"` + value + `"`
 	case from == to && from > 0 && !isBlank(f.text[from-1]):
 		value = " " + value

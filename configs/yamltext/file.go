@@ -46,6 +46,9 @@ type File struct {
 	lines   []int      // where each begins
 	root    *yaml.Node // nil for an empty file
 	scalars []Scalar
+	// variables are those with %(NODEPOOL_X): they can be replaced, and their values are "", as
+	// nobody knows them here.
+	variables []Scalar
 }
 
 // Parse reads a text. %(NODEPOOL_X) is not filled in; values that hold it are not told.
@@ -97,7 +100,9 @@ func (f *File) Scalars() []Scalar { return f.scalars }
 func (f *File) walk(at Path, node *yaml.Node) {
 	switch node.Kind {
 	case yaml.ScalarNode:
-		if start := f.offset(node); !variable.Match(f.text[start:min(len(f.text), start+len(node.Value)+2)]) {
+		if start := f.offset(node); variable.Match(f.text[start:min(len(f.text), start+len(node.Value)+2)]) {
+			f.variables = append(f.variables, Scalar{Path: at, Line: node.Line, node: node})
+		} else {
 			f.scalars = append(f.scalars, Scalar{Path: at, Value: node.Value, Line: node.Line, node: node})
 		}
 	case yaml.SequenceNode:

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/google/renameio/v2"
 
@@ -77,20 +78,20 @@ func (f *file) values() []yamltext.Scalar {
 }
 
 // resealed is the text with all values that are not sealed to a recipient sealed anew, and
-// these values. It has an error for each value that cannot be opened.
+// these values. It has an error for each value that cannot be opened, which stays as it is.
 func (f *file) resealed(keys *sealed.Keys, recipient string) ([]byte, []yamltext.Scalar, error) {
 	var failed error
 	var anew []yamltext.Scalar
 	changes := map[string]string{}
 	for _, s := range f.values() {
 		place := s.Path.String()
-		value, err := keys.Open(s.Value, place)
+		_, err := keys.Open(s.Value, place)
 		if err == nil && sealed.Recipient(s.Value) == recipient {
 			continue
 		}
 		text := ""
 		if err == nil {
-			text, err = sealed.Seal(recipient, place, value)
+			text, err = keys.Reseal(recipient, s.Value, place, time.Now())
 		}
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s:%d: %s: %w", f.name, s.Line, place, err))
@@ -99,14 +100,14 @@ func (f *file) resealed(keys *sealed.Keys, recipient string) ([]byte, []yamltext
 		changes[place] = text
 		anew = append(anew, s)
 	}
-	if failed != nil || len(changes) == 0 {
-		return f.text, anew, failed
+	if len(changes) == 0 {
+		return f.text, nil, failed
 	}
 	text, err := f.yaml.Change(changes)
 	if err != nil {
-		err = fmt.Errorf("%s: %w", f.name, err)
+		return f.text, nil, errors.Join(failed, fmt.Errorf("%s: %w", f.name, err))
 	}
-	return text, anew, err
+	return text, anew, failed
 }
 
 // write replaces the file at once, unless it has changed since it was read.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"poolkeeper/cmd/poolkeeper/terminal"
 	"poolkeeper/configs/sealed"
@@ -21,7 +22,8 @@ type ListCmd struct {
 // Help is what the command's own help says.
 func (ListCmd) Help() string {
 	return "No value is shown. With a key file the last column says whether this host opens the value: by the newest " +
-		"key, by an older one (secret reseal), or why not: then the exit code is 1."
+		"key, by an older one (secret reseal), or why not: then the exit code is 1; and since when a value is to be " +
+		"changed, because it was sealed anew by rotate or reseal and has not been set since."
 }
 
 // Run is the command.
@@ -37,7 +39,7 @@ func (c ListCmd) Run(a *App, of *Cmd) error {
 	if err != nil {
 		return err
 	}
-	closed := 0
+	closed, unchanged := 0, 0
 	w := tabwriter.NewWriter(terminal.Safe(a.Stdout), 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "WHERE\tPATH\tSEALED TO\tOPENS HERE")
 	for _, f := range files {
@@ -48,11 +50,18 @@ func (c ListCmd) Run(a *App, of *Cmd) error {
 			if strings.HasPrefix(opens, "no: ") {
 				closed++
 			}
+			if since, is, err := keys.Unchanged(s.Value, place); err == nil && is {
+				unchanged++
+				opens += "; to be changed, since " + since.UTC().Format(time.DateOnly)
+			}
 			fmt.Fprintf(w, "%s:%d\t%s\t%s\t%s\n", f.name, s.Line, listing.Visible(place), cmp.Or(recipient, "?"), opens)
 		}
 	}
 	if err := w.Flush(); err != nil {
 		return err
+	}
+	if unchanged > 0 {
+		fmt.Fprintf(a.Stdout, "To be changed at their clouds and services, and set anew: %d\n", unchanged)
 	}
 	switch {
 	case unusable != nil:

@@ -41,9 +41,9 @@ func (c RotateCmd) Run(ctx context.Context, a *App, of *Cmd) error {
 	if err != nil {
 		return err
 	}
-	anew, err := prepare(files, keys, next.Recipients()[0])
-	if err != nil {
-		return err
+	anew, stay := prepare(files, keys, next.Recipients()[0])
+	if stay != nil && len(anew.paths) == 0 {
+		return stay
 	}
 	a.hasPrepared()
 	// The key first: from here on both open, whatever comes of the rest.
@@ -53,10 +53,21 @@ func (c RotateCmd) Run(ctx context.Context, a *App, of *Cmd) error {
 	fmt.Fprintf(a.Stdout, "%s: the new key is %s; the old one opens as before\n", keys.File(), next.Recipients()[0])
 	anew.tellChanges(a) // before anything can fail: no command after this one knows all of them
 	if err := anew.write(a); err != nil {
-		return err
+		return errors.Join(err, staying(stay))
 	}
 	_, err = fmt.Fprintf(a.Stdout, "Copy %s to all hosts, and then the files.\n", keys.File())
-	return err
+	return errors.Join(err, staying(stay))
+}
+
+// errStay: values that cannot be opened have not been sealed anew.
+var errStay = errors.New("the rest is sealed anew, and these values stay as they were")
+
+// staying is what to say of values that stay; nil when there are none.
+func staying(stay error) error {
+	if stay == nil {
+		return nil
+	}
+	return fmt.Errorf("%w:\n%w", errStay, stay)
 }
 
 // ResealCmd seals with the newest key what is sealed to an older one.
@@ -87,9 +98,9 @@ func (c ResealCmd) Run(ctx context.Context, a *App, of *Cmd) error {
 	if err != nil {
 		return err
 	}
-	anew, err := prepare(files, keys, keys.Recipients()[0])
-	if err != nil {
-		return err
+	anew, stay := prepare(files, keys, keys.Recipients()[0])
+	if stay != nil && len(anew.paths) == 0 {
+		return stay
 	}
 	if c.DropOld {
 		if err := a.noneLeft(keys, files); err != nil {
@@ -98,8 +109,8 @@ func (c ResealCmd) Run(ctx context.Context, a *App, of *Cmd) error {
 	}
 	a.hasPrepared()
 	anew.tellChanges(a)
-	if err := anew.write(a); err != nil || !c.DropOld {
-		return err
+	if err := anew.write(a); err != nil || stay != nil || !c.DropOld { // what stays may want the older keys
+		return errors.Join(err, staying(stay))
 	}
 	if err := writeKeys(keys, keys.Newest()); err != nil {
 		return err
@@ -164,7 +175,7 @@ type resealing struct {
 }
 
 // prepare seals the values of files anew. It writes nothing; the error has a line for each
-// value that cannot be opened.
+// value that cannot be opened, and stays as it is.
 func prepare(files []*file, keys *sealed.Keys, recipient string) (*resealing, error) {
 	r := &resealing{files: files}
 	var failed error
@@ -183,7 +194,7 @@ func prepare(files []*file, keys *sealed.Keys, recipient string) (*resealing, er
 // keeps of them, until they are others.
 func (r *resealing) tellChanges(a *App) {
 	if len(r.paths) > 0 {
-		fmt.Fprintf(a.Stdout, "To be changed at their clouds and services, and set anew, since history keeps what the old key opens:\n%s\n",
+		fmt.Fprintf(a.Stdout, "To be changed at their clouds and services, and set anew, since history keeps what the old key opens (secret list shows them until then):\n%s\n",
 			strings.Join(r.paths, "\n"))
 	}
 }

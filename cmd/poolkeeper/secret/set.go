@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -62,7 +63,7 @@ func (c *SetCmd) Run(ctx context.Context, a *App, of *Cmd) error {
 		return err
 	}
 	a.Secrets.Add(value)
-	text, err := sealed.Seal(recipient, path.String(), value)
+	text, err := c.seal(a, of, f, recipient, path.String(), value)
 	if err != nil {
 		return fmt.Errorf("%s: %s: %w", f.name, path, err)
 	}
@@ -86,6 +87,27 @@ func (c *SetCmd) Run(ctx context.Context, a *App, of *Cmd) error {
 	}
 	_, err = fmt.Fprintf(a.Stdout, "%s:%d: %s: sealed to %s\n", f.name, line, path, recipient)
 	return err
+}
+
+// seal is the sealed text of the value. The same value again, which a rotation has left to be
+// changed, stays to be changed.
+func (c *SetCmd) seal(a *App, of *Cmd, f *file, recipient, place, value string) (string, error) {
+	for _, s := range f.values() {
+		if s.Path.String() != place {
+			continue
+		}
+		keys, err := of.keys(a)
+		if err != nil {
+			break // with --to none is needed
+		}
+		old, err := keys.Open(s.Value, place)
+		_, unchanged, _ := keys.Unchanged(s.Value, place)
+		if err == nil && unchanged && old == value {
+			fmt.Fprintf(a.Stderr, "poolkeeper: warning: %s:%d: %s is what it was: it is still to be changed, since history keeps what an older key opens\n", f.name, s.Line, place)
+			return keys.Reseal(recipient, s.Value, place, time.Now())
+		}
+	}
+	return sealed.Seal(recipient, place, value)
 }
 
 // lock keeps other commands from the file, and from the key that the value is sealed to.
