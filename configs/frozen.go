@@ -20,6 +20,9 @@ type Frozen struct {
 	Why      string
 }
 
+// KindEventSink is the kind of a sink that is left out.
+const KindEventSink = "event sink"
+
 // String names the item, and says why it is left out.
 func (f Frozen) String() string {
 	text := f.Kind + " " + f.Name
@@ -219,7 +222,7 @@ func (l *loader) freeze() {
 	}
 	z.rest("providers", Frozen{Kind: "provider"})
 	if l.cfg.Events != nil {
-		without(z, &l.cfg.Events.Sinks, "events.sinks", "event sink", func(s EventSink) string { return s.Name })
+		without(z, &l.cfg.Events.Sinks, "events.sinks", KindEventSink, func(s EventSink) string { return s.Name })
 	}
 	without(z, &l.cfg.Hooks, "hooks", "hook", func(h Hook) string { return h.Name })
 }

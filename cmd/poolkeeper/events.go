@@ -45,7 +45,7 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 	if c.Dead || c.Replay != "" {
 		return a.withStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
 			options := eventOptions(cfg)
-			if c.Replay != "" && (options == nil || !slices.ContainsFunc(options.Sinks, func(s dispatch.Sink) bool { return s.Name == c.Replay })) {
+			if c.Replay != "" && (options == nil || !options.Has(c.Replay)) {
 				return fmt.Errorf("%s has no sink %q, so that nobody would get its dead letters again; they stay (`poolkeeper events --dead`)", cfg.Path, c.Replay)
 			}
 			return c.letters(ctx, a, store.Session())
@@ -143,6 +143,11 @@ func eventOptions(cfg *configs.Config) *dispatch.Options {
 		options.Sinks = append(options.Sinks, dispatch.Sink{
 			Name: s.Name, Match: s.Match, Webhook: s.Webhook, Command: s.Command, File: s.File, Key: s.Key, Timeout: s.Timeout,
 		})
+	}
+	for _, f := range cfg.Frozen {
+		if f.Kind == configs.KindEventSink {
+			options.Left, options.LeftOthers = append(options.Left, f.Name), options.LeftOthers || f.Name == ""
+		}
 	}
 	return options
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/sealed"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/event/dispatch"
@@ -159,8 +160,8 @@ func TestEventsCommand(t *testing.T) {
 	}
 }
 
-// Mistakes: sinks of the page that are not as a daemon wants them, a key that is not used
-// or shows, dead letters that the page's commands do not list or send again.
+// Mistakes: sinks of the page that are not as a daemon wants them, a key that is not used,
+// when it is sealed, too, or shows, dead letters that the page's commands do not list or send again.
 func TestSinksOfThePage(t *testing.T) {
 	yaml, lines := eventsPage(t)
 	dir, key := t.TempDir(), "5f1d8e0a9b7c46d2a1e3"
@@ -191,6 +192,25 @@ func TestSinksOfThePage(t *testing.T) {
 	}
 	if shown := fmt.Sprintf("%v %#v", cfg.Events.Sinks, cfg.Events.Sinks); strings.Contains(shown, key) || !slices.Contains(cfg.Secrets(), key) {
 		t.Errorf("the key is no secret: %s", shown)
+	}
+	// From here on it is sealed, for commands and the daemon.
+	keys, err := sealed.New(filepath.Join(dir, "fleet.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden, err := sealed.Seal(keys.Recipients()[0], "events.sinks[chat].key", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		keys.File(): string(keys.Bytes()), secure: "secret-key: " + keys.File() + "\n" + strings.Replace(yaml[2], key, hidden, 1),
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if cfg, err = configs.Load(file, configs.Options{SecurePath: secure, Strict: true}); err != nil || cfg.Events.Sinks[0].Key != key {
+		t.Fatalf("a sealed key: %v", err)
 	}
 	log := hclog.NewNullLogger()
 	client, err := dial(cfg.ZooKeeper, log)

@@ -39,8 +39,12 @@ const (
 // Root is where the log of events and what belongs to it stands.
 const Root = "/poolkeeper/events"
 
-// The most that an event has of a text (bytes), so that no record makes it too large.
-const longest = 4096
+// The most that an event has, so that no record makes it too large.
+const (
+	longest   = 4096      // bytes of a text
+	most      = 200       // texts of a list
+	listBytes = 128 << 10 // of all texts of a list
+)
 
 // Event is one event, as consumers get it.
 type Event struct {
@@ -70,13 +74,12 @@ func New(source, kind, subject string, at time.Time, data Data) Event {
 			if v == "" {
 				continue
 			}
-			if len(v) > longest {
-				value = strings.ToValidUTF8(v[:longest], "")
-			}
+			value = cut(v)
 		case []string:
 			if len(v) == 0 {
 				continue
 			}
+			value = capped(v)
 		case int:
 			if v == 0 {
 				continue
@@ -88,6 +91,27 @@ func New(source, kind, subject string, at time.Time, data Data) Event {
 		SpecVersion: "1.0", Source: source, Type: kind, Subject: subject,
 		Time: at.UTC().Truncate(time.Millisecond), ContentType: "application/json", Data: kept,
 	}
+}
+
+// capped is a list of which an event has no more than it can carry.
+func capped(list []string) []string {
+	out := make([]string, 0, min(len(list), most))
+	left := listBytes
+	for i, text := range list {
+		if text = cut(text); len(out) == most || len(text) > left {
+			return append(out, fmt.Sprintf("… and %d more", len(list)-i))
+		}
+		out, left = append(out, text), left-len(text)
+	}
+	return out
+}
+
+// cut is as much of a text as an event has.
+func cut(text string) string {
+	if len(text) > longest {
+		return strings.ToValidUTF8(text[:longest], "")
+	}
+	return text
 }
 
 // Encode is the event as JSON.

@@ -2,6 +2,7 @@ package event_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,5 +60,19 @@ func TestPatterns(t *testing.T) {
 	}
 	if event.CheckPattern("[a") == nil || event.CheckPattern("build.*") != nil {
 		t.Error("patterns are not judged")
+	}
+}
+
+// Mistake: a list without end, which makes an event that no transaction can carry.
+func TestEventsAreBounded(t *testing.T) {
+	long := strings.Repeat("x", 10_000)
+	many := slices.Repeat([]string{long}, 5000)
+	data, err := event.New("/s", event.Configuration, "configuration/builder/x", time.Now(), event.Data{"changes": many, "reason": long}).Encode()
+	if err != nil || len(data) > 200<<10 || !strings.Contains(string(data), "more") {
+		t.Errorf("%d bytes: %v", len(data), err)
+	}
+	few := slices.Repeat([]string{"x"}, 1000)
+	if got := event.New("/s", event.Configuration, "", time.Now(), event.Data{"changes": few}).Data["changes"]; len(got.([]string)) != 201 || got.([]string)[200] != "… and 800 more" {
+		t.Errorf("%v", got)
 	}
 }

@@ -28,6 +28,15 @@ type Options struct {
 	Age  time.Duration // how long
 	// Sinks get the events.
 	Sinks []Sink
+	// Left are sinks that get nothing now, as something is wrong with them, and keep their
+	// places; LeftOthers says that there may be more, of names that are not known.
+	Left       []string
+	LeftOthers bool
+}
+
+// Has reports whether there is a sink of a name, if it gets anything now or not.
+func (o *Options) Has(sink string) bool {
+	return slices.Contains(o.Left, sink) || slices.ContainsFunc(o.Sinks, func(s Sink) bool { return s.Name == sink })
 }
 
 // Deps is what a Service is given. Client, Writer, Member and Logger are required.
@@ -145,12 +154,13 @@ func (s *Service) lead(ctx context.Context, h *recipe.Held, options Options) err
 		return nil // the options are being changed
 	}
 	s.metrics.forget()
-	if err := s.place(ctx, h, log, options); err != nil {
+	sinks, err := s.place(ctx, h, log, options)
+	if err != nil {
 		return err
 	}
 	var group sync.WaitGroup
 	defer group.Wait()
-	for _, sink := range options.Sinks {
+	for _, sink := range sinks {
 		logger := s.log.With("sink", sink.Name)
 		group.Go(func() {
 			for failures := 1; ctx.Err() == nil; failures++ {
@@ -175,22 +185,46 @@ func (s *Service) lead(ctx context.Context, h *recipe.Held, options Options) err
 }
 
 // place gives all sinks their places in the log, and removes those of sinks that are no
-// more: should one with the name come again, it begins with what is new then.
-func (s *Service) place(ctx context.Context, h *recipe.Held, log *recipe.Log, options Options) error {
-	var names []string
+// more: should one with the name come again, it begins with what is new then. What rights
+// refuse is of one sink alone. It returns the sinks that have a place.
+func (s *Service) place(ctx context.Context, h *recipe.Held, log *recipe.Log, options Options) ([]Sink, error) {
+	names := slices.Clone(options.Left)
 	for _, sink := range options.Sinks {
 		names = append(names, sink.Name)
 	}
 	consumers, err := log.Consumers(ctx, h.Session())
+	if err != nil && !recipe.Unreadable(err) {
+		return nil, err
+	}
 	for _, name := range consumers {
-		if err == nil && !slices.Contains(names, name) {
-			err = log.ForgetCursor(ctx, h, name)
+		if slices.Contains(names, name) || options.LeftOthers {
+			continue
+		}
+		err := log.ForgetCursor(ctx, h, name)
+		switch {
+		case recipe.Unreadable(err):
+			s.log.Warn("The place of a sink that is no more cannot be removed; it stays", "sink", name, "error", err)
+		case err != nil:
+			return nil, err
 		}
 	}
-	if err != nil {
-		return err
+	err = log.Begin(ctx, h, names[len(options.Left):]...)
+	if !recipe.Unreadable(err) {
+		return options.Sinks, err
 	}
-	return log.Begin(ctx, h, names...)
+	var placed []Sink
+	for _, sink := range options.Sinks {
+		err := log.Begin(ctx, h, sink.Name)
+		switch {
+		case err == nil:
+			placed = append(placed, sink)
+		case recipe.Unreadable(err):
+			s.log.Error("A sink gets nothing, as its place in the log cannot be written", "sink", sink.Name, "error", err)
+		default:
+			return nil, err
+		}
+	}
+	return placed, nil
 }
 
 // trim keeps the log within its bounds.

@@ -43,7 +43,7 @@ func start(t *testing.T, root, name string, options *dispatch.Options, change ..
 		t.Fatal(err)
 	}
 	deps := dispatch.Deps{
-		Client: client, Writer: "/poolkeeper/" + name, Member: name, Logger: hclog.NewNullLogger(), TrimEvery: 50 * time.Millisecond,
+		Client: client, Writer: "/poolkeeper/" + name, Member: name, Logger: hclog.New(&hclog.LoggerOptions{Output: t.Output()}), TrimEvery: 50 * time.Millisecond,
 	}
 	for _, c := range change {
 		c(&deps)

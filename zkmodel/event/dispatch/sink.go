@@ -29,6 +29,8 @@ const (
 	batch = 50
 	// moment is how long after the last event that is written at the latest.
 	moment = 250 * time.Millisecond
+	// leaveWait is how long a place may take to be written at a stop.
+	leaveWait = 2 * time.Second
 	// tries is how often an event is sent that the sink refuses, until it is a dead letter.
 	tries = 3
 )
@@ -58,8 +60,13 @@ func (d *delivery) run(ctx context.Context) error {
 		return err
 	}
 	d.at, d.saved = at, at
+	// What cannot be written now would be found out after the event, which came again then.
+	if err := d.log.SaveCursor(ctx, d.held, d.sink.Name, at); err != nil {
+		return err
+	}
 	to := open(d.sink)
 	defer to.close()
+	defer d.leave(ctx, to)
 	reader := d.log.Read(d.held.Session(), d.at)
 	for {
 		entry, err := d.next(ctx, to, reader)
@@ -102,6 +109,19 @@ func (d *delivery) save(ctx context.Context, to target) error {
 	}
 	d.saved, d.sent = d.at, 0
 	return nil
+}
+
+// leave writes how far the sink has come when this daemon stops or goes on with other
+// options: the next one does not send it again.
+func (d *delivery) leave(ctx context.Context, to target) {
+	if ctx.Err() == nil {
+		return
+	}
+	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWait)
+	defer cancel()
+	if err := d.save(leaving, to); err != nil {
+		d.logger.Debug("The place of a sink is not written; up to 50 events come again", "error", err)
+	}
 }
 
 // handle delivers one entry, if it is for this sink, and returns when it is done with.
