@@ -15,7 +15,7 @@ type Wave struct {
 	Reason      string
 	Order       string // freshness or priority
 	MaxParallel int    // builds that are asked for at once; 0 is no limit
-	Until       string // built or uploaded
+	Until       string // built, uploaded or validated
 	MaxFailures string // a number of images, or a share as 20%
 }
 
@@ -50,7 +50,7 @@ func (w *Wave) keys(kind string) fields {
 		"reason":       text(&w.Reason),
 		"order":        oneOf(&w.Order, "freshness", "priority"),
 		"max-parallel": number(&w.MaxParallel, 0, unlimited),
-		"until":        oneOf(&w.Until, "built", "uploaded"),
+		"until":        oneOf(&w.Until, "built", "uploaded", "validated"),
 		"max-failures": text(&w.MaxFailures),
 	}
 }
@@ -66,7 +66,12 @@ func (l *loader) checkWave(v value, have present, w Wave) {
 	if w.All == (len(w.Match) > 0) {
 		v.fail("expected all: true, or match with patterns")
 	}
-	v.later(func() { l.checkMatch(v, w) })
+	v.later(func() {
+		l.checkMatch(v, w)
+		if w.Until == "validated" {
+			l.checkValidated(v, w)
+		}
+	})
 }
 
 // checkMatch tells of patterns that name no image.
@@ -74,6 +79,17 @@ func (l *loader) checkMatch(v value, w Wave) {
 	for _, pattern := range w.Match {
 		if checkPattern(v, pattern) && !slices.ContainsFunc(l.cfg.DiskImages, func(i DiskImage) bool { return matches(pattern, i.Name) }) {
 			v.fail("no image is like %q", pattern)
+		}
+	}
+}
+
+// checkValidated tells of images of a wave that are never validated.
+func (l *loader) checkValidated(v value, w Wave) {
+	for i := range l.cfg.DiskImages {
+		image := &l.cfg.DiskImages[i]
+		wanted := w.All || slices.ContainsFunc(w.Match, func(pattern string) bool { return matches(pattern, image.Name) })
+		if wanted && image.Validate == nil && len(l.cfg.ImageFormats(image.Name)) > 0 {
+			v.fail("until: validated, but image %s has no validate: it is never validated; use uploaded", image.Name)
 		}
 	}
 }

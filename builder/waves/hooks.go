@@ -127,7 +127,7 @@ func (d *Driver) deliver(ctx context.Context, store *hook.Store, held *recipe.He
 		return nil
 	}
 	h := &cfg.Hooks[at]
-	wish := Wish{All: h.All, Match: h.Match, Order: wave.Order(h.Order)}
+	wish := Wish{All: h.All, Match: h.Match, Order: wave.Order(h.Order), Until: wave.Until(h.Until)}
 	jobs, err := Jobs(cfg, wish, func(image string) int64 { return NewestReady(d.Mirror.Image(image)) })
 	if err != nil {
 		log.Error("A hook has no images; nothing is made of what it was told", "error", err)

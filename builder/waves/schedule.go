@@ -82,7 +82,7 @@ func (d *Driver) make(ctx context.Context, store *wave.Store, cfg *configs.Confi
 	if err := d.Mirror.Barrier(ctx); err != nil {
 		return err
 	}
-	wish := Wish{All: w.All, Match: w.Match, Order: wave.Order(w.Order)}
+	wish := Wish{All: w.All, Match: w.Match, Order: wave.Order(w.Order), Until: wave.Until(w.Until)}
 	jobs, err := Jobs(cfg, wish, func(image string) int64 { return NewestReady(d.Mirror.Image(image)) })
 	if err != nil {
 		d.Log.Error("A wave of the configuration has no images; it begins no sooner than its next time", "wave", w.Name, "error", err)

@@ -18,7 +18,11 @@ type Wish struct {
 	All   bool     // that the configuration has
 	Match []string // patterns, as the shell has them
 	Order wave.Order
+	Until wave.Until
 }
+
+// ErrNeverValidated says that a wave is to wait for what never happens.
+var ErrNeverValidated = errors.New("never validated")
 
 // ErrNoImages says that a wish names no image.
 var ErrNoImages = errors.New("no images")
@@ -26,11 +30,17 @@ var ErrNoImages = errors.New("no images")
 // Jobs are those of a wave, in their order. newest tells when the newest ready build of an
 // image began, as a transaction, or 0 without one.
 //
-// Errors: ErrNoImages; a pattern that is none, or that no image has.
+// Errors: ErrNoImages, ErrNeverValidated; a pattern that is none, or that no image has.
 func Jobs(cfg *configs.Config, wish Wish, newest func(image string) int64) ([]wave.Job, error) {
 	images, err := wish.images(cfg)
 	if err != nil {
 		return nil, err
+	}
+	if wish.Until == wave.UntilValidated {
+		if never := unvalidated(cfg, images); len(never) > 0 {
+			return nil, fmt.Errorf("until validated: %w: %s: %s has no validate for them; leave them out, or use until uploaded",
+				ErrNeverValidated, strings.Join(never, ", "), cfg.Path)
+		}
 	}
 	if wish.Order == wave.ByFreshness {
 		ages := map[string]int64{}
@@ -94,4 +104,12 @@ func NewestReady(image *zkmodel.Image) int64 {
 		}
 	}
 	return newest
+}
+
+// unvalidated are those of images that have no validation.
+func unvalidated(cfg *configs.Config, images []string) []string {
+	return slices.DeleteFunc(slices.Clone(images), func(name string) bool {
+		image, ok := cfg.DiskImage(name)
+		return ok && image.Validate != nil
+	})
 }

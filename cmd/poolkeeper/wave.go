@@ -37,21 +37,15 @@ type waveCreateCmd struct {
 	At          string   `placeholder:"TIME" help:"Begin then: 2026-03-01T22:00:00Z, or in 8h."`
 	Order       string   `enum:"freshness,priority" default:"freshness" help:"Which images come first: freshness, whose newest build is the oldest; priority, as --match and then the configuration has them (${default})."`
 	MaxParallel int      `default:"10" help:"How many builds are asked for at once; 0 is no limit (${default})."`
-	Until       string   `enum:"built,uploaded,validated" default:"uploaded" help:"When an image is done: built or uploaded (${default})."`
+	Until       string   `enum:"built,uploaded,validated" default:"uploaded" help:"When an image is done: built, uploaded, or validated, for images with validate (${default})."`
 	MaxFailures string   `default:"20%" placeholder:"N|%" help:"How many images may fail before the rest is held (${default})."`
 	ID          string   `name:"id" help:"The wave's id. With one that there is, of the same images, nothing is made."`
 	Wait        bool     `help:"Wait for the report, and print it. Exit code 1 unless all is completed."`
 	output
 }
 
-// errNotValidated: validation is another part of the program.
-var errNotValidated = errors.New("--until validated: images are not validated by this version; use built or uploaded")
-
 // Run is the command.
 func (c waveCreateCmd) Run(ctx context.Context, a *app) error {
-	if c.Until == "validated" {
-		return errNotValidated
-	}
 	w := &wave.Wave{
 		ID: c.ID, Reason: c.Reason, By: requestor(), Order: wave.Order(c.Order), MaxParallel: c.MaxParallel,
 		Until: wave.Until(c.Until), MaxFailures: c.MaxFailures,
@@ -74,7 +68,7 @@ func (c waveCreateCmd) Run(ctx context.Context, a *app) error {
 		if err != nil {
 			return err
 		}
-		wish := waves.Wish{All: c.All, Match: c.Match, Order: w.Order}
+		wish := waves.Wish{All: c.All, Match: c.Match, Order: w.Order, Until: w.Until}
 		jobs, err := waves.Jobs(t.cfg, wish, func(image string) int64 { return newestReady(images, image) })
 		if err != nil {
 			return err

@@ -133,10 +133,13 @@ func (d *decision) built() {
 	for _, provider := range d.job.Providers {
 		upload, tries, reason := d.upload(provider)
 		closed := d.Closed[provider]
-		if verdict := d.Image.Verdict(d.ready.Build, provider); verdict != nil {
+		verdict := d.Image.Verdict(d.ready.Build, provider)
+		if verdict != nil {
 			closed = verdict.Text() // it is not sent there any more
 		}
 		switch {
+		case verdict != nil && verdict.By == zkmodel.ByValidation:
+			failed = append(failed, "validation at "+provider+": "+verdict.Text())
 		case upload != "":
 			p.Uploads = noted(p.Uploads, provider, upload)
 		case closed != "":

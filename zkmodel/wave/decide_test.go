@@ -130,6 +130,13 @@ func TestDecide(t *testing.T) {
 				s.Image.Verdicts = &zkmodel.Verdicts{List: []zkmodel.Verdict{{Kind: zkmodel.Rejected, Provider: "south", Build: "7", BuildCzxid: 160, By: "ann"}}}
 			}), wave.Completed, wave.FlagStays, "",
 		},
+		"a build that failed its validation is good": {
+			uploaded, processing, scene(build(160, zkmodel.BuildReady, "north"), func(s *wave.Sight) {
+				s.Image.Verdicts = &zkmodel.Verdicts{List: []zkmodel.Verdict{
+					{Kind: zkmodel.Rejected, Provider: "south", Build: "7", BuildCzxid: 160, By: zkmodel.ByValidation, Reason: "ssh: refused"},
+				}}
+			}), wave.Failed, wave.FlagStays, "validation at south: rejected by validation: ssh: refused",
+		},
 		"nobody says that the builder with the files is gone": {
 			uploaded, processing, scene(build(160, zkmodel.BuildReady, "north"), func(s *wave.Sight) { s.Gone = func(b string) bool { return b == "x" } }),
 			wave.Processing, wave.FlagStays, "x, which has the files, is not there",
