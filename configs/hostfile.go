@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,7 @@ func (l *loader) hostKeys() fields {
 		"hook-env-allow":      envAllow(&c.HookEnvAllow),
 		"webapp":              l.webApp,
 		"only":                l.only,
+		"host-labels":         hostLabels(&c.HostLabels),
 		"zookeeper-timeout": func(v value) {
 			seconds(&c.ZooKeeper.Timeout, minSession)(v)
 			v.sane(c.ZooKeeper.Timeout, time.Hour)
@@ -93,11 +95,40 @@ func matches(pattern, name string) bool {
 	return ok && err == nil
 }
 
-// Selects tells whether a builder of this host builds an image, as far as the host's own
-// file says. One that it does not select is another builder's, and configured all the same.
-func (c *Config) Selects(image string) bool {
-	return c.Only == nil || slices.ContainsFunc(c.Only, func(pattern string) bool { return matches(pattern, image) })
+// hostLabels decodes words that hosts are called.
+func hostLabels(out *[]string) decodeFunc {
+	return func(v value) {
+		texts(out)(v)
+		for _, label := range *out {
+			if !plainLabel.MatchString(label) {
+				v.fail("%q is no label of a host: letters, digits, '.', '_' and '-'", label)
+			}
+		}
+	}
 }
+
+// plainLabel is a word that a host is called.
+var plainLabel = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+
+// Unselected says why a builder of this host does not build an image, as far as the host's own
+// file and the image's labels say; "" where it does. Such an image is another builder's, and
+// configured all the same.
+func (c *Config) Unselected(image string) string {
+	if c.Only != nil && !slices.ContainsFunc(c.Only, func(pattern string) bool { return matches(pattern, image) }) {
+		return "`only` of this host does not select it"
+	}
+	var lacks []string
+	if one, ok := c.DiskImage(image); ok {
+		lacks = slices.DeleteFunc(slices.Clone(one.HostLabels), func(label string) bool { return slices.Contains(c.HostLabels, label) })
+	}
+	if len(lacks) > 0 {
+		return "it is for hosts with host-labels " + strings.Join(lacks, ", ") + ", which this one does not have"
+	}
+	return ""
+}
+
+// Selects tells whether a builder of this host builds an image: see Unselected.
+func (c *Config) Selects(image string) bool { return c.Unselected(image) == "" }
 
 // leaveToHost takes the keys out of a schema that the host's own file has.
 func (l *loader) leaveToHost(keys fields) {

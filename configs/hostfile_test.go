@@ -114,6 +114,50 @@ func TestSigners(t *testing.T) {
 	}
 }
 
+// An image with labels is built on hosts that have all of them; a child has its parent's unless
+// it says otherwise. The host's own file wins over what is pushed.
+func TestHostLabels(t *testing.T) {
+	load := func(host, image string) (*Config, error) {
+		opts := hostFiles(t, "zookeeper-servers: [{host: ours}]\n"+host, "{}")
+		opts.Text = []byte("images-dir: d\nhost-labels: [pushed]\ndiskimages:\n- {name: plain}\n- {name: labelled, host-labels: " + image + "}\n" +
+			"- {name: child, parent: labelled}\n- {name: free, parent: labelled, host-labels: []}\n")
+		return Load("zk:version-1", opts)
+	}
+	for host, want := range map[string]string{
+		"":                                 "plain free",
+		"host-labels: []\n":                "plain free",
+		"host-labels: [ssd]\n":             "plain free",
+		"host-labels: [big, x, ssd]\n":     "plain labelled child free",
+		"only: ['*e*']\nhost-labels: []\n": "free",
+	} {
+		cfg, err := load(host, "[ssd, big]")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, image := range cfg.DiskImages {
+			if cfg.Selects(image.Name) {
+				got = append(got, image.Name)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q selects %q, want %s", host, got, want)
+		}
+	}
+	if cfg, err := load("", "[pushed]"); err != nil || !cfg.Selects("labelled") || cfg.Unselected("plain") != "" {
+		t.Errorf("labels for all: %v", err)
+	}
+	cfg, err := load("host-labels: [ssd]\n", "[ssd, big]")
+	if err != nil || cfg.Unselected("labelled") != "it is for hosts with host-labels big, which this one does not have" {
+		t.Errorf("why not: %q, %v", cfg.Unselected("labelled"), err)
+	}
+	for bad, where := range map[string]string{"host-labels: [a b]\n": "host.yaml:2: host-labels", "host-labels: big\n": "host.yaml:2: host-labels"} {
+		if _, err := load(bad, "[ssd]"); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), where) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
 // A selection is of names by patterns; one that selects nothing by mistake is told.
 func TestOnly(t *testing.T) {
 	load := func(only string) (*Config, error) {

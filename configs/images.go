@@ -76,6 +76,7 @@ func imageKeys(image *DiskImage) fields {
 		"build-windows":    buildWindows(&image.BuildWindows),
 		"keep-builds":      number(&image.KeepBuilds, 1, 1000),
 		"architecture":     architecture(&image.Architecture),
+		"host-labels":      hostLabels(&image.HostLabels),
 		"validate":         validate(&image.Validate),
 	}
 }

@@ -30,6 +30,7 @@ func (l *loader) topKeys() fields {
 		"build-env-allow":        envAllow(&l.cfg.BuildEnvAllow),
 		"hook-env-allow":         envAllow(&l.cfg.HookEnvAllow),
 		"build-disk-reserve":     size(&c.BuildDiskReserve),
+		"host-labels":            hostLabels(&c.HostLabels),
 		"pool-order":             oneOf(&c.PoolOrder, OrderSpread, OrderFill),
 		"launcher-grace":         wholeSeconds(&c.LauncherGrace, 0),
 		"events":                 l.events,

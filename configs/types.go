@@ -24,6 +24,8 @@ type Config struct {
 	// Only are patterns of the names of images that a builder of this host builds; nil is
 	// all. See Selects.
 	Only []string
+	// HostLabels are what this host is called, for images that are built only on some hosts.
+	HostLabels []string
 
 	ElementsDir       string // directories with elements, separated by colons
 	ImagesDir         string
@@ -123,6 +125,7 @@ type DiskImage struct {
 	BuildWindows      []BuildWindow // scheduled builds start only within; none is always
 	KeepBuilds        int           // ready builds, and uploads a provider, that are kept
 	Architecture      string        // as Go names it (amd64, arm64); "" fits every builder
+	HostLabels        []string      // all of which a host must have that builds it
 	BuildTimeout      time.Duration
 	DIBCmd            string
 	Pause             bool

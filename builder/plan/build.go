@@ -77,7 +77,7 @@ func (d *decision) mayBuild() bool {
 		{"pause", d.config.Pause, "paused by the configuration"},
 		{"pause flag", d.Image.Paused, "paused by an operator (image-unpause ends it)"},
 		{"formats", len(d.wanted) == 0, "no format: no provider of this builder lists it and it has no formats of its own" + d.foreign()},
-		{"selection", !d.Config.Selects(d.name), "another builder's: `only` of this host does not select it"},
+		{"selection", d.Config.Unselected(d.name) != "", "another builder's: " + d.Config.Unselected(d.name)},
 		{
 			"architecture", d.config.Architecture != "" && d.config.Architecture != d.Host.Arch,
 			"needs a builder of architecture " + d.config.Architecture + ", this one has " + d.Host.Arch,

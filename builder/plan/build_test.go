@@ -50,10 +50,16 @@ func TestWhenToBuild(t *testing.T) {
 			s.build(zkmodel.BuildReady, 25*hour)
 		}, "upload 1 north qcow2; upload 1 south raw"},
 		"another host's, old": {func(s *scene) { s.Config.Only = []string{"other"}; s.uploaded(999 * day) }, ""},
-		"selected":            {func(s *scene) { s.Config.Only = []string{"other", "i?g"} }, "build"},
-		"for others":          {func(s *scene) { s.image().Architecture = "arm64"; s.request() }, ""},
-		"for us":              {func(s *scene) { s.image().Architecture = "amd64" }, "build"},
-		"host cannot build":   {func(s *scene) { s.Host.Unfit = "no logs"; s.request() }, ""},
+		"for other hosts": {func(s *scene) {
+			s.image().HostLabels = []string{"ssd", "big"}
+			s.Config.HostLabels = []string{"ssd"}
+			s.request()
+		}, ""},
+		"for hosts as ours": {func(s *scene) { s.image().HostLabels = []string{"ssd"}; s.Config.HostLabels = []string{"big", "ssd"} }, "build"},
+		"selected":          {func(s *scene) { s.Config.Only = []string{"other", "i?g"} }, "build"},
+		"for others":        {func(s *scene) { s.image().Architecture = "arm64"; s.request() }, ""},
+		"for us":            {func(s *scene) { s.image().Architecture = "amd64" }, "build"},
+		"host cannot build": {func(s *scene) { s.Host.Unfit = "no logs"; s.request() }, ""},
 		"host cannot build, the rest goes on": {func(s *scene) {
 			s.Host.Unfit = "no logs"
 			s.build(zkmodel.BuildReady, 25*hour)
