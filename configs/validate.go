@@ -17,6 +17,9 @@ type Validate struct {
 	// Label is the one whose resources the node has; "" is the first of the provider
 	// that has the image.
 	Label string
+	// Key is a file of the launcher's host with the private key that the node lets in; "" has
+	// host keys read, and nobody log in.
+	Key string
 	// Serve says that an upload whose checks take too long serves all the same.
 	Serve bool
 }
@@ -45,9 +48,13 @@ func validate(out **Validate) decodeFunc {
 			"timeout":    validateTimeout(&one.Timeout),
 			"providers":  oneOf(&providers, "any", "each"),
 			"checks":     validateChecks(&one.Checks),
+			"key":        notEmpty(&one.Key),
 			"resources":  func(v value) { v.decode("validation's resources", fields{"label": checkedName("label", &one.Label)}) },
 			"on-timeout": oneOf(&late, "reject", "serve"),
 		})
+		if i := slices.IndexFunc(one.Checks, func(c ValidateCheck) bool { return !c.SSH }); i >= 0 && one.Key == "" {
+			v.fail("commands and scripts need a key that the node lets in: expected key: FILE")
+		}
 		one.Any, one.Serve = providers == "any", late == "serve"
 		*out = one
 	}

@@ -16,7 +16,7 @@ func TestValidationsAreReadAndHandedOn(t *testing.T) {
 images-dir: /tmp/images
 labels: [{name: small}, {name: large}]
 diskimages:
-  - {name: base, abstract: true, validate: {checks: [ssh, {command: uptime}], timeout: 60}}
+  - {name: base, abstract: true, validate: {checks: [ssh, {command: uptime}], key: /etc/key, timeout: 60}}
   - {name: heir, parent: base}
   - {name: own, parent: base, validate: {providers: any, on-timeout: serve, resources: {label: large}}}
   - {name: none, elements: [vm]}
@@ -30,7 +30,7 @@ providers:
 		t.Fatal(err)
 	}
 	want := map[string]*Validate{
-		"heir": {Timeout: time.Minute, Checks: []ValidateCheck{{SSH: true}, {Command: "uptime"}}},
+		"heir": {Timeout: time.Minute, Key: "/etc/key", Checks: []ValidateCheck{{SSH: true}, {Command: "uptime"}}},
 		"own":  {Timeout: 10 * time.Minute, Checks: []ValidateCheck{{SSH: true}}, Any: true, Serve: true, Label: "large"},
 		"none": nil,
 	}

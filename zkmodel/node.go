@@ -58,6 +58,8 @@ type Node struct {
 	// Asked is when its machine was asked for, on ZooKeeper's clock; 0 once the cloud
 	// has answered.
 	Asked Epoch `wire:"asked_time,omitempty"`
+	// Validates is the upload, by its path, that the node is there to try; no request has it.
+	Validates string `wire:"validates,omitempty"`
 
 	by   Actor // who moved it since it was read or written
 	rest wire.Extra

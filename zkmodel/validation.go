@@ -150,6 +150,13 @@ type ValidationResult struct {
 	Began Epoch           `json:"began,omitempty"` // when that one's boot began
 	// TimedOut says of one that failed that its checks took too long.
 	TimedOut bool `json:"timed_out,omitempty"`
+	// Failure is why its last node failed, after which a node of what serves is tried: the
+	// control. "" without.
+	Failure string `json:"failure,omitempty"`
+	Pool    string `json:"pool,omitempty"` // of Node; the control's, too
+	// Faults is how many tries in a row have told nothing, and Again when it is tried again.
+	Faults int   `json:"faults,omitempty"`
+	Again  Epoch `json:"again,omitempty"`
 	// FirstUntried is since when it has not been tried; 0 while it is.
 	FirstUntried Epoch `json:"first_untried,omitempty"`
 
