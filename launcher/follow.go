@@ -10,7 +10,7 @@ import (
 // follower turns what changes in the tree into looks at it. It remembers what
 // kind of thing has changed, as some questions are too dear to ask each time.
 type follower struct {
-	images, verdicts, nodes, requests, components *recipe.Subscription
+	images, verdicts, trials, nodes, requests, components *recipe.Subscription
 
 	imagesChanged, membersChanged bool
 }
@@ -19,6 +19,7 @@ func (l *Launcher) follow() *follower {
 	return &follower{
 		images:     l.mirror.SubscribeImages(),
 		verdicts:   l.mirror.SubscribeVerdicts(),
+		trials:     l.mirror.SubscribeValidations(),
 		nodes:      l.mirror.SubscribeNodes(),
 		requests:   l.mirror.SubscribeRequests(),
 		components: l.mirror.SubscribeComponents(),
@@ -29,7 +30,7 @@ func (l *Launcher) follow() *follower {
 
 // close ends the subscriptions.
 func (f *follower) close() {
-	for _, s := range []*recipe.Subscription{f.images, f.verdicts, f.nodes, f.requests, f.components} {
+	for _, s := range []*recipe.Subscription{f.images, f.verdicts, f.trials, f.nodes, f.requests, f.components} {
 		s.Close()
 	}
 }
@@ -50,6 +51,7 @@ func (f *follower) wait(ctx context.Context, wake <-chan struct{}, until time.Du
 		f.imagesChanged = true
 	case <-f.components.C():
 		f.membersChanged = true
+	case <-f.trials.C():
 	case <-f.nodes.C():
 	case <-f.requests.C():
 	}
@@ -67,6 +69,7 @@ func (f *follower) change(ctx context.Context, until time.Duration) bool {
 func (f *follower) take() {
 	f.nodes.Take()
 	f.requests.Take()
+	f.trials.Take()
 	images, verdicts := f.images.Take(), f.verdicts.Take()
 	f.imagesChanged = len(images)+len(verdicts) > 0 || f.imagesChanged
 	f.membersChanged = len(f.components.Take()) > 0 || f.membersChanged

@@ -62,6 +62,7 @@ type site struct {
 	zuul   *zuul.Client
 	config *configs.Config
 	clouds map[string]*fake.Provider // shared by all launchers, as clouds are
+	trials []*zkmodel.Upload         // that a story has made
 }
 
 func newSite(t *testing.T, yaml string) *site {

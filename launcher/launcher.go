@@ -14,6 +14,7 @@ import (
 
 	"poolkeeper/configs"
 	"poolkeeper/configs/kit"
+	"poolkeeper/configs/redact"
 	"poolkeeper/launcher/metrics"
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/pool"
@@ -22,6 +23,7 @@ import (
 	"poolkeeper/launcher/shared"
 	"poolkeeper/launcher/step"
 	"poolkeeper/launcher/supply"
+	"poolkeeper/launcher/validate"
 	"poolkeeper/providers"
 	"poolkeeper/providers/registry"
 	"poolkeeper/zkmodel"
@@ -59,6 +61,10 @@ type Deps struct {
 	Mirror *zkmodel.Mirror
 	// Shares are told what this launcher does for all; nil makes one of our own.
 	Shares *zkmodel.Shares
+	// Secrets are values that no reason for people may have; nil knows none.
+	Secrets *redact.Secrets
+	// Check runs the checks of an upload that is tried; nil does so over SSH.
+	Check validate.Runner
 	// Step, when set, is called at every step; for tests that crash there.
 	Step func(step.Step)
 }

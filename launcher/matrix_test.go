@@ -72,7 +72,17 @@ func stories() map[step.Step]crashStory {
 			s.settled()
 		}
 	}
+	trial := crashStory{
+		config: onePool,
+		act:    func(s *site) []string { s.trials = append(s.trials, s.onTrial("debian", "cloud")); return nil },
+		after: func(s *site, _ []string) {
+			s.ends(s.trials[0], zkmodel.ValidationPassed, "")
+			s.emptied("cloud")
+		},
+	}
 	return map[step.Step]crashStory{
+		step.TrialMade: trial, step.TrialBegun: trial, step.TrialCreated: trial, step.TrialNoted: trial,
+		step.TrialBooted: trial, step.TrialChecked: trial, step.TrialTold: trial,
 		step.Accepted: launch, step.Begun: launch, step.Created: launch,
 		step.Noted: launch, step.Booted: launch, step.Ready: launch,
 		step.Fulfilled: single,

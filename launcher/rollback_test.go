@@ -288,8 +288,13 @@ func TestNoVerdictCostsNothing(t *testing.T) {
 	if got := tap.Naming(zkmodel.VerdictsRoot); got != reads || reads == 0 || reads > 2 {
 		t.Errorf("%d requests to ZooKeeper name %s when it serves, and %d later", reads, zkmodel.VerdictsRoot, got)
 	}
-	if _, there, err := s.store.Session().Exists(t.Context(), zkmodel.VerdictsRoot); err != nil || there {
-		t.Errorf("%s is there (%v)", zkmodel.VerdictsRoot, err)
+	if got := tap.Naming(zkmodel.ValidationsRoot); got != 0 {
+		t.Errorf("%d requests to ZooKeeper name %s, and nothing is validated", got, zkmodel.ValidationsRoot)
+	}
+	for _, path := range []string{zkmodel.VerdictsRoot, zkmodel.ValidationsRoot} {
+		if _, there, err := s.store.Session().Exists(t.Context(), path); err != nil || there {
+			t.Errorf("%s is there (%v)", path, err)
+		}
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/shared"
 	"poolkeeper/launcher/supply"
+	"poolkeeper/launcher/validate"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -43,6 +44,7 @@ type session struct {
 	launches *launch.Launches
 	requests *request.Server
 	reaper   *reaper.Reaper
+	trials   *validate.Validator
 	quotas   inflight.Quotas
 
 	images []*zkmodel.Image // as of the last change; the looking goroutine's
@@ -149,10 +151,11 @@ func (s *session) furnish(site string) {
 	finder := node.Finder{
 		Site: site, LaunchOf: s.store.LaunchOf, Now: func() time.Time { return s.now().Add(s.ahead()) },
 	}
+	teacher := &shared.Teacher{Records: s.store, Nodes: s.own.Nodes, Now: s.now, Log: s.log}
 	s.launches = launch.New(launch.Deps{
 		Store: s.store, Config: s.cfg, Own: s.own, Jobs: s.jobs, Image: s.mirror.Image, Pools: s.pools, Clouds: s.clouds,
 		Scanner: s.scanner, Boots: s.boots, Finder: finder,
-		Teacher: &shared.Teacher{Records: s.store, Nodes: s.own.Nodes, Now: s.now, Log: s.log}, Log: s.log, Tried: s.metrics.Launch, Step: s.deps.Step,
+		Teacher: teacher, Log: s.log, Tried: s.metrics.Launch, Step: s.deps.Step,
 		Notify: s.notify, Now: s.now, Ahead: s.ahead,
 	})
 	s.requests = request.New(request.Deps{
@@ -169,6 +172,11 @@ func (s *session) furnish(site string) {
 		Launch: s.launches, Finder: finder, Judged: s.judgedNow, Log: s.log, Refused: &s.tells.nodes, Deleted: s.metrics.Deleted, Step: s.deps.Step,
 		Now: s.now, Ahead: s.ahead,
 	})
+	s.trials = validate.New(validate.Deps{
+		Store: s.store, Config: s.cfg, Own: s.own, Jobs: s.jobs, Quotas: s.quotas, Tree: s.mirror, Image: s.mirror.Image, Pools: s.pools,
+		Clouds: s.clouds, Scanner: s.scanner, Site: site, Teacher: teacher, Remover: s.reaper, Secrets: s.deps.Secrets, Name: s.deps.FQDN,
+		Check: s.deps.Check, Log: s.log, Step: s.deps.Step, Notify: s.notify, Now: s.now, Ahead: s.ahead,
+	})
 }
 
 // loop looks at the tree whenever it changes and does what is to be done.
@@ -182,6 +190,7 @@ func (s *session) loop(ctx context.Context, f *follower) {
 		if f.imagesChanged {
 			s.images, f.imagesChanged = s.mirror.Images(), false
 			s.tellVerdicts()
+			s.followTrials()
 		}
 		if now := s.now(); f.membersChanged || !now.Before(resync) {
 			if f.membersChanged = false; s.peers.Left(s.mirror.Components(zkmodel.KindPool)) || !now.Before(resync) {
@@ -223,8 +232,12 @@ func (s *session) decide(ctx context.Context, snap *schedule.Snapshot) time.Time
 	s.since = out.Since
 	marked := s.reaper.MakeRoom(ctx, out.Evict, snap.Now)
 	s.requests.CarryOut(ctx, decisions)
+	quotas, due := s.trials.Consider(ctx, snap) // after all requests
+	for _, name := range quotas {
+		out.Quotas[name] = true
+	}
 	marked() // the launcher that has the quota next must see what goes, or makes more go
-	again := schedule.Earlier(out.Again, s.self.Show(decisions, s.view))
+	again := schedule.Earlier(out.Again, due, s.self.Show(decisions, s.view))
 	s.quotas.EndRound(ctx, out.Quotas)
 	return again
 }

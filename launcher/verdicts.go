@@ -1,6 +1,8 @@
 package launcher
 
 import (
+	"slices"
+
 	"poolkeeper/launcher/bootable"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/zkmodel"
@@ -25,6 +27,22 @@ func (s *session) judgedNow(n *zkmodel.Node) string {
 		return v.Text()
 	}
 	return ""
+}
+
+// followTrials has the uploads that are tried before they serve followed, once one is, or
+// may be by our own configuration: elsewhere not one read is made for them.
+func (s *session) followTrials() {
+	if s.mirror.FollowsValidations() {
+		return
+	}
+	onTrial := slices.ContainsFunc(s.images, func(i *zkmodel.Image) bool {
+		return slices.ContainsFunc(i.Builds, func(b *zkmodel.BuildTree) bool {
+			return slices.ContainsFunc(b.Uploads, (*zkmodel.Upload).OnTrial)
+		})
+	})
+	if onTrial || s.cfg.Validates() {
+		s.mirror.FollowValidations()
+	}
 }
 
 // place is an image in one of our providers.

@@ -12,16 +12,11 @@ import (
 
 // spec is what a provider needs to know of a node, but for the image.
 func (l *Launches) spec(o *Order, n *Run, image pool.Image) providers.NodeSpec {
-	meta := map[string]string{}
+	meta := node.Metadata(n.Node, l.Finder.Site)
 	for name, format := range o.Pool.Labels[n.Place.Label].DynamicProperties {
-		meta[name] = node.Fill(format, o.Request)
-	}
-	meta[providers.MetaNode] = n.Node.ID
-	meta[providers.MetaPool] = o.Pool.Section.Name
-	meta[providers.MetaProvider] = o.Pool.Provider.Name
-	meta[providers.MetaSite] = l.Finder.Site
-	if n.Node.LaunchID != "" { // one that an older release began has none
-		meta[providers.MetaLaunch] = n.Node.LaunchID
+		if _, ours := meta[name]; !ours {
+			meta[name] = node.Fill(format, o.Request)
+		}
 	}
 	return providers.NodeSpec{
 		NodeID: n.Node.ID, Hostname: "np" + n.Node.ID, Pool: o.Pool.Section.Name, Label: n.Place.Label,

@@ -34,7 +34,7 @@ type Source struct {
 type gauges struct {
 	source atomic.Pointer[Source]
 
-	nodes, labels, requests, addressable, pools, tenants, usable *prometheus.Desc
+	nodes, labels, requests, addressable, pools, tenants, usable, validation *prometheus.Desc
 
 	series series // of the counters
 }
@@ -50,6 +50,7 @@ func newGauges() *gauges {
 		addressable: desc("addressable_requests", "Requests that wait and whose labels the pool has.", "provider", "pool"),
 		pools:       desc("pool_limit", "Limits that the configuration sets for the pool.", "provider", "pool", "resource"),
 		tenants:     desc("tenant_limit", "Limits of the tenant.", "tenant", "resource"),
+		validation:  desc("validation_nodes", "Nodes in the tree that try an upload before it serves, and have no request.", "provider"),
 		usable:      desc("provider_usable", "1 while this launcher can use the provider, 0 while it cannot; page and log say why.", "provider"),
 	}
 }
@@ -71,6 +72,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		tell(g.pools, 0, "", "", "")
 		tell(g.tenants, 0, "", "")
 		tell(g.usable, 0, "")
+		tell(g.validation, 0, "")
 		return
 	}
 	nodes := of.countNodes()
@@ -99,6 +101,9 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 			value = 1
 		}
 		tell(g.usable, value, name)
+	}
+	for provider, n := range of.countTried() {
+		tell(g.validation, n, provider)
 	}
 	for tenant, limits := range pool.TenantLimits(of.Config) {
 		for resource, limit := range limits {
@@ -130,6 +135,20 @@ func (of *Source) countNodes() map[nodeCount]int {
 	for _, n := range of.Tree.Nodes() {
 		if n.Broken == nil {
 			counts[nodeCount{n.Provider, n.Pool, n.State}]++
+		}
+	}
+	return counts
+}
+
+// countTried counts the nodes that try an upload; every provider of ours is there.
+func (of *Source) countTried() map[string]int {
+	counts := map[string]int{}
+	for name := range of.Usable {
+		counts[name] = 0
+	}
+	for _, n := range of.Tree.Nodes() {
+		if n.Broken == nil && n.Validates != "" {
+			counts[n.Provider]++
 		}
 	}
 	return counts

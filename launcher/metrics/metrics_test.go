@@ -91,7 +91,7 @@ func made(t *testing.T, registry *prometheus.Registry, of *Source) *Metrics {
 func TestGaugesTellOfEveryState(t *testing.T) {
 	seen := &tree{
 		nodes: []*zkmodel.Node{
-			{Provider: "cloud", Pool: "main", State: zkmodel.NodeReady, Type: zkmodel.Strings{"small", "old"}},
+			{Provider: "cloud", Pool: "main", State: zkmodel.NodeReady, Type: zkmodel.Strings{"small", "old"}, Validates: "upload"},
 			{Provider: "cloud", Pool: "main", State: zkmodel.NodeReady, Type: zkmodel.Strings{"small"}, Broken: errors.New("no JSON")},
 		},
 		requests: []*zkmodel.Request{
@@ -115,6 +115,8 @@ func TestGaugesTellOfEveryState(t *testing.T) {
 		"pool_limit pool=main provider=cloud resource=cores":     -1,
 		"tenant_limit resource=cores tenant=t1":                  8,
 		"provider_usable provider=cloud":                         1,
+		"validation_nodes provider=cloud":                        1,
+		"validation_nodes provider=down":                         0,
 		"provider_usable provider=down":                          0,
 	}
 	for _, state := range zkmodel.NodeStates() {

@@ -35,3 +35,15 @@ func Describe(n *zkmodel.Node, i providers.Instance) {
 
 // Free makes a node nobody's.
 func Free(n *zkmodel.Node) { n.AllocatedTo, n.TenantName, n.Requestor = "", "", "" }
+
+// Metadata is what a machine of a node carries, so that it is found again; site is the
+// installation.
+func Metadata(n *zkmodel.Node, site string) map[string]string {
+	meta := map[string]string{
+		providers.MetaNode: n.ID, providers.MetaPool: n.Pool, providers.MetaProvider: n.Provider, providers.MetaSite: site,
+	}
+	if n.LaunchID != "" { // one that an older release began has none
+		meta[providers.MetaLaunch] = n.LaunchID
+	}
+	return meta
+}

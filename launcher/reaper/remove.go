@@ -13,6 +13,12 @@ import (
 // deleteTime is how long the deletion of one machine may take.
 const deleteTime = 10 * time.Minute
 
+// Remove deletes a node whose lock is held by who asks, with its record and lock. What it
+// leaves when it fails is due as soon as the lock is given up.
+func (r *Reaper) Remove(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, why string) error {
+	return r.remove(ctx, lock, n, why)
+}
+
 // remove deletes a node: in the cloud, then its record. The record says so
 // before, and stays while the machine may exist.
 func (r *Reaper) remove(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, why string) error {

@@ -17,10 +17,8 @@ import (
 // have, or that are done, get no decision.
 func Assign(s *Snapshot) []Decision {
 	a := newAssignment(s)
-	requests := slices.Clone(s.Requests)
-	slices.SortStableFunc(requests, zkmodel.CompareRequests)
 	var decisions []Decision
-	for _, r := range requests {
+	for _, r := range ordered(s.Requests) {
 		if r.Broken != nil || s.Busy[r.ID] {
 			continue
 		}
@@ -34,6 +32,13 @@ func Assign(s *Snapshot) []Decision {
 		}
 	}
 	return decisions
+}
+
+// ordered are requests in the order in which they are served.
+func ordered(requests []*zkmodel.Request) []*zkmodel.Request {
+	requests = slices.Clone(requests)
+	slices.SortStableFunc(requests, zkmodel.CompareRequests)
+	return requests
 }
 
 // assignment is what is left while Assign goes through the requests.

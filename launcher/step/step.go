@@ -25,6 +25,14 @@ const (
 	DeleteCloud  Step = "delete node: cloud cleaned"
 	Deleted      Step = "delete node: record gone"
 
+	TrialMade    Step = "validation: node record made"
+	TrialBegun   Step = "validation: node locked and building"
+	TrialCreated Step = "validation: machine asked for"
+	TrialNoted   Step = "validation: machine's id noted"
+	TrialBooted  Step = "validation: machine runs, checks begin"
+	TrialChecked Step = "validation: checks are over"
+	TrialTold    Step = "validation: result written"
+
 	MinReady Step = "min-ready: request made"
 	Evicted  Step = "evict: record marked"
 )
@@ -35,5 +43,6 @@ func All() []Step {
 		Accepted, Reused, Begun, Created, Noted, Booted, Ready, Failed,
 		Fulfilled, Declined, Resumed,
 		DeleteLocked, DeleteMarked, DeleteCloud, Deleted, MinReady, Evicted,
+		TrialMade, TrialBegun, TrialCreated, TrialNoted, TrialBooted, TrialChecked, TrialTold,
 	}
 }

@@ -1,0 +1,2 @@
+// Package checks runs the checks of an image's validation on a machine, over SSH.
+package checks

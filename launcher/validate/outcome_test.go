@@ -1,0 +1,104 @@
+package validate
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+)
+
+var (
+	errBroken = errors.New("it does not boot")
+	moment    = time.Unix(1_800_000_000, 0)
+)
+
+// What follows from how a node ended. Mistakes: an upload that is rejected where the
+// provider is at fault, or the first build after one failure; one that fails for ever and
+// never is; a refusal that counts as a failure; an answer for late checks where none began.
+func TestWhatFollowsFromANode(t *testing.T) {
+	t.Parallel()
+	good := &zkmodel.Upload{UploadKey: zkmodel.UploadKey{Image: "debian", Build: "0000000001", Provider: "cloud", ID: "0000000000"}}
+	failedOnce := zkmodel.ValidationResult{Tries: 1, Failure: "no disk", Pool: "main"}
+	late := ended{why: fmt.Errorf("timeout of 9s is over: %w", errBroken), timedOut: true}
+	refused := ended{why: blame(fmt.Errorf("no host: %w", providers.ErrQuota))}
+	for name, c := range map[string]struct {
+		was             zkmodel.ValidationResult
+		serve           bool
+		control, serves *zkmodel.Upload
+		how             ended
+		state           zkmodel.ValidationState
+		tries, faults   int
+		control2        bool // the control is due
+		again           bool // there is a pause
+		why             string
+	}{
+		"it passes":                                   {state: zkmodel.ValidationPassed},
+		"it passes after a provider's fault":          {was: zkmodel.ValidationResult{Faults: 3, FirstUntried: 7}, state: zkmodel.ValidationPassed, faults: 3},
+		"it fails, and another serves":                {serves: good, how: ended{why: errBroken}, state: zkmodel.ValidationControl, tries: 1, control2: true, why: "build 0000000001"},
+		"it fails once, and nothing serves":           {how: ended{why: errBroken}, state: zkmodel.ValidationWaiting, tries: 1, control2: true, again: true, why: "node 1 of 3"},
+		"it fails for the third time":                 {was: zkmodel.ValidationResult{Tries: 2}, how: ended{why: errBroken}, state: zkmodel.ValidationFailed, tries: 3, control2: true, why: "3 nodes failed"},
+		"the control does well":                       {was: failedOnce, control: good, serves: good, state: zkmodel.ValidationFailed, tries: 1, control2: true, why: "no disk"},
+		"the control fails":                           {was: failedOnce, control: good, serves: good, how: ended{why: errBroken}, state: zkmodel.ValidationUntried, faults: 1, again: true, why: "cloud is at fault"},
+		"the control is refused":                      {was: failedOnce, control: good, serves: good, how: refused, state: zkmodel.ValidationUntried, tries: 1, faults: 1, control2: true, again: true, why: "no host"},
+		"it is refused":                               {was: zkmodel.ValidationResult{Tries: 2}, how: refused, state: zkmodel.ValidationUntried, tries: 2, faults: 1, again: true, why: "no host"},
+		"its checks are late":                         {serves: good, how: late, state: zkmodel.ValidationControl, tries: 1, control2: true, why: "9s"},
+		"its checks are late, and it serves so":       {serve: true, serves: good, how: late, state: zkmodel.ValidationPassed, why: "on-timeout is serve"},
+		"its boot is late, and late ones serve":       {serve: true, serves: good, how: ended{why: late.why}, state: zkmodel.ValidationControl, tries: 1, control2: true},
+		"its check fails in time, late ones serve":    {serve: true, serves: good, how: ended{why: errBroken}, state: zkmodel.ValidationControl, tries: 1, control2: true},
+		"the control's checks are late, all the same": {was: failedOnce, control: good, serves: good, serve: true, how: late, state: zkmodel.ValidationUntried, faults: 1, again: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := &zkmodel.Validation{Provider: "cloud", Serve: c.serve}
+			r := after(v, c.was, c.control, c.serves, c.how, moment)
+			if r.State != c.state || r.Tries != c.tries || r.Faults != c.faults || !strings.Contains(r.Why, c.why) || (r.Failure != "") != c.control2 && !r.Final() {
+				t.Errorf("%+v", r)
+			}
+			if (r.Again != 0) != c.again || c.again && !r.Again.Time().After(moment) || r.Final() && r.FirstUntried != 0 {
+				t.Errorf("%+v", r)
+			}
+			if (r.State == zkmodel.ValidationUntried) != (r.FirstUntried != 0) {
+				t.Errorf("untried since %v in state %s", r.FirstUntried, r.State)
+			}
+		})
+	}
+}
+
+// Since when it is untried stays over tries that tell nothing, and is told anew after one
+// that did. Mistake: an upload that is refused again and again is never told of.
+func TestSinceWhenItIsUntried(t *testing.T) {
+	t.Parallel()
+	v, n := &zkmodel.Validation{Provider: "cloud"}, &zkmodel.Node{ID: "1", Pool: "main"}
+	r := waitsFor(zkmodel.ValidationResult{}, "it is full", moment)
+	for range 3 {
+		r = begun(r, n, nil, moment.Add(time.Minute))
+		r = after(v, r, nil, nil, ended{why: untried(errBroken)}, moment.Add(time.Hour))
+	}
+	if !r.FirstUntried.Time().Equal(moment) || r.Faults != 3 {
+		t.Errorf("%+v", r)
+	}
+	r = after(v, begun(r, n, nil, moment), nil, nil, ended{why: errBroken}, moment)
+	if r = waitsFor(r, "it is full", moment.Add(2*time.Hour)); r.FirstUntried.Time().Sub(moment) != 2*time.Hour {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Mistake: a cloud's fault that is taken for the upload's, or the reverse.
+func TestBlame(t *testing.T) {
+	t.Parallel()
+	for err, theirs := range map[error]bool{
+		providers.ErrQuota: true, providers.ErrTransient: true, providers.ErrUnanswered: true, providers.ErrUnusable: true,
+		providers.ErrNodeFailed: false, providers.ErrNotFound: false, providers.ErrInvalid: false, errBroken: false,
+	} {
+		if got := errors.Is(blame(fmt.Errorf("boot: %w", err)), errUntried); got != theirs {
+			t.Errorf("%v: untried %t", err, got)
+		}
+	}
+	if blame(nil) != nil {
+		t.Error("nothing is somewhat")
+	}
+}
