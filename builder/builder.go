@@ -25,6 +25,7 @@ type Builder struct {
 	deps    Deps
 	log     hclog.Logger
 	metrics *metrics
+	news    *news
 	mirror  *zkmodel.Mirror
 	clouds  lender
 	self    *presence.Self
@@ -49,7 +50,7 @@ func New(cfg *configs.Config, deps Deps) (*Builder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make builder: %w", err)
 	}
-	b := &Builder{deps: deps, log: deps.Logger.Named("builder"), metrics: m}
+	b := &Builder{deps: deps, log: deps.Logger.Named("builder"), metrics: m, news: newNews(deps.Client)}
 	b.config.Store(cfg)
 	b.mirror = zkmodel.NewMirror(deps.Client, zkmodel.PartImages|zkmodel.PartComponents, b.log.Named("mirror"))
 	b.clouds = newLender(deps.Open, b.trouble)
@@ -96,6 +97,10 @@ func (b *Builder) Run(ctx context.Context) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return b.control.Run(ctx, images, id) })
+	group.Go(func() error {
+		_ = b.news.run(ctx) // until ctx ends, or the client is closed, which others say
+		return nil
+	})
 	group.Go(func() error {
 		if err := b.waves.Run(ctx); ctx.Err() == nil {
 			return err

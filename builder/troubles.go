@@ -20,6 +20,7 @@ func (b *Builder) trouble(provider string, err error) {
 	}
 	b.metrics.usable.WithLabelValues(provider).Set(usable)
 	b.self.Trouble(provider, err)
+	b.news.note(provider, err)
 }
 
 // knowProviders has the metrics and our record tell of the providers of a
@@ -31,6 +32,7 @@ func (b *Builder) knowProviders(cfg *configs.Config) {
 		names = append(names, cfg.Providers[i].Name)
 	}
 	troubled := b.self.OnlyOf(names)
+	b.news.only(names)
 	for _, name := range names {
 		usable := 1.0
 		if slices.Contains(troubled, name) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,8 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/event"
+	"poolkeeper/zkmodel/recipe"
 )
 
 // unreached is a cloud that repeats its calls while nobody answers, and tells so.
@@ -47,10 +50,12 @@ func TestProvidersThatCannotBeUsedAreTold(t *testing.T) {
 	}
 	mended := make(chan struct{})
 	far := &unreached{kept: kept{s.cloud("unreached")}}
+	events := recipe.NewLog(event.Root, "/poolkeeper/builder/host")
 	registry := prometheus.NewRegistry()
 	s.start(func(d *Deps) {
 		open := d.Open
 		d.Registerer = registry
+		d.Client.SetLog(events)
 		d.Open = func(c configs.Provider) (providers.Provider, error) {
 			if c.Name == "unreached" {
 				return far, nil
@@ -101,6 +106,21 @@ func TestProvidersThatCannotBeUsedAreTold(t *testing.T) {
 	if got, want := usable(t, registry), "closed 0, north 1, south 1, unreached 0"; got != want {
 		t.Errorf("metric: %s, want %s", got, want)
 	}
+	told := func() string {
+		reader := events.Read(s.store.Session(), recipe.LogPosition{})
+		var list []string
+		for {
+			entry, ok, err := reader.Poll(t.Context())
+			if err != nil || !ok {
+				slices.Sort(list)
+				return strings.Join(list, ", ")
+			}
+			if e, err := event.Of(entry); err == nil && strings.HasPrefix(e.Subject, "provider/") {
+				list = append(list, strings.TrimPrefix(e.Type, "poolkeeper.provider.")+" "+e.Data["provider"].(string))
+			}
+		}
+	}
+	s.eventually("events tell who is down", func() bool { return told() == "down closed, down unreached" })
 	close(mended)
 	far.mu.Lock()
 	far.tell(nil)
@@ -113,6 +133,7 @@ func TestProvidersThatCannotBeUsedAreTold(t *testing.T) {
 		}
 		return len(builders) == 1 && len(builders[0].Troubles) == 0
 	})
+	s.eventually("events tell who is up, once", func() bool { return told() == "down closed, down unreached, up closed, up unreached" })
 }
 
 // usable is what the metric says of each provider.

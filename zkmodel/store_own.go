@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -120,7 +121,7 @@ func LimitsPath(provider string) string { return LimitsRoot + "/" + provider }
 // SaveLimits writes what a provider said of its limits, as a JSON object of
 // amounts by resource.
 func (st *Store) SaveLimits(ctx context.Context, provider string, data []byte) error {
-	if err := st.change(ctx, LimitsPath(provider), func([]byte) ([]byte, error) { return data, nil }); err != nil {
+	if err := st.change(ctx, LimitsPath(provider), func([]byte) ([]byte, []event.Event, error) { return data, nil, nil }); err != nil {
 		return fmt.Errorf("save limits of %s: %w", provider, err)
 	}
 	return nil

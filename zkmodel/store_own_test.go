@@ -94,7 +94,7 @@ func TestChangeRefusals(t *testing.T) {
 	for range 4 {
 		group.Go(func() {
 			for range 25 {
-				err := st.ChangeRefusals(t.Context(), "cloud", func(old []byte) ([]byte, error) { return append(old, '.'), nil })
+				err := st.ChangeRefusals(t.Context(), "cloud", func(old []byte) ([]byte, zkmodel.Turn, error) { return append(old, '.'), zkmodel.Turn{}, nil })
 				if err != nil {
 					t.Error(err)
 				}

@@ -73,6 +73,11 @@ func live(t *testing.T, store *zkmodel.Store) (stats map[string]int64) {
 	check(store.DropUpload(ctx, lock, u, "an operator wanted it"))
 	check(person.DeleteBuild(ctx, "debian", "0000000002", operate.Deletion{}))
 	check(store.DeleteBuild(ctx, "debian", "0000000002"))
+	for _, kind := range []string{event.ProviderRefusing, "", event.ProviderAccepting} {
+		check(store.ChangeRefusals(ctx, "ovh", func([]byte) ([]byte, zkmodel.Turn, error) {
+			return []byte("{}"), zkmodel.Turn{Kind: kind, Reason: "quota"}, nil
+		}))
+	}
 	r := &zkmodel.Request{NodeTypes: zkmodel.Strings{"small"}, Requestor: "zuul"}
 	check(store.CreateRequest(ctx, "200", r))
 	held, r, err := store.LockRequest(ctx, r.ID)
@@ -136,6 +141,7 @@ func TestChangesAreTold(t *testing.T) {
 		"upload.ready upload/debian-0000000002/ovh/0000000001", "upload.deleting upload/debian-0000000002/ovh/0000000001",
 		"upload.deleted upload/debian-0000000002/ovh/0000000001",
 		"build.deleting build/debian-0000000002", "build.deleted build/debian-0000000002",
+		"provider.refusing provider/ovh", "provider.accepting provider/ovh",
 		"request.failed request/200-0000000000", "node.deleting node/0000000000",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {

@@ -13,6 +13,7 @@ import (
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/supply"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/event"
 )
 
 // Teacher learns from what launches meet in clouds, and tells all launchers.
@@ -26,7 +27,7 @@ type Teacher struct {
 
 // Records is where lessons and limits are written; *zkmodel.Store is one.
 type Records interface {
-	ChangeRefusals(ctx context.Context, provider string, change func(old []byte) ([]byte, error)) error
+	ChangeRefusals(ctx context.Context, provider string, change func(old []byte) ([]byte, zkmodel.Turn, error)) error
 	ForgetLimits(ctx context.Context, provider string) error
 }
 
@@ -78,22 +79,34 @@ func (t *Teacher) learn(ctx context.Context, c Cloud, change func(lesson.Lesson)
 		return local
 	}
 	c.Heed(local)
-	err := t.Records.ChangeRefusals(ctx, c.Section().Name, func(old []byte) ([]byte, error) {
+	err := t.Records.ChangeRefusals(ctx, c.Section().Name, func(old []byte) ([]byte, zkmodel.Turn, error) {
 		var shared lesson.Lesson
 		if len(old) > 0 && json.Unmarshal(old, &shared) != nil {
 			shared = lesson.Lesson{} // nothing that we can read: begun anew
 		}
 		if next, news := change(shared); news {
 			local = next
-			return json.Marshal(next)
+			data, err := json.Marshal(next)
+			return data, turn(shared, next), err
 		}
-		return old, nil
+		return old, zkmodel.Turn{}, nil
 	})
 	if err != nil && ctx.Err() == nil {
 		t.Log.Warn("What a refusal taught is not shared", "provider", c.Section().Name, "error", err)
 	}
 	c.Heed(local)
 	return local
+}
+
+// turn is what a lesson says that the one before did not.
+func turn(before, after lesson.Lesson) zkmodel.Turn {
+	switch refused, refuses := before.Failures > 0, after.Failures > 0; {
+	case refuses && !refused:
+		return zkmodel.Turn{Kind: event.ProviderRefusing, Reason: after.Reason}
+	case refused && !refuses:
+		return zkmodel.Turn{Kind: event.ProviderAccepting}
+	}
+	return zkmodel.Turn{}
 }
 
 // inUse is what is in a cloud now, but for one node.

@@ -16,21 +16,26 @@ import (
 	"poolkeeper/launcher/supply"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/event"
 )
 
 // board is the tree as a Teacher writes it.
 type board struct {
 	lessons   []byte
+	turns     []zkmodel.Turn
 	forgotten []string
 	failing   error
 }
 
-func (b *board) ChangeRefusals(_ context.Context, _ string, change func(old []byte) ([]byte, error)) error {
+func (b *board) ChangeRefusals(_ context.Context, _ string, change func(old []byte) ([]byte, zkmodel.Turn, error)) error {
 	if b.failing != nil {
 		return b.failing
 	}
-	next, err := change(b.lessons)
+	next, turn, err := change(b.lessons)
 	b.lessons = next
+	if turn.Kind != "" {
+		b.turns = append(b.turns, turn)
+	}
 	return err
 }
 
@@ -85,7 +90,13 @@ func TestARefusalIsShared(t *testing.T) {
 			t.Errorf("%s: %+v", where, l)
 		}
 	}
-	if len(b.forgotten) != 1 || b.forgotten[0] != "north" {
+	if len(b.turns) != 1 || b.turns[0] != (zkmodel.Turn{Kind: event.ProviderRefusing, Reason: errFull.Error()}) {
+		t.Errorf("told is %+v", b.turns)
+	}
+	if teach.Refused(t.Context(), c, lesson.Asked{Round: 1}, n, true, errFull); len(b.turns) != 1 {
+		t.Errorf("told again: %+v", b.turns)
+	}
+	if len(b.forgotten) == 0 || b.forgotten[0] != "north" {
 		t.Errorf("limits of %v are asked for anew, want those of north", b.forgotten)
 	}
 	if !strings.Contains(log.String(), "[WARN]  Cloud refuses") {
@@ -167,5 +178,11 @@ func TestOnlyTrialsTeachByAcceptance(t *testing.T) {
 	teach.Accepted(t.Context(), c, lesson.Asked{Round: 1, Kind: lesson.Trial}, n)
 	if l := b.lesson(t); l.Streak != 1 || l.Holds[providers.Instances] != 3 {
 		t.Errorf("after a trial: %+v, want one more machine than the two", l)
+	}
+	for range 50 { // more than enough
+		teach.Accepted(t.Context(), c, lesson.Asked{Round: 1, Kind: lesson.Trial}, n)
+	}
+	if len(b.turns) != 2 || b.turns[1].Kind != event.ProviderAccepting {
+		t.Errorf("told is %+v", b.turns)
 	}
 }

@@ -31,7 +31,10 @@ const (
 	WaveEnded      = "poolkeeper.wave.ended"
 	ProviderDown   = "poolkeeper.provider.down"
 	ProviderUp     = "poolkeeper.provider.up"
-	Configuration  = "poolkeeper.configuration.changed"
+	// ProviderRefusing begins when a cloud refuses machines, and ends with ProviderAccepting.
+	ProviderRefusing  = "poolkeeper.provider.refusing"
+	ProviderAccepting = "poolkeeper.provider.accepting"
+	Configuration     = "poolkeeper.configuration.changed"
 	// Gap tells of events that were dropped before they were delivered.
 	Gap = "poolkeeper.events.gap"
 )
