@@ -111,7 +111,7 @@ func TestRegistration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"hostname": "host", "id": "` + s.pools()[0] + `", "kind": "pool", "knows": ["verdicts"], "model_api": 0, "name": "main", "paused": false, ` +
+	want := `{"hostname": "host", "id": "` + s.pools()[0] + `", "kind": "pool", "knows": ["verdicts", "validation"], "model_api": 0, "name": "main", "paused": false, ` +
 		`"priority": 100, "provider_name": "cloud", "state": "running", "supported_labels": ["small", "large"], "version": "1.0"}`
 	if got := string(members[0].Data); got != want {
 		t.Errorf("registered as\n%s, want\n%s", got, want)
