@@ -2,6 +2,7 @@ package zkmodel_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,13 @@ import (
 // storeTelling is a store on a root of its own, with or without a log of events.
 func storeTelling(t *testing.T, log *recipe.Log) *zkmodel.Store {
 	t.Helper()
-	client, err := recipe.Dial(recipe.Config{Servers: []string{zktest.Shared(t).Addr()}, Chroot: zktest.Root(t)})
+	return storeTellingAt(t, zktest.Shared(t).Addr(), log)
+}
+
+// storeTellingAt is storeTelling by the server at an address.
+func storeTellingAt(t *testing.T, addr string, log *recipe.Log) *zkmodel.Store {
+	t.Helper()
+	client, err := recipe.Dial(recipe.Config{Servers: []string{addr}, Chroot: zktest.Root(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,16 +159,24 @@ func TestChangesAreTold(t *testing.T) {
 // Mistakes: a site without `events:` that gets a node, a read or another number of a build
 // for it.
 func TestNothingIsToldWithoutEvents(t *testing.T) {
-	store := storeTelling(t, nil)
+	tap := zktest.StartTap(t, zktest.Shared(t).Addr(), -1)
+	store := storeTellingAt(t, tap.Addr(), nil)
 	live(t, store)
+	if n := tap.Naming(event.Root); n != 0 {
+		t.Errorf("%d requests about events", n)
+	}
 	if _, there, err := store.Session().Exists(t.Context(), event.Root); there || err != nil {
 		t.Errorf("%s is there: %v", event.Root, err)
 	}
 	if err := store.Tell(t.Context(), event.ProviderDown, "provider/ovh", nil); err != nil {
 		t.Error(err)
 	}
-	if names, err := store.Session().Children(t.Context(), "/"); err != nil || len(names) != 1 || names[0] != "nodepool" {
-		t.Errorf("the tree has %q: %v", names, err)
+	for path, want := range map[string]string{"/": "nodepool poolkeeper", "/poolkeeper": "refusals"} { // which are there anyway
+		names, err := store.Session().Children(t.Context(), path)
+		slices.Sort(names)
+		if err != nil || strings.Join(names, " ") != want {
+			t.Errorf("%s has %q: %v", path, names, err)
+		}
 	}
 }
 
