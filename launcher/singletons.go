@@ -37,5 +37,8 @@ func (p stockPools) CanMake(label string) bool {
 	return pool.CanMake(p.pools, p.mirror.Images(), label)
 }
 
+// Deciding is the launcher's.
+func (p stockPools) Deciding(ctx context.Context) (done func()) { return p.deps.Deciding(ctx) }
+
 // Asked is called when a node for stock was asked for.
 func (p stockPools) Asked(string) { p.step(step.MinReady) }

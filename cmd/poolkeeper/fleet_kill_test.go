@@ -83,9 +83,12 @@ func (s *fleetTown) run(args ...string) string {
 }
 
 // start starts a daemon, which ends with the test.
-func (s *fleetTown) start(kind, host string) {
+func (s *fleetTown) start(kind, host string) { s.startWith("secure.yaml", kind, host) }
+
+// startWith starts a daemon with a secure file, which ends with the test, or by kill.
+func (s *fleetTown) startWith(secure, kind, host string) (kill func()) {
 	s.Helper()
-	cmd := s.command(host, kind)
+	cmd := s.command(host, "-s", secure, kind)
 	log, err := os.Create(filepath.Join(s.dir, host+".log"))
 	if err != nil {
 		s.Fatal(err)
@@ -94,14 +97,18 @@ func (s *fleetTown) start(kind, host string) {
 	if err := cmd.Start(); err != nil {
 		s.Fatal(err)
 	}
-	s.Cleanup(func() {
+	kill = func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
+	}
+	s.Cleanup(func() {
+		kill()
 		_ = log.Close()
 		if text, err := os.ReadFile(log.Name()); s.Failed() && err == nil {
 			s.Logf("%s:\n%s", host, text)
 		}
 	})
+	return kill
 }
 
 // site is a text whose blob takes several shards.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -183,4 +184,42 @@ func TestUnreadableVersionIsAnAlarm(t *testing.T) {
 	s.says(s.run("config", "who"), "warning", "HOST")
 	allow()
 	look(1, 0)
+}
+
+// One host of four that does not take a version holds up nobody: the push names it, the others
+// run the version, the next push goes through, and the host goes on with what it had; killed, and
+// started with a mended secure file, it follows without another push. It would catch a refusal
+// that has a push wait.
+func TestOneHostThatRefuses(t *testing.T) {
+	s := newFleetTown(t)
+	s.start("builder", "a")
+	s.start("launcher", "c")
+	s.start("launcher", "d")
+	mended, err := os.ReadFile(filepath.Join(s.dir, "secure.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.write("b.yaml", string(mended))
+	b := s.startWith("b.yaml", "builder", "b")
+	s.write("one.yaml", "labels: [{name: one}]\n")
+	s.run("config", "push", "one.yaml", "--key", "anna.key")
+	who := func(version int, kind, state string, n int) {
+		t.Helper()
+		line := regexp.MustCompile(fmt.Sprintf(`(?m)^\S+ +%s +%d .* %s`, kind, version, state))
+		zktest.Eventually(t, func() bool { return len(line.FindAllString(s.run("config", "who"), -1)) == n }, "%d of %s %d %s", n, kind, version, state)
+	}
+	who(1, "builder", "current", 2)
+	who(1, "launcher", "current", 2)
+	s.write("b.yaml", "config-signers: ["+strings.TrimSpace(s.run("config", "keygen", "bo.key"))+"]\n")
+	s.write("two.yaml", "labels: [{name: two}]\n")
+	s.says(s.refused("config", "push", "two.yaml", "--key", "anna.key", "--wait", "--timeout", "5s"),
+		"Version 2 is pushed", "3 of 4 daemons run it", "builder on", "refuses it: version 2: "+fleet.ErrUnsigned.Error())
+	s.write("three.yaml", "labels: [{name: three}]\n")
+	s.says(s.run("config", "push", "three.yaml", "--key", "anna.key"), "Version 3 is pushed")
+	who(3, "launcher", "current", 2)
+	who(1, "builder", "refuses", 1)
+	b()
+	s.write("b.yaml", string(mended))
+	s.startWith("b.yaml", "builder", "b")
+	who(3, "builder", "current", 2)
 }

@@ -51,6 +51,8 @@ type Session interface {
 type StockPools interface {
 	// CanMake reports whether one of them has an image for a label.
 	CanMake(label string) bool
+	// Deciding is called before the stock is counted, and done when what is missing is asked for.
+	Deciding(ctx context.Context) (done func())
 	// Asked is called for each request for stock that was made.
 	Asked(label string)
 }
@@ -113,6 +115,7 @@ func (s *Stock) Run(ctx context.Context, nodes, requests, images Changes) error 
 // pass makes the requests that are missing and withdraws those too many. It
 // reports whether one has failed.
 func (s *Stock) pass(ctx context.Context) (failed bool, err error) {
+	defer s.pools.Deciding(ctx)()
 	if c := s.count(); len(c.done) == 0 && (c.total() == s.want || !s.pools.CanMake(s.label)) {
 		return false, nil
 	}

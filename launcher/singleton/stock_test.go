@@ -64,8 +64,9 @@ func (s *stockTree) Bind(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, cancel
 }
 
-func (s *stockTree) CanMake(string) bool { return !s.nobody }
-func (s *stockTree) Asked(string)        {}
+func (s *stockTree) CanMake(string) bool             { return !s.nobody }
+func (s *stockTree) Deciding(context.Context) func() { return func() {} }
+func (s *stockTree) Asked(string)                    {}
 
 func (s *stockTree) stock(want int) *Stock {
 	return NewStock("small", want, s, s, s, s, hclog.NewNullLogger(), clock)
