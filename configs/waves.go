@@ -14,6 +14,7 @@ type Wave struct {
 	Match       []string // patterns of images' names, as a shell has them
 	Reason      string
 	Order       string // freshness or priority
+	Priority    string // high, normal or low
 	MaxParallel int    // builds that are asked for at once; 0 is no limit
 	Until       string // built, uploaded or validated
 	MaxFailures string // a number of images, or a share as 20%
@@ -38,7 +39,7 @@ func (l *loader) wave(v value) Wave {
 }
 
 func defaultWave() Wave {
-	return Wave{Timezone: "UTC", Order: "freshness", MaxParallel: 10, Until: "uploaded", MaxFailures: "20%"}
+	return Wave{Timezone: "UTC", Order: "freshness", Priority: "normal", MaxParallel: 10, Until: "uploaded", MaxFailures: "20%"}
 }
 
 // keys are those that say which images a wave has, and how it goes; kind is what begins it.
@@ -49,6 +50,7 @@ func (w *Wave) keys(kind string) fields {
 		"match":        textOrTexts(&w.Match),
 		"reason":       text(&w.Reason),
 		"order":        oneOf(&w.Order, "freshness", "priority"),
+		"priority":     oneOf(&w.Priority, "high", "normal", "low"),
 		"max-parallel": number(&w.MaxParallel, 0, unlimited),
 		"until":        oneOf(&w.Until, "built", "uploaded", "validated"),
 		"max-failures": text(&w.MaxFailures),

@@ -31,10 +31,11 @@ func (w *work) decide(ctx context.Context, marks map[wave.Mark]wave.Word) error 
 
 // note keeps up to date what keeps the wave from going on.
 func (w *work) note(ctx context.Context) error {
-	if w.Status.Note == w.hold && w.Status.Driver == w.Host {
+	note, waits := cmp.Or(w.hold, w.behind.why), w.waits()
+	if w.Status.Note == note && w.Status.Driver == w.Host && w.Status.Waits == waits {
 		return nil
 	}
-	return w.Save(ctx, func(s *wave.Status) { s.Note, s.Driver = w.hold, w.Host })
+	return w.Save(ctx, func(s *wave.Status) { s.Note, s.Driver, s.Waits = note, w.Host, waits })
 }
 
 // pass decides about jobs in some states.
@@ -52,6 +53,9 @@ func (w *work) pass(ctx context.Context, marks map[wave.Mark]wave.Word, of func(
 		delete(w.alarms, rank)
 		if !step.Again.IsZero() {
 			w.alarms[rank] = step.Again
+		}
+		if w.begun[rank] = step.Running; !step.Running {
+			delete(w.begun, rank)
 		}
 		if w.stuck[rank] = step.State == wave.Pending && step.Note != ""; !w.stuck[rank] {
 			delete(w.stuck, rank)
@@ -81,6 +85,9 @@ func (w *work) pass(ctx context.Context, marks map[wave.Mark]wave.Word, of func(
 
 // room is how many more builds may be asked for; negative is no limit.
 func (w *work) room() int {
+	if w.behind.why != "" {
+		return 0
+	}
 	if w.Wave.MaxParallel == 0 {
 		return -1
 	}

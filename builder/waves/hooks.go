@@ -162,6 +162,6 @@ func deliveryWave(one *hook.Delivery) string {
 // configured is a wave as the configuration wants it.
 func configured(w *configs.Wave) *wave.Wave {
 	return &wave.Wave{
-		Reason: w.Reason, Order: wave.Order(w.Order), MaxParallel: w.MaxParallel, Until: wave.Until(w.Until), MaxFailures: w.MaxFailures,
+		Reason: w.Reason, Order: wave.Order(w.Order), Priority: wave.Priority(w.Priority), MaxParallel: w.MaxParallel, Until: wave.Until(w.Until), MaxFailures: w.MaxFailures,
 	}
 }

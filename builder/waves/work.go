@@ -23,6 +23,8 @@ type work struct {
 	hold   string            // why none begins, when they were looked at last
 	cancel string
 	hosts  hosts
+	begun  map[int]bool // jobs whose build is under way
+	behind behind
 }
 
 // work drives a wave until it is over.
@@ -32,7 +34,7 @@ func (d *Driver) work(ctx context.Context, store *wave.Store, held *recipe.Held,
 		return err
 	}
 	d.Step(Laid)
-	w := &work{Driver: d, Drive: opened, store: store, ranks: map[string]int{}, dirty: map[int]bool{}, stuck: map[int]bool{}, alarms: map[int]time.Time{}}
+	w := &work{Driver: d, Drive: opened, store: store, ranks: map[string]int{}, dirty: map[int]bool{}, stuck: map[int]bool{}, begun: map[int]bool{}, alarms: map[int]time.Time{}}
 	for rank, job := range w.Jobs {
 		w.ranks[job.Image] = rank
 	}
@@ -101,6 +103,8 @@ func (w *work) until(next time.Time) time.Duration {
 	switch {
 	case w.hosts.late:
 		wait = min(wait, soon)
+	case w.behind.why != "":
+		wait = min(wait, aboveEvery)
 	case !w.hosts.all || len(w.stuck) > 0:
 		wait = min(wait, hostsEvery)
 	}
@@ -153,6 +157,9 @@ func (w *work) turn(ctx context.Context) (over bool, next time.Time, err error) 
 	}
 	next, begun, err := w.begin(ctx)
 	if err != nil || !begun {
+		return false, next, err
+	}
+	if err := w.lookAbove(ctx); err != nil {
 		return false, next, err
 	}
 	if err := w.decide(ctx, marks); err != nil {
@@ -250,7 +257,7 @@ func (w *work) end(ctx context.Context) error {
 	now := w.Now()
 	if w.Status.State != wave.Reporting {
 		var moved error
-		err := w.Save(ctx, func(s *wave.Status) { moved = wave.Move(s, wave.Reporting, now); s.Note = "" })
+		err := w.Save(ctx, func(s *wave.Status) { moved = wave.Move(s, wave.Reporting, now); s.Note, s.Waits = "", false })
 		if err == nil {
 			err = moved
 		}

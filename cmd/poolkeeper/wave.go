@@ -36,6 +36,7 @@ type waveCreateCmd struct {
 	Reason      string   `help:"Why, for those who see it."`
 	At          string   `placeholder:"TIME" help:"Begin then: 2026-03-01T22:00:00Z, or in 8h."`
 	Order       string   `enum:"freshness,priority" default:"freshness" help:"Which images come first: freshness, whose newest build is the oldest; priority, as --match and then the configuration has them (${default})."`
+	Priority    string   `enum:"high,normal,low" default:"normal" help:"Among waves: while images of a higher one wait for a builder, a lower one asks for no builds (${default})."`
 	MaxParallel int      `default:"10" help:"How many builds are asked for at once; 0 is no limit (${default})."`
 	Until       string   `enum:"built,uploaded,validated" default:"uploaded" help:"When an image is done: built, uploaded, or validated, for images with validate (${default})."`
 	MaxFailures string   `default:"20%" placeholder:"N|%" help:"How many images may fail before the rest is held (${default})."`
@@ -47,7 +48,7 @@ type waveCreateCmd struct {
 // Run is the command.
 func (c waveCreateCmd) Run(ctx context.Context, a *app) error {
 	w := &wave.Wave{
-		ID: c.ID, Reason: c.Reason, By: requestor(), Order: wave.Order(c.Order), MaxParallel: c.MaxParallel,
+		ID: c.ID, Reason: c.Reason, By: requestor(), Order: wave.Order(c.Order), Priority: wave.Priority(c.Priority), MaxParallel: c.MaxParallel,
 		Until: wave.Until(c.Until), MaxFailures: c.MaxFailures,
 	}
 	if w.ID == "" {

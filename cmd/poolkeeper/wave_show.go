@@ -133,6 +133,7 @@ func printWave(out io.Writer, e *wave.Entry) {
 	}
 	line("made", e.Stat.Ctime.UTC().Format(time.RFC3339)+" by "+e.By)
 	line("reason", e.Reason)
+	line("priority", string(e.Priority))
 	line("note", e.Status.Note)
 	line("driver", e.Status.Driver)
 	line("estimate", e.Status.Estimate.String())

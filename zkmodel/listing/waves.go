@@ -21,6 +21,7 @@ func Waves(waves []*wave.Entry) *Table {
 		{title: "Created", key: "created"},
 		{title: "Ended", key: "ended", detail: true},
 		{title: "By", key: "by", detail: true},
+		{title: "Priority", key: "priority", detail: true},
 		{title: "Driver", key: "driver", detail: true},
 		{title: "Reason", key: "reason"},
 		{title: "Note", key: "note"},
@@ -29,7 +30,7 @@ func Waves(waves []*wave.Entry) *Table {
 		t.note(e.Broken)
 		t.rows = append(t.rows, []cell{
 			text(e.ID), text(e.Status.State), number(e.Jobs), number(e.Status.Counts[wave.Completed]), number(e.Status.Counts[wave.Failed]),
-			moment(&e.Stat.Ctime), moment(e.Status.Ended), text(e.By), text(e.Status.Driver), text(e.Reason), text(note(e)),
+			moment(&e.Stat.Ctime), moment(e.Status.Ended), text(e.By), text(e.Priority), text(e.Status.Driver), text(e.Reason), text(note(e)),
 		})
 	}
 	return t

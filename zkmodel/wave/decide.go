@@ -49,8 +49,9 @@ type Sight struct {
 // and when time alone changes it.
 type Step struct {
 	Progress
-	Flag  Flag
-	Again time.Time
+	Flag    Flag
+	Again   time.Time
+	Running bool // a build that counts is under way
 }
 
 // Decide says what becomes of a job, of which nothing is over. It has no side effects.
@@ -70,6 +71,7 @@ func Decide(w *Wave, j Job, p Progress, s Sight) Step {
 	default:
 		d.begin()
 	}
+	d.step.Running = d.running != nil
 	return d.step
 }
 

@@ -215,7 +215,7 @@ func (d *Drive) Reopened() recipe.Op { return d.store.queue.Reopen(d.Wave.ID) }
 // Finish writes the report as the wave's result, and its last state, in one transaction.
 func (d *Drive) Finish(ctx context.Context, cancelled bool, now time.Time) (*Report, error) {
 	next := d.Status
-	next.Counts, next.Note, next.Ended = d.counts(), "", &now
+	next.Counts, next.Note, next.Waits, next.Ended = d.counts(), "", false, &now
 	end := Completed
 	switch {
 	case cancelled || next.Counts[Cancelled] == len(d.rows):

@@ -37,6 +37,30 @@ const (
 	ByPriority  Order = "priority"  // as the patterns were given, and then as the configuration has them
 )
 
+// Priority says which of several waves comes first.
+type Priority string
+
+// The priorities.
+const (
+	High   Priority = "high"
+	Normal Priority = "normal" // so is ""
+	Low    Priority = "low"
+)
+
+// above reports whether p comes before another.
+func (p Priority) above(other Priority) bool { return p.rank() < other.rank() }
+
+func (p Priority) rank() int {
+	switch p {
+	case High:
+		return 0
+	case Low:
+		return 2
+	case Normal:
+	}
+	return 1
+}
+
 // DefaultMaxFailures is how many jobs may fail before the rest is held, where nobody says.
 const DefaultMaxFailures = "20%"
 
@@ -50,6 +74,7 @@ type Wave struct {
 	Schedule    string     `json:"schedule,omitempty"` // of the configuration, that made it
 	At          *time.Time `json:"at,omitempty"`       // it begins no sooner
 	Order       Order      `json:"order"`
+	Priority    Priority   `json:"priority,omitempty"`
 	MaxParallel int        `json:"max_parallel"` // builds that are asked for at once; 0 is no limit
 	Until       Until      `json:"until"`
 	MaxFailures string     `json:"max_failures"` // a number of jobs, or a share as 20%
@@ -76,6 +101,7 @@ type Status struct {
 	Counts    map[State]int `json:"counts,omitempty"` // jobs by state
 	Note      string        `json:"note,omitempty"`   // why it does not go on
 	Driver    string        `json:"driver,omitempty"` // the builder that drives it
+	Waits     bool          `json:"waits,omitempty"`  // images of it wait for a builder or for room
 	Laid      bool          `json:"laid,omitempty"`   // all jobs are in the index
 	// Since is the transaction after which a build must have begun to count.
 	Since    int64      `json:"since,omitempty"`
