@@ -59,7 +59,7 @@ func New(cfg *configs.Config, deps Deps) (*Builder, error) {
 	})
 	b.control = control.New(control.Deps{
 		Config: b.config.Load, Client: deps.Client, Mirror: b.mirror, Self: b.self, Metrics: m, Log: b.log,
-		Worker: b.worker, ForgetSeries: b.forgetSeries, LogURL: b.logURL, Now: deps.Now, FQDN: deps.FQDN, Arch: deps.Arch,
+		Step: deps.Step, Worker: b.worker, ForgetSeries: b.forgetSeries, LogURL: b.logURL, Now: deps.Now, FQDN: deps.FQDN, Arch: deps.Arch,
 		BuildWorkers: deps.BuildWorkers, UploadWorkers: deps.UploadWorkers, Deciding: deps.Deciding,
 		Policy: deps.Policy, Resync: deps.Resync, HostEvery: deps.HostEvery,
 	})
@@ -127,7 +127,7 @@ func (b *Builder) worker(s control.Session) control.Actions {
 			Images: s.Images, Session: s.Store.Session(), Guard: b.deps.Guard, Environ: b.deps.Environ,
 			Secrets: b.deps.Secrets, Log: b.log, Step: b.deps.Step,
 		},
-		Snapshots: b.control, Host: b.control, InFlight: b.control.InFlight(), Cancels: b.control.Cancels(),
+		Snapshots: b.control, Host: b.control, InFlight: b.control.InFlight(), Trials: s.Trials, Cancels: b.control.Cancels(),
 		Metrics: b.metrics, Log: b.log, Now: b.control.Time, ClockOff: b.control.ClockOff,
 		FQDN: b.deps.FQDN, BuilderID: s.BuilderID, Site: s.Site,
 		Policy: b.deps.Policy, LeakAge: b.deps.LeakAge, Refresh: b.deps.Refresh, Deciding: b.deps.Deciding,

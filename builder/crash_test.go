@@ -45,6 +45,7 @@ type child struct {
 	Session        time.Duration
 	Hook           string       // post-upload-hook
 	Keep           int          // builds; 0 is 2
+	Tried          bool         // uploads are tried before they serve
 	Unfit          bool         // it builds nothing
 	WaveAt         waves.Moment // where it kills itself as who drives a wave; "" never
 	WaveNth        int          // the how manyth time
@@ -120,6 +121,9 @@ func (c child) config() *configs.Config {
 			PostUploadHook: c.Hook,
 			Settings:       &cloud, DiskImages: []configs.ProviderImage{{Name: "img"}},
 		}},
+	}
+	if c.Tried {
+		cfg.DiskImages[0].Validate = &configs.Validate{Timeout: time.Minute, Checks: []configs.ValidateCheck{{SSH: true}}}
 	}
 	if c.Unfit {
 		cfg.BuildDiskReserve = 1 << 50

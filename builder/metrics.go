@@ -29,6 +29,9 @@ type metrics struct {
 	driving   prometheus.Gauge         // waves that are driven here
 	waves     *prometheus.CounterVec   // by result
 	waveJobs  *prometheus.CounterVec   // by result
+	tried     *prometheus.CounterVec   // by image, provider and result
+	trials    *prometheus.GaugeVec     // by provider and state
+	untried   *prometheus.GaugeVec     // by provider: seconds
 	series    series
 }
 
@@ -63,6 +66,9 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		driving:   prometheus.NewGauge(prometheus.GaugeOpts(opts("waves_driven", "Waves that this builder drives."))),
 		waves:     counters("waves_total", "Waves that ended on this builder.", "result"),
 		waveJobs:  counters("wave_jobs_total", "Jobs of waves that ended on this builder.", "result"),
+		tried:     counters("validations_total", "Trials of uploads that ended on this builder.", "image", "provider", "result"),
+		trials:    gauges("validations", "Uploads that are tried before they serve.", "provider", "state"),
+		untried:   gauges("validation_untried_seconds", "For how long the one has waited that nobody has tried for longest.", "provider"),
 		errors:    counters("errors_total", "Actions that could not be done and are tried again.", "action"),
 	}
 	if r == nil {
@@ -71,6 +77,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	for _, c := range []prometheus.Collector{
 		m.builds, m.buildTime, m.size, m.lastBuild, m.requested, m.building, m.uploads, m.uploadIn, m.uploading, m.errors, m.leaks, m.unfit,
 		m.usable, m.clock, m.driving, m.waves, m.waveJobs,
+		m.tried, m.trials, m.untried,
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, err
@@ -118,6 +125,30 @@ func (m *metrics) FailedBuild(b *zkmodel.Build) {
 func (m *metrics) phases(b *zkmodel.Build) {
 	for phase, seconds := range b.Phases {
 		m.buildTime.WithLabelValues(b.Image, phase).Set(seconds)
+	}
+}
+
+func (m *metrics) Tried(u *zkmodel.Upload, end plan.TrialEnd) {
+	m.series.note(u.Image, u.Provider)
+	m.tried.WithLabelValues(u.Image, u.Provider, string(end)).Inc()
+}
+
+// Trials takes the figures of all uploads that are tried in some providers.
+func (m *metrics) Trials(trials []*zkmodel.Validation, now time.Time) {
+	m.trials.Reset()
+	m.untried.Reset()
+	longest := map[string]float64{}
+	for _, v := range trials {
+		if v.Broken != nil {
+			continue
+		}
+		m.trials.WithLabelValues(v.Provider, string(v.State())).Inc()
+		if since := v.Untried(); !since.IsZero() {
+			longest[v.Provider] = max(longest[v.Provider], now.Sub(since).Seconds())
+		}
+	}
+	for provider, seconds := range longest {
+		m.untried.WithLabelValues(provider).Set(seconds)
 	}
 }
 

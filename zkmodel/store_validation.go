@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 
+	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -149,11 +150,21 @@ func (st *Store) SaveValidationResult(ctx context.Context, lock *recipe.Held, v 
 	return nil
 }
 
-// EndValidation ends a trial under the lock of LockUploads: the upload, which the caller
-// has moved, and the end of the trial are one transaction. A launcher that is at it loses
-// its lock.
-func (st *Store) EndValidation(ctx context.Context, lock *recipe.Held, u *Upload, v *Validation) error {
-	return st.endValidation(ctx, lock, u, v)
+// EndValidation ends a trial under the lock of LockUploads, and tells why: the upload,
+// which the caller has moved, and the end of the trial are one transaction. v is nil when
+// its record is gone.
+func (st *Store) EndValidation(ctx context.Context, lock *recipe.Held, u *Upload, v *Validation, why string) error {
+	if u.State != UploadReady {
+		return st.endValidation(ctx, lock, u, v)
+	}
+	return st.endValidation(ctx, lock, u, v, endsWith{tell: u.tried(event.UploadTested, why)})
+}
+
+// tried tells what the trial of an upload has come to.
+func (u *Upload) tried(kind, why string) gone {
+	data := u.eventData()
+	data["reason"] = why
+	return gone{kind, u.subject(), data}
 }
 
 // RejectValidation is EndValidation for an upload that has failed, which the caller has
@@ -180,7 +191,7 @@ func (st *Store) RejectValidation(ctx context.Context, lock *recipe.Held, u *Upl
 		if err != nil {
 			return err
 		}
-		err = st.endValidation(ctx, lock, u, v, endsWith{ops, judged(i, said), VerdictsPath(u.Image)})
+		err = st.endValidation(ctx, lock, u, v, endsWith{ops: ops, tell: judged(i, said)}, endsWith{tell: u.tried(event.UploadRejected, reason)})
 		if !errors.Is(err, errSaidMeanwhile) {
 			return err
 		}
@@ -192,7 +203,6 @@ func (st *Store) RejectValidation(ctx context.Context, lock *recipe.Held, u *Upl
 type endsWith struct {
 	ops  []recipe.Op
 	tell teller
-	path string // that ops write
 }
 
 // errSaidMeanwhile: what was said of an image's builds has changed while it was read.
@@ -204,7 +214,7 @@ func (st *Store) endValidation(ctx context.Context, lock *recipe.Held, u *Upload
 		return fmt.Errorf("end validation of %s: %w", u.Path(), err)
 	}
 	changed := []teller{u}
-	var ops []recipe.Op
+	var ops []recipe.Op // of other records
 	for _, w := range with {
 		ops, changed = append(ops, w.ops...), append(changed, w.tell)
 	}
@@ -227,7 +237,7 @@ func (st *Store) endValidation(ctx context.Context, lock *recipe.Held, u *Upload
 				return fmt.Errorf("%w: the record has changed", recipe.ErrVersion)
 			case errors.Is(err, recipe.ErrNotEmpty) || errors.Is(err, recipe.ErrConnectionLost):
 				continue // a launcher has just locked it, or nobody knows
-			case len(with) > 0 && errors.Is(err, recipe.ErrVersion) || errors.Is(err, recipe.ErrNodeExists):
+			case len(ops) > 0 && (errors.Is(err, recipe.ErrVersion) || errors.Is(err, recipe.ErrNodeExists)):
 				return errSaidMeanwhile
 			}
 			return err
@@ -272,6 +282,32 @@ func (st *Store) reread(ctx context.Context, u *Upload, err error) error {
 	return err
 }
 
+// TellUntried notes, in one transaction with an event, that an upload is not tried for long.
+func (st *Store) TellUntried(ctx context.Context, lock *recipe.Held, u *Upload, v *Validation) error {
+	v.Told = EpochOf(st.now())
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("tell that %s is not tried: %w", u.Path(), err)
+	}
+	err = st.telling(ctx, func(also []recipe.Op) error {
+		_, err := lock.Set(ctx, v.Path(), data, v.Stat.Version, also...)
+		return err
+	}, u.tried(event.UploadUntried, v.Text()))
+	if err != nil {
+		return fmt.Errorf("tell that %s is not tried: %w", u.Path(), notFound(err))
+	}
+	return nil
+}
+
+// InheritUploads waits in line for the lock of LockUploads while an upload is tried.
+func (st *Store) InheritUploads(ctx context.Context, key UploadKey, who string) (*recipe.Held, error) {
+	lock, err := recipe.NewLock(st.session, UploadsLockPath(key.Image, key.Build, key.Provider), who).Acquire(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("inherit upload %s: %w", key.Path(), notFound(err))
+	}
+	return lock, nil
+}
+
 // ForgetValidation removes a trial whose upload is not under it any more. The record is
 // looked for behind it, so that none is removed that has begun meanwhile.
 func (st *Store) ForgetValidation(ctx context.Context, key UploadKey) error {
@@ -282,16 +318,23 @@ func (st *Store) ForgetValidation(ctx context.Context, key UploadKey) error {
 	if err != nil {
 		return err
 	}
-	switch u, err := st.Upload(ctx, key); {
-	case err != nil && !errors.Is(err, ErrNotFound):
+	there, err := st.onTrial(ctx, key, v)
+	if err != nil || there {
 		return err
-	case u != nil && (u.OnTrial() && v.Of(u) || u.Broken != nil):
-		return nil
 	}
 	if err := st.session.DeleteTree(ctx, ValidationPath(key)); err != nil {
 		return fmt.Errorf("forget validation of %s: %w", key.Path(), err)
 	}
 	return nil
+}
+
+// onTrial reports whether an upload is under a trial, or nobody can tell.
+func (st *Store) onTrial(ctx context.Context, key UploadKey, v *Validation) (bool, error) {
+	u, err := st.Upload(ctx, key)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && (u.OnTrial() && v.Of(u) || u.Broken != nil), err
 }
 
 // PromoteValidation asks the builder that holds an upload under trial to let it serve.

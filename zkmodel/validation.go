@@ -102,6 +102,7 @@ type Validation struct {
 	AnyOf   bool    `json:"any,omitempty"`   // validated in one provider is validated in all
 	Serve   bool    `json:"serve,omitempty"` // serves also when the checks take too long
 	Since   Epoch   `json:"since"`           // when it was recorded
+	Told    Epoch   `json:"told,omitempty"`  // when it was told that nobody has tried it for long
 
 	Stat recipe.Stat `json:"-"`
 	// Broken says why the record cannot be read; nil when it can be.

@@ -104,7 +104,7 @@ func TestUploadsAreTried(t *testing.T) {
 		t.Fatalf("%+v, %v", v, err)
 	}
 	moves(t, good, zkmodel.UploadReady)
-	if err := st.EndValidation(t.Context(), goodLock, good, v); err != nil {
+	if err := st.EndValidation(t.Context(), goodLock, good, v, "as it is"); err != nil {
 		t.Fatal(err)
 	}
 	if v, err = st.Validation(t.Context(), bad.UploadKey); err != nil {

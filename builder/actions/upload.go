@@ -7,6 +7,7 @@ import (
 
 	"poolkeeper/builder/plan"
 	"poolkeeper/builder/step"
+	"poolkeeper/builder/trial"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -30,7 +31,12 @@ func (w *Worker) upload(ctx context.Context, a plan.Action) error {
 	if err != nil {
 		return err
 	}
-	defer Release(ctx, lock)
+	kept := false // by who holds uploads under trial
+	defer func() {
+		if !kept {
+			Release(ctx, lock)
+		}
+	}()
 	ctx, unbind := lock.Bind(ctx)
 	defer unbind()
 	w.Step(step.UploadLocked)
@@ -50,6 +56,10 @@ func (w *Worker) upload(ctx context.Context, a plan.Action) error {
 		Username:  build.Username, PythonPath: build.PythonPath, ShellType: build.ShellType,
 		Builder: w.FQDN,
 	}
+	tried, err := w.trialOf(in.Config, a)
+	if err != nil {
+		return err
+	}
 	w.InFlight.Upload(a.Key())
 	if err := w.Store.CreateUpload(ctx, lock, record); err != nil {
 		return err
@@ -57,8 +67,17 @@ func (w *Worker) upload(ctx context.Context, a plan.Action) error {
 	w.Step(step.UploadRecorded)
 	w.Metrics.UploadBegins()
 	defer w.Metrics.UploadEnds()
-	s := sending{Worker: w, lock: lock, cloud: cloud, record: record, build: build, cfg: in.Config, format: a.Format}
-	return s.run(ctx, a.Failures)
+	s := sending{Worker: w, lock: lock, cloud: cloud, record: record, build: build, cfg: in.Config, format: a.Format, trial: tried}
+	kept, err = s.run(ctx, a.Failures)
+	return err
+}
+
+// trialOf is the trial of an upload that is about to begin; nil when it serves at once.
+func (w *Worker) trialOf(cfg *configs.Config, a plan.Action) (*zkmodel.Validation, error) {
+	if !a.Tried {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	return trial.Wanted(cfg, a.Image, a.Provider)
 }
 
 // sending is one upload under way.
@@ -70,10 +89,12 @@ type sending struct {
 	build  *zkmodel.Build
 	cfg    *configs.Config
 	format string
+	trial  *zkmodel.Validation // nil when it serves at once
 }
 
-// run sends the file and tells the tree how that ended.
-func (s *sending) run(ctx context.Context, failures int) error {
+// run sends the file and tells the tree how that ended. It reports whether the upload is
+// tried now, and its lock kept.
+func (s *sending) run(ctx context.Context, failures int) (kept bool, err error) {
 	log := s.Log.With("image", s.record.Image, "build", s.record.Build, "provider", s.record.Provider, "upload", s.record.ID)
 	log.Info("Upload begins", "format", s.format)
 	began := s.Now()
@@ -81,31 +102,39 @@ func (s *sending) run(ctx context.Context, failures int) error {
 	switch {
 	case err == nil:
 		s.Step(step.UploadSent)
-		if err := s.saveReady(ctx, id); err != nil {
+		save := s.saveReady
+		if s.trial != nil {
+			save = s.beginTrial
+		}
+		if err := save(ctx, id); err != nil {
 			// Nobody will ever know of the image: take it back.
-			return errors.Join(err, s.takeBack(ctx, id))
+			return false, errors.Join(err, s.takeBack(ctx, id))
+		}
+		s.Metrics.Uploaded(s.record, s.Now().Sub(began))
+		if s.trial != nil {
+			log.Info("Upload is sent, and is tried before it serves", "external_id", id)
+			return true, nil
 		}
 		log.Info("Upload is ready", "external_id", id)
-		s.Metrics.Uploaded(s.record, s.Now().Sub(began))
-		return nil
+		return false, nil
 	case stopped(ctx, s.lock):
 		log.Info("Upload is given up, its record goes", "why", context.Cause(ctx))
-		return s.drop(ctx)
+		return false, s.drop(ctx)
 	case ctx.Err() != nil:
-		return err // the lock is lost, and others know it
+		return false, err // the lock is lost, and others know it
 	}
 	log.Error("Upload failed", "reason", Reason(err))
 	s.record.Reason, s.record.Failures, s.record.Progress = Reason(err), failures+1, nil
 	if err := zkmodel.Move(s.record, zkmodel.UploadFailed, zkmodel.ByUs, zkmodel.EpochOf(s.Now())); err != nil {
-		return err
+		return false, err
 	}
 	s.record.RetryAt = zkmodel.EpochOf(s.Policy.UploadAgain(s.record, s.Now()))
 	if err := s.Store.SaveUpload(ctx, s.lock, s.record); err != nil {
-		return err
+		return false, err
 	}
 	s.Metrics.FailedUpload(s.record)
 	s.Step(step.UploadFailed)
-	return nil
+	return false, nil
 }
 
 // saveReady tells everybody that the image can be used.
@@ -119,6 +148,25 @@ func (s *sending) saveReady(ctx context.Context, id string) error {
 		return err
 	}
 	s.Step(step.UploadReady)
+	return nil
+}
+
+// beginTrial tells everybody that the image is there, and is tried before it serves. The
+// lock is another's from then on.
+func (s *sending) beginTrial(ctx context.Context, id string) error {
+	s.record.ExternalID = zkmodel.TextValue(id)
+	s.record.Format, s.record.Progress = s.format, nil
+	v := s.trial
+	v.BuildCzxid = s.build.Stat.Czxid
+	v.ExternalID, v.ExternalName, v.Format = id, s.record.ExternalName, s.format
+	v.Username, v.PythonPath, v.ShellType = s.record.Username, s.record.PythonPath, s.record.ShellType
+	keep, drop := s.Trials.Reserve(s.record.UploadKey)
+	if err := s.Store.BeginValidation(ctx, s.lock, s.record, v); err != nil {
+		drop()
+		return err
+	}
+	s.Step(step.TrialBegun)
+	keep(s.lock)
 	return nil
 }
 
@@ -136,7 +184,7 @@ func (s *sending) takeBack(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if now.State == zkmodel.UploadReady {
+	if now.State == zkmodel.UploadReady || now.OnTrial() {
 		return nil // it is there, and known
 	}
 	proof, err := zkmodel.UnderLock(s.lock, now)

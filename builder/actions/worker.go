@@ -30,6 +30,7 @@ type Deps struct {
 	Snapshots Snapshots
 	Host      Host
 	InFlight  InFlight
+	Trials    Trials
 	Cancels   Cancels
 	Metrics   Metrics
 	Log       hclog.Logger
@@ -73,6 +74,12 @@ type Host interface {
 type InFlight interface {
 	Build(image, id string)
 	Upload(key string)
+}
+
+// Trials holds uploads that are tried before they serve, with the lock of their builds'
+// uploads: from keep on it is theirs. drop says that nothing came of it.
+type Trials interface {
+	Reserve(key zkmodel.UploadKey) (keep func(lock *recipe.Held), drop func())
 }
 
 // Cancels lets an operator end a build's context, with ErrCancelled, until unbind.
@@ -131,6 +138,8 @@ func (w *Worker) Do(ctx context.Context, a plan.Action) error {
 		return w.removeFormat(ctx, a)
 	case plan.ForgetVerdicts:
 		return w.forgetVerdicts(ctx, a)
+	case plan.ForgetTrial:
+		return w.Store.ForgetValidation(ctx, uploadOf(a))
 	case plan.MoveLog:
 		return w.moveLog(ctx, a)
 	case plan.Adopt:

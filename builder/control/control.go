@@ -12,6 +12,8 @@ import (
 	"poolkeeper/builder/disk"
 	"poolkeeper/builder/plan"
 	"poolkeeper/builder/presence"
+	"poolkeeper/builder/step"
+	"poolkeeper/builder/trial"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -31,6 +33,7 @@ type Deps struct {
 	ForgetSeries func()
 	// LogURL is where a build's log can be read; here says whether this host has it.
 	LogURL func(image, build string) (url string, here bool)
+	Step   func(step.Step)
 
 	Now                         func() time.Time // see builder.Deps, and what follows
 	FQDN, Arch                  string
@@ -49,6 +52,10 @@ type Mirror interface {
 	SubscribeComponents() *recipe.Subscription
 	Image(name string) *zkmodel.Image
 	ImageNames() []string
+	FollowValidations()
+	WaitValidations(ctx context.Context) error
+	SubscribeValidations() *recipe.Subscription
+	Validations(provider string) ([]*zkmodel.Validation, error)
 	Components(kind string) []*zkmodel.Component
 }
 
@@ -66,6 +73,8 @@ type Metrics interface {
 	Failed(kind plan.Kind)
 	Withdrawn(is bool)
 	ClockOff(by time.Duration)
+	Tried(u *zkmodel.Upload, end plan.TrialEnd)
+	Trials(trials []*zkmodel.Validation, now time.Time)
 }
 
 // Session is what the work of a session is about.
@@ -73,6 +82,7 @@ type Session struct {
 	Store           *zkmodel.Store
 	Images          *disk.Images
 	BuilderID, Site string
+	Trials          *trial.Keeper
 }
 
 // Control decides what a builder does, and when.

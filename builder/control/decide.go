@@ -44,12 +44,16 @@ func (l *loop) decide(ctx context.Context) {
 		return
 	}
 	defer l.Deciding(ctx)()
+	if l.Config().Validates() {
+		l.Mirror.FollowValidations()
+	}
 	for image := range l.dirty {
 		in := l.Snapshot(image)
 		l.endUploads(in.Image)
 		decided := plan.Decide(in)
 		ready, next := l.retries.ready(decided.Actions, in.Now)
 		l.queue.set(image, ready)
+		l.trials.Look(ctx, image, decided.Trials)
 		delete(l.alarms, image)
 		for _, t := range []time.Time{next, decided.Next} {
 			if first, set := l.alarms[image]; !t.IsZero() && (!set || t.Before(first)) {

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"poolkeeper/builder/plan"
+	"poolkeeper/builder/trial"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -45,9 +46,12 @@ type fakeMetrics struct {
 	withdrawn []bool
 }
 
-func (*fakeMetrics) Snapshot(plan.Input)     {}
-func (*fakeMetrics) ClockOff(time.Duration)  {}
-func (m *fakeMetrics) Failed(kind plan.Kind) { m.failed = append(m.failed, kind) }
+func (*fakeMetrics) Snapshot(plan.Input) {}
+
+func (*fakeMetrics) Tried(*zkmodel.Upload, plan.TrialEnd)    {}
+func (*fakeMetrics) Trials([]*zkmodel.Validation, time.Time) {}
+func (*fakeMetrics) ClockOff(time.Duration)                  {}
+func (m *fakeMetrics) Failed(kind plan.Kind)                 { m.failed = append(m.failed, kind) }
 func (m *fakeMetrics) Withdrawn(is bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,7 +68,7 @@ func newTestLoop(do func(ctx context.Context, a plan.Action) error) (*loop, *fak
 		Config:   func() *configs.Config { return cfg }, Mirror: mirror, Metrics: metrics, Log: hclog.NewNullLogger(),
 		BuildWorkers: 2, UploadWorkers: 2, Worker: func(Session) Actions { return fakeActions{do} },
 	}, clock: &clock{ours: time.Now}}
-	return newLoop(c, Session{}), mirror, metrics
+	return newLoop(c, Session{Trials: trial.New(context.Background(), trial.Deps{})}), mirror, metrics
 }
 
 func upload(image string) plan.Action {

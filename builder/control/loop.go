@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"poolkeeper/builder/actions"
+	"poolkeeper/builder/trial"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -21,6 +22,7 @@ type loop struct {
 	*Control
 	store   *zkmodel.Store
 	actions Actions
+	trials  *trial.Keeper
 	queue   *queue
 	retries retries
 	dirty   map[string]bool      // images to decide about
@@ -45,7 +47,7 @@ type ended struct {
 
 func newLoop(c *Control, s Session) *loop {
 	return &loop{
-		Control: c, store: s.Store, actions: c.Worker(s),
+		Control: c, store: s.Store, actions: c.Worker(s), trials: s.Trials,
 		queue:   newQueue(c.BuildWorkers, c.UploadWorkers),
 		retries: retries{},
 		dirty:   map[string]bool{},
@@ -62,6 +64,8 @@ func (l *loop) run(ctx context.Context) error {
 	defer changes.Close()
 	verdicts := l.Mirror.SubscribeVerdicts()
 	defer verdicts.Close()
+	validations := l.Mirror.SubscribeValidations()
+	defer validations.Close()
 	builders := l.Mirror.SubscribeComponents()
 	defer builders.Close()
 	resync := time.NewTicker(l.Resync)
@@ -74,6 +78,7 @@ func (l *loop) run(ctx context.Context) error {
 
 	l.work.Go(func() { l.actions.Patrol(ctx) })
 	l.work.Go(func() { l.watchHost(ctx) })
+	l.work.Go(func() { <-ctx.Done(); l.trials.Wait() })
 	l.mark(l.all()...)
 	for {
 		l.decide(ctx)
@@ -85,6 +90,10 @@ func (l *loop) run(ctx context.Context) error {
 			l.mark(changes.Take()...)
 		case <-verdicts.C():
 			l.mark(verdicts.Take()...)
+		case <-validations.C():
+			validations.Take()
+			l.tellTrials()
+			l.mark(l.onTrial()...)
 		case <-builders.C():
 			// Who is gone has left work behind, and locks that others waited for.
 			builders.Take()
@@ -103,6 +112,7 @@ func (l *loop) run(ctx context.Context) error {
 			l.mark(l.all()...)
 		case <-resync.C:
 			l.ForgetSeries()
+			l.tellTrials()
 			l.work.Go(func() { l.readClock(ctx, l.store.Session()) })
 			l.mark(l.all()...)
 		case <-ctx.Done():

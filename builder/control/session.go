@@ -9,6 +9,7 @@ import (
 	"poolkeeper/builder/actions"
 	"poolkeeper/builder/disk"
 	"poolkeeper/builder/presence"
+	"poolkeeper/builder/trial"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -70,6 +71,13 @@ func (c *Control) work(ctx context.Context, s Session) error {
 	ctx, unbind := held.Bind(ctx)
 	defer unbind()
 	c.Self.Set(zkmodel.ComponentRunning)
+	s.Trials = trial.New(ctx, trial.Deps{
+		Store: s.Store, Mirror: c.Mirror, Config: c.Config, Snapshot: c.Snapshot, Metrics: c.Metrics, Log: c.Log,
+		Record: func(u *zkmodel.Upload) (*zkmodel.Validation, error) {
+			return trial.WantedFor(c.Config(), c.Mirror.Image(u.Image), u)
+		},
+		Now: c.clock.now, FQDN: c.FQDN, Step: c.Step, Deciding: c.Deciding,
+	})
 	return newLoop(c, s).run(ctx)
 }
 

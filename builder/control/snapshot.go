@@ -19,7 +19,9 @@ func (c *Control) Snapshot(image string) plan.Input {
 	now := c.clock.now()
 	others := plan.Others{Alive: c.alive()}
 	others.Seen, others.Since = c.peers.Update(others.Alive, now)
+	validations, untriable := c.onTrial(tree)
 	return plan.Input{
+		Validations: validations, Untriable: untriable,
 		Config:   c.Config(),
 		Image:    tree,
 		Local:    LocalBuilds(c.images, image),
@@ -73,6 +75,12 @@ func (c *Control) all() []string {
 	}
 	for _, name := range c.images.Names() {
 		names[name] = true
+	}
+	trials, _ := c.Mirror.Validations("")
+	for _, v := range trials {
+		if v.Broken == nil {
+			names[v.Image] = true
+		}
 	}
 	return slices.Sorted(maps.Keys(names))
 }

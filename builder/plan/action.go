@@ -37,6 +37,8 @@ const (
 	MoveLog Kind = "move-log"
 	// ForgetVerdicts forgets what people said of builds that are gone.
 	ForgetVerdicts Kind = "forget-verdicts"
+	// ForgetTrial removes what is left of the trial of an upload that is gone.
+	ForgetTrial Kind = "forget-trial"
 )
 
 // Action is one thing to do, and why.
@@ -49,7 +51,8 @@ type Action struct {
 	Format    string // for Upload and RemoveFormat
 	Requested bool   // for Build: somebody asked for it
 	Why       string
-	Failures  int // that preceded in a row, for Build and Upload
+	Failures  int  // that preceded in a row, for Build and Upload
+	Tried     bool // for Upload: it is tried before it serves
 }
 
 // Key names what the action works on: no two with the same key run at once.
@@ -62,7 +65,7 @@ func (a Action) Key() string {
 		parts = parts[:2]
 	case Upload:
 		parts = parts[:4]
-	case MarkBuild, DeleteBuild, RemoveFiles, RemoveFormat, Adopt, MoveLog, DeleteUpload:
+	case MarkBuild, DeleteBuild, RemoveFiles, RemoveFormat, Adopt, MoveLog, DeleteUpload, ForgetTrial:
 	}
 	return strings.TrimRight(strings.Join(parts, "/"), "/")
 }
@@ -75,6 +78,7 @@ func UploadKey(image, build, provider string) string {
 // Plan is what is to be done for an image.
 type Plan struct {
 	Actions []Action
+	Trials  []Trial // of uploads at providers of this builder
 	// Next is when time alone changes the plan; zero when it never does.
 	Next time.Time
 	// NoSpace says how far the disk is too small for a build that is due; ""

@@ -153,34 +153,18 @@ func (d *decision) decideUploadsEnd(b *zkmodel.BuildTree, u *zkmodel.Upload, f f
 		d.say(subject, "provider", For, "this builder does not serve provider %s: one that does deletes what is to be deleted%s", u.Provider, hint)
 		return
 	}
-	_, listed := p.Image(d.name)
-	frozen := d.Config.FrozenUpload(u.Provider, d.name)
-	var why string
-	switch {
-	case u.Unknown():
+	if u.Unknown() {
 		d.say(subject, "keep", For, "its record cannot be read: %v", u.Broken)
 		return
-	case u.Broken != nil:
-		why = "its record is empty"
-	case u.State == zkmodel.UploadDeleting:
-		why = "it is marked for deletion"
-	case f.dying:
-		why = "its build is being deleted"
-	case frozen != "":
+	}
+	why, frozen := d.whyGone(b, u, p, f, recent)
+	if u.OnTrial() {
+		d.decideTrial(b, u, why)
+		return
+	}
+	if frozen != "" {
 		d.say(subject, "keep", For, "it is left out of the configuration, and frozen: %s", frozen)
 		return
-	case !listed:
-		why = u.Provider + " no longer lists the image"
-	case d.config == nil:
-		why = "the image is not in the configuration"
-	case u.State == zkmodel.UploadUploading:
-		why = d.abandoned(u, p)
-	case d.toLeave(b, u):
-		why = "its build does not serve there, and an operator wants it deleted"
-	case f.stays == "" && !recent:
-		why = "newer uploads are ready"
-	case u.State == zkmodel.UploadFailed && d.superseded(b, u):
-		why = "it failed, and a later upload tells more"
 	}
 	if why == "" {
 		d.say(subject, "keep", For, "state %s", u.State)
@@ -197,6 +181,38 @@ func (d *decision) decideUploadsEnd(b *zkmodel.BuildTree, u *zkmodel.Upload, f f
 	}
 	d.leaving[u] = true
 	d.act(Action{Kind: kind, Build: b.ID, Provider: u.Provider, Upload: u.ID, Why: why})
+}
+
+// whyGone says why an upload goes, "" when it stays, and why nothing follows from that it
+// is left out of the configuration.
+func (d *decision) whyGone(b *zkmodel.BuildTree, u *zkmodel.Upload, p *configs.Provider, f fate, recent bool) (why, frozen string) {
+	_, listed := p.Image(d.name)
+	frozen = d.Config.FrozenUpload(u.Provider, d.name)
+	switch {
+	case u.Broken != nil:
+		return "its record is empty", ""
+	case u.State == zkmodel.UploadDeleting:
+		return "it is marked for deletion", ""
+	case f.dying:
+		return "its build is being deleted", ""
+	case frozen != "":
+		return "", frozen
+	case !listed:
+		return u.Provider + " no longer lists the image", ""
+	case d.config == nil:
+		return "the image is not in the configuration", ""
+	case u.OnTrial():
+		return f.why, "" // of the build, if that goes
+	case u.State == zkmodel.UploadUploading:
+		return d.abandoned(u, p), ""
+	case d.toLeave(b, u):
+		return "its build does not serve there, and an operator wants it deleted", ""
+	case f.stays == "" && !recent:
+		return "newer uploads are ready", ""
+	case u.State == zkmodel.UploadFailed && d.superseded(b, u):
+		return "it failed, and a later upload tells more", ""
+	}
+	return "", ""
 }
 
 // abandoned presumes why nobody is at an upload any more; "" when somebody may

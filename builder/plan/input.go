@@ -14,12 +14,16 @@ type Input struct {
 	Local  []LocalBuild   // what lies on this host of its builds
 	// Logs says by build where the logs of this host's builds can be read; nil where
 	// nobody knows.
-	Logs     map[string]Log
-	Host     Host
-	Others   Others
-	InFlight InFlight
-	Now      time.Time
-	Policy   Policy
+	Logs map[string]Log
+	// Validations are the trials of its uploads, as far as they are followed.
+	Validations []*zkmodel.Validation
+	// Untriable are providers where no launcher that is registered tries uploads.
+	Untriable map[string]bool
+	Host      Host
+	Others    Others
+	InFlight  InFlight
+	Now       time.Time
+	Policy    Policy
 }
 
 // LocalBuild is what lies on this host of a build.

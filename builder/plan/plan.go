@@ -85,6 +85,7 @@ func (d *decision) decide() {
 	d.decideFiles()
 	d.decideLogs()
 	d.decideVerdicts()
+	d.decideTrialsLeft()
 }
 
 // act adds an action.

@@ -62,6 +62,10 @@ func (d *decision) candidate(subject string, p *configs.Provider) *zkmodel.Build
 			d.say(subject, "done", Against, "build %s is there as upload %s", b.ID, u.ID)
 			return nil
 		}
+		if u := triedUpload(b, p.Name); u != nil {
+			d.say(subject, "trial", Against, "build %s is there as upload %s, and is tried before it serves", b.ID, u.ID)
+			return nil
+		}
 		if !slices.Contains(b.Formats, p.ImageFormat) {
 			continue
 		}
@@ -119,7 +123,7 @@ func (d *decision) decideUpload(subject string, p *configs.Provider, b *zkmodel.
 	d.say(subject, "missing", For, "build %s is not there", b.ID)
 	d.act(Action{
 		Kind: Upload, Build: b.ID, Provider: p.Name, Format: p.ImageFormat,
-		Why: "build " + b.ID + " is not at " + p.Name, Failures: failures,
+		Why: "build " + b.ID + " is not at " + p.Name, Failures: failures, Tried: d.isTried(b, p),
 	})
 }
 
@@ -130,7 +134,8 @@ func (d *decision) stranded(b *zkmodel.BuildTree) (given time.Time, is bool) {
 	local, _ := d.local(b.ID)
 	for _, p := range d.Config.ProvidersOf(d.name) {
 		image, _ := p.Image(d.name)
-		if image.Pause || readyUpload(b, p.Name) != nil || d.Image.Verdict(b.Build, p.Name) != nil || slices.Contains(local.Formats, p.ImageFormat) {
+		if image.Pause || readyUpload(b, p.Name) != nil || triedUpload(b, p.Name) != nil || d.Image.Verdict(b.Build, p.Name) != nil ||
+			slices.Contains(local.Formats, p.ImageFormat) {
 			continue
 		}
 		if d.madeHere(b) {

@@ -22,6 +22,11 @@ const (
 	UploadReady    Step = "upload: record ready"
 	UploadFailed   Step = "upload: record failed"
 
+	// Of uploads that are tried before they serve.
+	TrialBegun Step = "trial: recorded"
+	TrialHeld  Step = "trial: held by another builder"
+	TrialEnded Step = "trial: upload moved"
+
 	DeleteMarked  Step = "delete upload: record marked"
 	DeleteCloud   Step = "delete upload: cloud cleaned"
 	DeleteUpload  Step = "delete upload: record gone"

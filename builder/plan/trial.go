@@ -1,0 +1,138 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+)
+
+// TrialEnd is what becomes of an upload that is tried before it serves.
+type TrialEnd string
+
+// The ends of trials.
+const (
+	// TrialGoesOn: nothing is to be done but to wait.
+	TrialGoesOn TrialEnd = ""
+	// TrialServes makes the upload ready.
+	TrialServes TrialEnd = "serves"
+	// TrialRejected has it deleted, and its build not sent there again.
+	TrialRejected TrialEnd = "rejected"
+	// TrialLeaves has it deleted, for another reason than what was found.
+	TrialLeaves TrialEnd = "leaves"
+	// TrialLost begins it anew: there is no record of it.
+	TrialLost TrialEnd = "lost"
+)
+
+// Trial is an upload under trial at a provider of this builder, and what is to become of
+// it. Only who holds the lock of the build's uploads there may do that; all builders of
+// the provider stand in line for it.
+type Trial struct {
+	Key    zkmodel.UploadKey
+	End    TrialEnd
+	Why    string
+	Record *zkmodel.Validation // nil when it is lost
+}
+
+// Trial returns the one of an upload, if the plan has it.
+func (p Plan) Trial(key zkmodel.UploadKey) (Trial, bool) {
+	n := slices.IndexFunc(p.Trials, func(t Trial) bool { return t.Key == key })
+	if n < 0 {
+		return Trial{}, false
+	}
+	return p.Trials[n], true
+}
+
+// decideTrial says what becomes of an upload under trial. gone is why the upload is to
+// go, whatever its trial says; "" when it is not.
+func (d *decision) decideTrial(b *zkmodel.BuildTree, u *zkmodel.Upload, gone string) {
+	t := Trial{Key: u.UploadKey, Record: zkmodel.ValidationOf(d.Validations, u)}
+	t.End, t.Why = d.trialEnd(b, u, t.Record, gone)
+	subject := "upload " + b.ID + "/" + u.Provider + "/" + u.ID
+	switch {
+	case t.End == TrialGoesOn && d.Untriable[u.Provider] && t.Record != nil:
+		d.say(subject, "trial", "", "%s; no launcher that is registered for %s tries uploads", t.Record.Text(), u.Provider)
+	case t.End == TrialGoesOn:
+		d.say(subject, "trial", "", "%s; until then the one before it serves", t.Why)
+	default:
+		d.say(subject, "trial", "", "it %s: %s", trialWords[t.End], t.Why)
+	}
+	if t.End == TrialLeaves || t.End == TrialRejected {
+		d.leaving[u] = true
+	}
+	d.plan.Trials = append(d.plan.Trials, t)
+}
+
+var trialWords = map[TrialEnd]string{
+	TrialServes: "serves now", TrialRejected: "is rejected", TrialLeaves: "goes", TrialLost: "begins anew",
+}
+
+func (d *decision) trialEnd(b *zkmodel.BuildTree, u *zkmodel.Upload, v *zkmodel.Validation, gone string) (TrialEnd, string) {
+	said := d.Image.Verdict(b.Build, u.Provider)
+	switch {
+	case gone != "":
+		return TrialLeaves, gone
+	case said != nil:
+		return TrialLeaves, "its build was " + said.Text()
+	case v != nil && v.Promoted != nil:
+		return TrialServes, v.Text()
+	case d.config != nil && d.frozen == "" && d.config.Validate == nil:
+		return TrialServes, "the image is configured without validate now"
+	case v == nil:
+		return TrialLost, "there is no record of its trial"
+	case v.State() == zkmodel.ValidationPassed:
+		return TrialServes, v.Text()
+	case v.State() == zkmodel.ValidationFailed:
+		return TrialRejected, cmp.Or(v.Result.Why, "its trial failed")
+	case v.AnyOf:
+		if good := d.goodElsewhere(b, u.Provider); good != "" {
+			return TrialServes, "it is good in " + good + ", and any provider will do"
+		}
+	}
+	return TrialGoesOn, v.Text()
+}
+
+// goodElsewhere is another provider in which a build serves.
+func (d *decision) goodElsewhere(b *zkmodel.BuildTree, provider string) string {
+	for _, u := range b.Uploads {
+		if u.Provider != provider && u.Broken == nil && u.State == zkmodel.UploadReady && u.Suspect == "" && d.Image.Verdict(b.Build, u.Provider) == nil {
+			return u.Provider
+		}
+	}
+	return ""
+}
+
+// isTried reports whether a new upload of a build is tried before it serves.
+func (d *decision) isTried(b *zkmodel.BuildTree, p *configs.Provider) bool {
+	v := d.config.Validate
+	return v != nil && (!v.Any || d.goodElsewhere(b, p.Name) == "")
+}
+
+// triedUpload finds the upload of a build that is tried in a provider.
+func triedUpload(b *zkmodel.BuildTree, provider string) *zkmodel.Upload {
+	for _, u := range b.Uploads {
+		if u.Provider == provider && u.OnTrial() {
+			return u
+		}
+	}
+	return nil
+}
+
+// decideTrialsLeft forgets the trials of uploads that are under trial no more: a Nodepool
+// builder removed the record, or an operator erased it.
+func (d *decision) decideTrialsLeft() {
+	if d.Image.Unread != nil {
+		return
+	}
+	for _, v := range d.Validations {
+		if v.Broken != nil || v.Image != d.name {
+			continue
+		}
+		b := d.Image.Build(v.Build)
+		if b != nil && slices.ContainsFunc(b.Uploads, func(u *zkmodel.Upload) bool { return u.OnTrial() && v.Of(u) || u.Broken != nil }) {
+			continue
+		}
+		d.act(Action{Kind: ForgetTrial, Build: v.Build, Provider: v.Provider, Upload: v.Upload, Why: "the upload is under trial no more"})
+	}
+}

@@ -1,0 +1,122 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/builder/plan"
+	"poolkeeper/builder/step"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// act looks at the upload under its lock, and does what is decided. It says after what
+// time to look again although nothing changes; 0 is never.
+//
+// Errors: errOver.
+func (h *holder) act(ctx context.Context, lock *recipe.Held, log hclog.Logger) (again time.Duration, err error) {
+	if _, served := h.Config().Provider(h.key.Provider); !served {
+		return 0, errOver // another builder's
+	}
+	if err := errors.Join(h.Mirror.WaitValidations(ctx), h.Mirror.Barrier(ctx)); err != nil {
+		return 0, err
+	}
+	u, err := h.Store.Upload(ctx, h.key)
+	if err != nil {
+		return 0, err
+	}
+	if !u.OnTrial() {
+		return 0, errOver
+	}
+	t, decided := h.decide(ctx)
+	if !decided {
+		return 0, nil // part of the tree cannot be read: who holds it holds on
+	}
+	v, err := h.Store.Validation(ctx, h.key)
+	switch {
+	case errors.Is(err, zkmodel.ErrNotFound):
+		v = nil
+	case err != nil:
+		return 0, err
+	case !v.Of(u) && t.End == plan.TrialServes && t.Record != nil:
+		return 0, fmt.Errorf("the trial that was decided by is another now: %w", zkmodel.ErrConflict)
+	}
+	if t.End == plan.TrialGoesOn {
+		if v == nil || !v.Of(u) {
+			return firstPause, nil // the view is behind
+		}
+		return h.tellUntried(ctx, lock, u, v, log)
+	}
+	return 0, h.end(ctx, lock, u, v, t, log)
+}
+
+// decide says what becomes of the upload.
+func (h *holder) decide(ctx context.Context) (plan.Trial, bool) {
+	defer h.Deciding(ctx)()
+	return plan.Decide(h.Snapshot(h.key.Image)).Trial(h.key)
+}
+
+// end does what was decided.
+func (h *holder) end(ctx context.Context, lock *recipe.Held, u *zkmodel.Upload, v *zkmodel.Validation, t plan.Trial, log hclog.Logger) error {
+	now := zkmodel.EpochOf(h.Now())
+	var err error
+	switch t.End {
+	case plan.TrialLost:
+		if v, err = h.Record(u); err != nil {
+			return err
+		}
+		log.Warn("The record of a trial is gone; it begins anew", "external_id", u.ExternalID.Text())
+		return h.Store.BeginValidation(ctx, lock, u, v)
+	case plan.TrialServes:
+		if err = zkmodel.Move(u, zkmodel.UploadReady, zkmodel.ByUs, now); err == nil {
+			err = h.Store.EndValidation(ctx, lock, u, v, t.Why)
+		}
+	case plan.TrialRejected:
+		u.Reason = t.Why
+		if err = zkmodel.Move(u, zkmodel.UploadDeleting, zkmodel.ByUs, now); err == nil {
+			err = h.Store.RejectValidation(ctx, lock, u, v, t.Why)
+		}
+	case plan.TrialLeaves:
+		if err = zkmodel.Move(u, zkmodel.UploadDeleting, zkmodel.ByUs, now); err == nil {
+			err = h.Store.EndValidation(ctx, lock, u, v, t.Why)
+		}
+	case plan.TrialGoesOn:
+	}
+	if err != nil {
+		return err
+	}
+	h.Step(step.TrialEnded)
+	h.Metrics.Tried(u, t.End)
+	switch t.End {
+	case plan.TrialServes:
+		log.Info("Upload is ready after its trial", "external_id", u.ExternalID.Text(), "why", t.Why)
+	case plan.TrialRejected:
+		log.Error("Upload failed its trial; it is deleted, and the one before it serves on", "external_id", u.ExternalID.Text(), "reason", t.Why)
+	default:
+		log.Info("Upload on trial is deleted", "external_id", u.ExternalID.Text(), "why", t.Why)
+	}
+	if err := h.Mirror.Barrier(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return errOver
+}
+
+// tellUntried tells once of an upload that is not tried for long.
+func (h *holder) tellUntried(ctx context.Context, lock *recipe.Held, u *zkmodel.Upload, v *zkmodel.Validation, log hclog.Logger) (time.Duration, error) {
+	since := v.Untried()
+	if since.IsZero() || v.Told != 0 {
+		return 0, nil
+	}
+	if left := since.Add(Untold).Sub(h.Now()); left > 0 {
+		return left, nil
+	}
+	if err := h.Store.TellUntried(ctx, lock, u, v); err != nil {
+		return 0, err
+	}
+	log.Warn("An upload is not tried for an hour; the one before it serves", "external_id", u.ExternalID.Text(), "why", v.Text())
+	return 0, nil
+}
