@@ -14,10 +14,13 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/crypto/ssh"
 
 	"poolkeeper/configs"
 	"poolkeeper/launcher"
+	"poolkeeper/launcher/checks"
 	"poolkeeper/launcher/step"
+	"poolkeeper/launcher/validate"
 	"poolkeeper/providers"
 	"poolkeeper/providers/fake"
 	"poolkeeper/test/zktest"
@@ -39,6 +42,7 @@ type child struct {
 	Name           string    // its host
 	At             step.Step // where one of those that have it kills itself; "" never
 	BootsFail      bool
+	ChecksFail     bool // of what is tried before it serves
 }
 
 // runChild is the child's main.
@@ -58,8 +62,8 @@ func runChild(arg string) {
 	log := hclog.New(&hclog.LoggerOptions{Output: os.Stderr, Level: hclog.Info, Name: c.Name})
 	l, err := launcher.New(cfg, launcher.Deps{
 		Client: client, Hostname: c.Name, FQDN: c.Name, Logger: log, Step: c.step,
-		Resync: time.Second,
-		Open:   func(p configs.Provider) (providers.Provider, error) { return c.open(p) },
+		Resync: time.Second, Check: c.check(),
+		Open: func(p configs.Provider) (providers.Provider, error) { return c.open(p) },
 	})
 	if err != nil {
 		panic(err)
@@ -74,6 +78,17 @@ func runChild(arg string) {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	client.Close()
+}
+
+// check is nil, or fails.
+func (c child) check() validate.Runner {
+	if !c.ChecksFail {
+		return nil
+	}
+	return func(_ context.Context, _ checks.Machine, _ ssh.Signer, _ []zkmodel.Check, began func()) error {
+		began()
+		return fmt.Errorf("%w: no python", checks.ErrFailed)
+	}
 }
 
 // step dies at the step, if no other launcher has.

@@ -2,7 +2,12 @@ package launcher_test
 
 import (
 	"context"
+	"crypto/ed25519"
+	"encoding/pem"
 	"fmt"
+	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -11,10 +16,14 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"poolkeeper/configs"
+	"poolkeeper/configs/redact"
 	"poolkeeper/launcher"
 	"poolkeeper/launcher/checks"
+	"poolkeeper/launcher/step"
 	"poolkeeper/providers"
 	"poolkeeper/providers/fake"
+	"poolkeeper/test/sshd"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 )
@@ -281,4 +290,94 @@ func (s *site) markDeleting(u *zkmodel.Upload) {
 		s.t.Fatal(err)
 	}
 	_ = lock.Release(s.t.Context())
+}
+
+// A launcher that dies after a node has failed, and its successor while the control boots:
+// others go on with the control, and nothing is left. Mistakes: a failure that is
+// forgotten, or counted twice; an upload that is rejected without its control.
+func TestControlOutlivesItsLaunchers(t *testing.T) {
+	t.Parallel()
+	s, c := newCrashSite(t, onePool)
+	s.image()
+	c.ChecksFail = true
+	u := s.onTrial("debian", "cloud")
+	for _, at := range []step.Step{step.TrialTold, step.TrialNoted} {
+		c.At, c.Name = at, "to die"
+		c.spawn(t)
+		c.died(t)
+	}
+	for _, name := range []string{"one", "two"} {
+		c.At, c.Name = "", name
+		c.spawn(t)
+	}
+	if r := s.ends(u, zkmodel.ValidationUntried, "cloud is at fault"); r.Tries != 0 || r.Faults == 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// reachable is a cloud whose machines are a server of this host's.
+type reachable struct {
+	keepOpen
+	port int
+}
+
+func (r reachable) WaitNode(ctx context.Context, id string) (providers.Instance, error) {
+	i, err := r.keepOpen.WaitNode(ctx, id)
+	i.InterfaceIP, i.Port, i.HostKeys, i.SkipHostScan = "127.0.0.1", r.port, nil, false
+	return i, err
+}
+
+// A machine's host keys are read, somebody logs in with the key that the configuration
+// names, and runs what is asked for. Mistakes: a key that cannot be read and rejects an
+// upload; a secret of the site in a record; a machine that is made without its key.
+func TestTrialsLogIn(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "key")
+	s := newSite(t, strings.Replace(onePool, "username: tester}", "username: tester, validate: {checks: [{command: id}], key: "+file+"}}", 1))
+	s.image()
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ssh.NewPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := sshd.Listen(t, 0)
+	sshd.Exec(t, l, "tester", key, sshd.Key(t, "ed25519"))
+	secrets := &redact.Secrets{}
+	secrets.Add("swordfish")
+	s.launch(func(d *launcher.Deps) {
+		d.Secrets = secrets
+		d.Open = func(p configs.Provider) (providers.Provider, error) {
+			return reachable{keepOpen{s.clouds[p.Name]}, l.Addr().(*net.TCPAddr).Port}, nil
+		}
+	})
+	check := func(kind zkmodel.CheckKind, text string) func(*zkmodel.Validation) {
+		return func(v *zkmodel.Validation) {
+			v.Checks = append(v.Checks, zkmodel.Check{Kind: kind, Name: "smoke", Text: text})
+		}
+	}
+	good := s.onTrial("debian", "cloud", check(zkmodel.CheckCommand, "true"), check(zkmodel.CheckScript, "#!/bin/sh\ntest -x /bin/sh\n"))
+	s.ends(good, zkmodel.ValidationUntried, "no such file")
+	if n := s.machines("cloud"); n != 0 {
+		t.Errorf("%d machines that nobody can log in to", n)
+	}
+	if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	idle := s.idle("small") // something changes, which has it looked at
+	s.ends(good, zkmodel.ValidationPassed, "")
+	bad := s.onTrial("debian", "cloud", check(zkmodel.CheckCommand, "echo swordfish; exit 7"))
+	if r := s.ends(bad, zkmodel.ValidationUntried, "it ends with 7; its output ends: "); strings.Contains(r.Why+r.Failure, "swordfish") {
+		t.Errorf("a secret is in %q", r.Why)
+	}
+	zktest.Eventually(t, func() bool { return s.machines("cloud") <= 1 }, "what was tried is gone")
+	if n := s.node(idle.ID); n.State != zkmodel.NodeReady {
+		t.Errorf("the idle node is %s", n.State)
+	}
 }
