@@ -54,19 +54,19 @@ func New(cfg *configs.Config, deps Deps) (*Builder, error) {
 	b.config.Store(cfg)
 	b.mirror = zkmodel.NewMirror(deps.Client, zkmodel.PartImages|zkmodel.PartComponents, b.log.Named("mirror"))
 	b.clouds = newLender(deps.Open, b.trouble)
-	b.self = presence.NewSelf(deps.Client, deps.Hostname, deps.Version, zkmodel.Served(cfg.ProviderNames()), deps.Shares, zkmodel.BuilderWork{
+	b.self = presence.NewSelf(deps.Client, deps.Hostname, deps.Version, zkmodel.Served(cfg.ProviderNames()), deps.Process, zkmodel.BuilderWork{
 		Host: deps.FQDN, BuildWorkers: deps.BuildWorkers, UploadWorkers: deps.UploadWorkers,
 	})
 	b.control = control.New(control.Deps{
 		Config: b.config.Load, Client: deps.Client, Mirror: b.mirror, Self: b.self, Metrics: m, Log: b.log,
 		Step: deps.Step, Worker: b.worker, ForgetSeries: b.forgetSeries, LogURL: b.logURL, Now: deps.Now, FQDN: deps.FQDN, Arch: deps.Arch,
 		BuildWorkers: deps.BuildWorkers, UploadWorkers: deps.UploadWorkers, Deciding: deps.Deciding,
-		Policy: deps.Policy, Resync: deps.Resync, HostEvery: deps.HostEvery,
+		Paused: deps.Process.Paused, Policy: deps.Policy, Resync: deps.Resync, HostEvery: deps.HostEvery,
 	})
 	b.waves = waves.New(waves.Deps{
 		Client: deps.Client, Mirror: b.mirror, Config: b.config.Load, Now: b.control.Time, Host: deps.FQDN,
 		Retry: deps.Policy.BuildRetry, Resync: deps.Resync, Metrics: m, Log: b.log.Named("waves"), Step: deps.WaveStep,
-		Hold: deps.Shares.Hold, Arch: deps.Arch, Workers: deps.BuildWorkers, Factor: deps.Policy.SpaceFactor, Free: b.free,
+		Hold: deps.Process.Hold, Arch: deps.Arch, Workers: deps.BuildWorkers, Factor: deps.Policy.SpaceFactor, Free: b.free,
 	})
 	b.knowProviders(cfg)
 	return b, nil
@@ -131,6 +131,6 @@ func (b *Builder) worker(s control.Session) control.Actions {
 		Metrics: b.metrics, Log: b.log, Now: b.control.Time, ClockOff: b.control.ClockOff,
 		FQDN: b.deps.FQDN, BuilderID: s.BuilderID, Site: s.Site,
 		Policy: b.deps.Policy, LeakAge: b.deps.LeakAge, Refresh: b.deps.Refresh, Deciding: b.deps.Deciding,
-		Logs: b.deps.Logs, LogURL: b.deps.LogURL, Step: b.deps.Step, Hold: b.deps.Shares.Hold,
+		Logs: b.deps.Logs, LogURL: b.deps.LogURL, Step: b.deps.Step, Hold: b.deps.Process.Hold,
 	})
 }

@@ -76,8 +76,8 @@ type Deps struct {
 	// LogURL, when set, says where a build's log can be read; it goes into the
 	// build's record.
 	LogURL func(image, build string) string
-	// Shares are told what this builder does for all; nil makes one of our own.
-	Shares *zkmodel.Shares
+	// Process is told what this builder does for all; nil makes one of our own.
+	Process *zkmodel.Process
 	// Step, when set, is called at each step that changes the tree, the disk or
 	// a cloud, before and after. It is for tests that crash us there.
 	Step func(step.Step)
@@ -102,8 +102,8 @@ func (d Deps) withDefaults() (Deps, error) {
 	if d.Now == nil {
 		d.Now = time.Now
 	}
-	if d.Shares == nil {
-		d.Shares = zkmodel.NewShares(d.Now)
+	if d.Process == nil {
+		d.Process = zkmodel.NewProcess(d.Now)
 	}
 	if d.Hostname == "" {
 		name, err := os.Hostname()

@@ -59,8 +59,8 @@ type Deps struct {
 	Deciding func(ctx context.Context) (done func())
 	// Mirror follows the tree and is run by the caller; nil makes one of our own.
 	Mirror *zkmodel.Mirror
-	// Shares are told what this launcher does for all; nil makes one of our own.
-	Shares *zkmodel.Shares
+	// Process is told what this launcher does for all; nil makes one of our own.
+	Process *zkmodel.Process
 	// Secrets are values that no reason for people may have; nil knows none.
 	Secrets *redact.Secrets
 	// Check runs the checks of an upload that is tried; nil does so over SSH.
@@ -92,6 +92,7 @@ type Launcher struct {
 	troubles *troubles
 	last     atomic.Pointer[[]schedule.Decision]
 	tells    struct{ nodes, requests recipe.Throttle } // of what we may not change
+	inHand   atomic.Pointer[string]                    // see InHand; nil while that is not known
 	looking  atomic.Int64                              // when the look began that is under way, in ns; 0 when none is
 }
 
@@ -109,8 +110,8 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 	if deps.Resync == 0 {
 		deps.Resync = time.Minute
 	}
-	if deps.Shares == nil {
-		deps.Shares = zkmodel.NewShares(deps.Now)
+	if deps.Process == nil {
+		deps.Process = zkmodel.NewProcess(deps.Now)
 	}
 	if deps.Deciding == nil {
 		deps.Deciding = func(context.Context) func() { return func() {} }
@@ -146,7 +147,7 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 		}
 	}
 	host := presence.Host{Name: deps.Hostname, Version: deps.Version}
-	l.self = presence.NewSelf(host, zkmodel.Served(cfg.ProviderNames()), deps.Shares, l.pools, presence.Records(deps.Client, host), l.now, l.log)
+	l.self = presence.NewSelf(host, zkmodel.Served(cfg.ProviderNames()), deps.Process, l.pools, presence.Records(deps.Client, host), l.now, l.log)
 	l.attends = presence.NewAttendance(l.log)
 	figures.Tell(l.shown()) // complete: it may be scraped at any time
 	return l, nil
@@ -218,6 +219,17 @@ func (l *Launcher) Ready() error {
 		}
 	}
 	return nil
+}
+
+// InHand says what a paused launcher still works at, "" is nothing, and whether that is known.
+func (l *Launcher) InHand() (what string, known bool) {
+	if !l.attends.Serving() {
+		return "", true // what it had is others' to take
+	}
+	if now := l.inHand.Load(); now != nil {
+		return *now, true
+	}
+	return "", false
 }
 
 // Tree is the launcher's view of images, nodes, requests and components, for

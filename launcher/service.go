@@ -35,6 +35,9 @@ func NewService(cfg *configs.Config, deps Deps) (*Service, error) {
 	if deps.Mirror == nil {
 		deps.Mirror = newMirror(deps)
 	}
+	if deps.Process == nil {
+		deps.Process = zkmodel.NewProcess(deps.Now) // all launchers of the Service are one
+	}
 	l, err := New(cfg, deps)
 	if err != nil {
 		return nil, err
@@ -52,6 +55,17 @@ func (s *Service) HasImage(image string) bool { return s.now().cfg.HasImage(imag
 
 // Ready is nil while requests are served, or says why not.
 func (s *Service) Ready() error { return s.now().Ready() }
+
+// Pause has the launcher take no request any more, for a reason, until it is paused with
+// "". Requests that it has taken, the stock, and deletions go on.
+func (s *Service) Pause(why string) {
+	s.deps.Process.Pause(why)
+	s.now().notify()
+}
+
+// InHand says what this launcher works at, "" is nothing, and whether that is known: of a
+// paused one only, once it has looked at the requests.
+func (s *Service) InHand() (what string, known bool) { return s.now().InHand() }
 
 // Check asks the launcher for a sign of life, until ctx ends.
 func (s *Service) Check(ctx context.Context) error { return s.now().Check(ctx) }

@@ -224,7 +224,11 @@ func (s *session) loop(ctx context.Context, f *follower) {
 // time from which on it may decide otherwise.
 func (s *session) decide(ctx context.Context, snap *schedule.Snapshot) time.Time {
 	s.launches.MoveOn(snap)
-	decisions := schedule.Assign(snap)
+	paused := s.deps.Process.Paused()
+	if paused == "" {
+		s.inHand.Store(nil)
+	}
+	decisions := schedule.Paused(schedule.Assign(snap), paused)
 	s.last.Store(&decisions)
 	supply.ShowWants(s.clouds, decisions)
 	s.waiting = len(decisions) > 0
@@ -239,8 +243,25 @@ func (s *session) decide(ctx context.Context, snap *schedule.Snapshot) time.Time
 	marked() // the launcher that has the quota next must see what goes, or makes more go
 	again := schedule.Earlier(out.Again, due, s.self.Show(decisions, s.view))
 	s.quotas.EndRound(ctx, out.Quotas)
+	if paused != "" {
+		s.tellInHand()
+	}
 	return again
 }
 
-// view is how a provider looks at the moment.
-func (s *session) view(provider string) supply.View { return s.clouds[provider].View() }
+// tellInHand says what a paused launcher still works at.
+func (s *session) tellInHand() {
+	now := ""
+	if n := len(s.own.Requests()); n > 0 {
+		now = fmt.Sprintf("requests: %d", n)
+	}
+	s.inHand.Store(&now)
+}
+
+// view is how a provider looks at the moment: while we are paused, as one that cannot be
+// used, so that other launchers leave us no requests.
+func (s *session) view(provider string) supply.View {
+	v := s.clouds[provider].View()
+	v.Held = v.Held || s.deps.Process.Paused() != ""
+	return v
+}

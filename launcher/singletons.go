@@ -20,7 +20,7 @@ func (l *Launcher) runDuties(ctx context.Context) error {
 		Client: l.deps.Client, Config: l.cfg, Member: l.member, Mirror: l.mirror,
 		LimitsTree: l.limits.Tree, OfferView: l.offers, Clouds: clouds,
 		Stocked: l.stocked(), Pools: stockPools{l}, Machines: l.scanner,
-		Leaked: l.metrics.Leaked, Hold: l.deps.Shares.Hold,
+		Leaked: l.metrics.Leaked, Hold: l.deps.Process.Hold,
 		Ahead: l.ahead, Now: l.now, Resync: l.deps.Resync, Log: l.log,
 	}
 	return duties.Run(ctx)

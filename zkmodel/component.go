@@ -14,8 +14,12 @@ type Component struct {
 	Name   string // of the znode: host name and sequence
 	Broken error  // as in Build
 
-	Hostname string `wire:"hostname"`
-	ID       string `wire:"id,omitempty"` // pools: the launcher id
+	// Commands are those that an operator can give to this daemon (package manage).
+	Commands Strings `wire:"commands,omitempty"`
+	Hostname string  `wire:"hostname"`
+	ID       string  `wire:"id,omitempty"` // pools: the launcher id
+	// Instance names the process of a daemon, whatever sessions it has.
+	Instance string `wire:"instance,omitempty"`
 	Kind     string `wire:"kind"`
 	// Knows are the things that its program heeds and Nodepool's, or an older one, does
 	// not; see KnowsVerdicts.

@@ -18,6 +18,11 @@ type Daemon struct {
 	Since time.Time // when it registered, in its present session
 }
 
+// Takes reports whether its program knows an operator's command.
+func (d Daemon) Takes(verb string) bool {
+	return d.Broken == nil && d.Instance != "" && slices.Contains(d.Commands, verb)
+}
+
 // Daemons lists the running builders and launchers, Nodepool's, too.
 func (st *Store) Daemons(ctx context.Context) ([]Daemon, error) {
 	var list []Daemon

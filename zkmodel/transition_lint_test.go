@@ -18,6 +18,7 @@ var maySet = map[string]string{
 	"zkmodel/wave/state.go":        "the Move of waves and their jobs, which have tables of their own",
 	"zkmodel/build.go":             "reads what operators write by hand",
 	"zkmodel/upload.go":            "reads what operators write by hand",
+	"zkmodel/process.go":           "a component's state, which has no table",
 	"builder/presence/self.go":     "a component's state, which has no table",
 	"launcher/validate/outcome.go": "how far a trial has come, which is a function of its node and of what it was before",
 	"web/status.go":                "a badge on the page",

@@ -39,8 +39,10 @@ type Deps struct {
 	FQDN, Arch                  string
 	BuildWorkers, UploadWorkers int
 	Deciding                    func(ctx context.Context) (done func())
-	Policy                      plan.Policy
-	Resync, HostEvery           time.Duration
+	// Paused is why an operator has this builder build nothing, "" while it is to build.
+	Paused            func() string
+	Policy            plan.Policy
+	Resync, HostEvery time.Duration
 }
 
 // Mirror is the view of the tree that decisions are made by.

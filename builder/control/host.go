@@ -16,7 +16,7 @@ import (
 // builder leaves builds to others meanwhile; it uploads, deletes and cleans.
 var ErrWithdrawn = errors.New("this builder has withdrawn from building")
 
-// fitness is why this host cannot build, "" while it can.
+// fitness is why this host cannot build, or is not to, "" while it can.
 type fitness struct {
 	// checking lets one check at a time pass from trying to publishing: of two at once,
 	// the elder would else publish last.
@@ -51,14 +51,14 @@ func (c *Control) checkHost(cfg *configs.Config) error {
 	return c.images.CheckSpace(cfg.BuildDiskReserve)
 }
 
-// CanBuild checks the host, withdraws this builder from building or takes it back,
+// CanBuild checks the host, and whether an operator has paused it, withdraws this builder from building or takes it back,
 // and reports which.
 func (c *Control) CanBuild() bool {
 	c.fitness.checking.Lock()
 	defer c.fitness.checking.Unlock()
-	why := ""
-	if err := c.checkHost(c.Config()); err != nil {
-		why = actions.Reason(err)
+	why, paused := c.Paused(), true
+	if err := c.checkHost(c.Config()); err != nil && why == "" {
+		why, paused = actions.Reason(err), false
 	}
 	was, changed := c.fitness.set(why)
 	if !changed {
@@ -69,9 +69,12 @@ func (c *Control) CanBuild() bool {
 	if (why == "") == (was == "") { // the same with other words: less room, say
 		return why == ""
 	}
-	if why != "" {
+	switch {
+	case why != "" && paused:
+		c.Log.Info("This builder is paused; builds are left to other builders", "reason", why)
+	case why != "":
 		c.Log.Error("This host cannot build; builds are left to other builders until it can", "reason", why)
-	} else {
+	default:
 		c.Log.Info("This host can build again", "before", was)
 	}
 	c.Wake()

@@ -35,8 +35,8 @@ func TestCanBuild(t *testing.T) {
 	var log strings.Builder
 	c := New(Deps{
 		Config: func() *configs.Config { return cfg }, Metrics: metrics, Now: time.Now,
-		Log:  hclog.New(&hclog.LoggerOptions{Output: &log}),
-		Self: presence.NewSelf(nil, "host", "", nil, nil, zkmodel.BuilderWork{}),
+		Log:    hclog.New(&hclog.LoggerOptions{Output: &log}),
+		Paused: func() string { return "" }, Self: presence.NewSelf(nil, "host", "", nil, nil, zkmodel.BuilderWork{}),
 	})
 	c.images = images
 	c.working.Store(true)

@@ -48,6 +48,13 @@ func (d *InFlight) end(a plan.Action) {
 	}
 }
 
+// Count is how many builds and uploads there are.
+func (d *InFlight) Count() (builds, uploads int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.builds), len(d.uploads)
+}
+
 // of is what concerns an image.
 func (d *InFlight) of(image string) plan.InFlight {
 	d.mu.Lock()

@@ -17,16 +17,16 @@ type Self struct {
 	registration *recipe.Registration // of the component, for all
 	work         *recipe.Registration // of what it is at, for those who explain
 
-	shares *zkmodel.Shares
+	process *zkmodel.Process
 
 	mu     sync.Mutex
 	record zkmodel.Component
 	state  string // of the session's work
 }
 
-// NewSelf makes one of a builder that is about to start. shares are named in its record; nil are none.
-func NewSelf(client *recipe.Client, hostname, version string, served *zkmodel.Strings, shares *zkmodel.Shares, work zkmodel.BuilderWork) *Self {
-	s := &Self{shares: shares, record: zkmodel.Component{
+// NewSelf makes one of a builder that is about to start. Its record describes the process; nil tells nothing.
+func NewSelf(client *recipe.Client, hostname, version string, served *zkmodel.Strings, process *zkmodel.Process, work zkmodel.BuilderWork) *Self {
+	s := &Self{process: process, record: zkmodel.Component{
 		Hostname: hostname, Kind: zkmodel.KindBuilder, Knows: zkmodel.Strings{zkmodel.KnowsVerdicts},
 		State: zkmodel.ComponentInitializing, Version: version, Providers: served,
 	}, state: zkmodel.ComponentInitializing}
@@ -36,8 +36,14 @@ func NewSelf(client *recipe.Client, hostname, version string, served *zkmodel.St
 	return s
 }
 
+// data is the record. What keeps it from building is told before a pause.
 func (s *Self) data() []byte {
-	data, _ := s.record.Encode() // strings always encode
+	record := s.record
+	s.process.Describe(&record)
+	if s.record.Reason != "" {
+		record.Reason = s.record.Reason
+	}
+	data, _ := record.Encode() // strings and numbers always encode
 	return data
 }
 
@@ -116,12 +122,11 @@ func (s *Self) keep(troubles map[string]string) {
 	s.registration.Set(s.data())
 }
 
-// share tells what the builder does for all.
-func (s *Self) share(held map[string]zkmodel.Epoch) {
+// describe tells of the process.
+func (s *Self) describe() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.record.Shares = held
-	s.registration.Set(s.data())
+	s.tell()
 }
 
 // At tells what the builder is at.
@@ -132,6 +137,6 @@ func (s *Self) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.registration.Run(ctx) })
 	group.Go(func() error { return s.work.Run(ctx) })
-	group.Go(func() error { s.shares.Follow(ctx, s.share); return nil })
+	group.Go(func() error { s.process.Follow(ctx, s.describe); return nil })
 	return group.Wait()
 }

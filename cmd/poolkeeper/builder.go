@@ -86,7 +86,7 @@ func newBuilder(ctx context.Context, s site, w workers, change ...func(*builder.
 		return nil, errors.New("the number of workers cannot be negative")
 	}
 	deps := builder.Deps{
-		Client: s.client, Open: s.providers().Open, Logger: s.log, Secrets: s.secrets, Shares: s.shares,
+		Client: s.client, Open: s.providers().Open, Logger: s.log, Secrets: s.secrets, Process: s.process,
 		Hostname: short, FQDN: full, Version: version,
 		BuildWorkers: w.BuildWorkers, UploadWorkers: w.UploadWorkers, Refresh: s.watch.refresh, Deciding: s.gate.Enter,
 	}

@@ -81,7 +81,7 @@ type cli struct {
 
 	BuildGuard buildGuardCmd `cmd:"" name:"build-guard" hidden:""` // dib.GuardCommand
 
-	Daemon         daemonCmd          `cmd:"" group:"misc" help:"See what the running daemons do for all."`
+	Daemon         daemonCmd          `cmd:"" group:"misc" help:"See what the running daemons do for all, and tell them something."`
 	ConfigCmd      configCmd          `cmd:"" name:"config" group:"misc" help:"Push one configuration to all hosts of the fleet, and see who runs which."`
 	Events         eventsCmd          `cmd:"" group:"misc" help:"Print the events of a site, or follow them."`
 	Ltime          ltimeCmd           `cmd:"" group:"misc" help:"Print a logical time, which a listing can be asked to have seen."`

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"sync"
@@ -52,17 +54,23 @@ func (w *configWatch) review(ctx context.Context) {
 // refresh returns when the daemon has what the files say now.
 func (w *configWatch) refresh(ctx context.Context) {
 	if w != nil {
-		w.look(ctx, false)
+		_ = w.look(ctx, false) // it has logged why
 	}
 }
 
-// look reads the files and reloads them if they have changed, or anyway. What is wrong
-// changes nothing; it is tried again when it has changed again.
-func (w *configWatch) look(ctx context.Context, anyway bool) {
+// errStarting says that a daemon has not begun yet.
+var errStarting = errors.New("the daemon is starting, and reads its configuration anyway")
+
+// look reads the files and reloads them if they have changed, or anyway. What is wrong is
+// logged and changes nothing; it is tried again when it has changed again.
+func (w *configWatch) look(ctx context.Context, anyway bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.keeper == nil || !anyway && w.current.DigestNow() == w.tried {
-		return
+	if w.keeper == nil {
+		return errStarting
+	}
+	if !anyway && w.current.DigestNow() == w.tried {
+		return nil
 	}
 	w.tried = settled(ctx, w.current)
 	ended := tellReload(w.keeper.s, w.keeper.d)
@@ -74,9 +82,20 @@ func (w *configWatch) look(ctx context.Context, anyway bool) {
 	ended(err)
 	if err != nil {
 		w.keeper.s.log.Error("Configuration not reloaded; the old one stays", "error", err)
-		return
+		return fmt.Errorf("the old configuration stays: %w", err)
 	}
 	w.current, w.tried = next, next.Digest()
+	return nil
+}
+
+// path names the configuration that is in use; "" before begin.
+func (w *configWatch) path() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.current == nil {
+		return ""
+	}
+	return w.current.Path
 }
 
 // settled waits until the files stay as they are, or ctx ends, and returns their digest.
@@ -125,13 +144,13 @@ func (w *configWatch) run(ctx context.Context, every time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-signals:
-			w.look(ctx, true)
+			_ = w.look(ctx, true)
 		case <-pushed:
 			if w.keeper.s.fleet.Fresh() { // all who can write to the tree can tell of changes that are none
-				w.look(ctx, true)
+				_ = w.look(ctx, true)
 			}
 		case <-tick.C:
-			w.look(ctx, false)
+			_ = w.look(ctx, false)
 			w.review(ctx)
 		case <-synced:
 			synced = nil
@@ -144,7 +163,7 @@ func (w *configWatch) run(ctx context.Context, every time.Duration) {
 			w.keeper.s.log.Debug("Watching the files of the configuration", "error", err)
 			quiet.Reset(settle)
 		case <-quiet.C:
-			w.look(ctx, false)
+			_ = w.look(ctx, false)
 		}
 	}
 }

@@ -52,12 +52,12 @@ type site struct {
 	guarded *guarded     // nil guards nothing
 	// pushed receives when another configuration may have been pushed to the fleet; nil
 	// where the configuration is a file.
-	pushed <-chan struct{}
-	fleet  *fleet.Agent      // nil where the configuration is a file
-	gate   *fleet.Gate       // of decisions; nil where the configuration is a file
-	events *dispatch.Service // nil tells of nothing
-	shares *zkmodel.Shares   // what the daemon does for all
-	hooks  *hook.Desk        // nil is told nothing
+	pushed  <-chan struct{}
+	fleet   *fleet.Agent      // nil where the configuration is a file
+	gate    *fleet.Gate       // of decisions; nil where the configuration is a file
+	events  *dispatch.Service // nil tells of nothing
+	process *zkmodel.Process  // this one, as the record of the daemon tells of it
+	hooks   *hook.Desk        // nil is told nothing
 }
 
 // providers opens the providers of a process.
@@ -112,7 +112,7 @@ func (f daemonFlags) run(ctx context.Context, a *app, name string, s site, build
 		return err
 	}
 	s.secrets, s.watch, s.guarded = &a.secrets, &configWatch{}, &guarded{kind: name, host: host}
-	s.shares = zkmodel.NewShares(nil)
+	s.process = newProcess()
 	s.events = newEvents(s, name, host)
 	s.events.Set(eventOptions(cfg))
 	s.hooks = hook.NewDesk(s.client, name+" "+host)
@@ -133,6 +133,8 @@ func (f daemonFlags) run(ctx context.Context, a *app, name string, s site, build
 // tells systemd of it, as far as the daemon knows how to.
 func (a *app) accompany(ctx context.Context, s site, d daemon, server *web.Server) error {
 	beside, stop := context.WithCancel(ctx)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	var group sync.WaitGroup
 	run := d
 	if r, ok := d.(reloader); ok {
@@ -152,6 +154,10 @@ func (a *app) accompany(ctx context.Context, s site, d daemon, server *web.Serve
 	}
 	if c, ok := d.(checker); ok {
 		group.Go(func() { tellSystemd(beside, s, c) })
+	}
+	if s.process != nil {
+		m := &managed{s: s, d: d, stop: end, began: time.Now()}
+		group.Go(func() { m.run(beside) })
 	}
 	if s.events != nil {
 		group.Go(func() { s.events.Run(beside) })

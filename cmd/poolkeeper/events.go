@@ -162,7 +162,7 @@ func tellsAs(client *recipe.Client, cfg *configs.Config) {
 // newEvents makes a daemon's part in events.
 func newEvents(s site, daemon, host string) *dispatch.Service {
 	return dispatch.New(dispatch.Deps{
-		Client: s.client, Hold: s.shares.Hold, Writer: "/poolkeeper/" + daemon + "/" + host, Member: daemon + " " + host, Logger: s.log,
+		Client: s.client, Hold: s.process.Hold, Writer: "/poolkeeper/" + daemon + "/" + host, Member: daemon + " " + host, Logger: s.log,
 	})
 }
 

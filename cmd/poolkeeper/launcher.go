@@ -47,7 +47,7 @@ func newLauncher(ctx context.Context, s site, change ...func(*launcher.Deps)) (*
 		return nil, err
 	}
 	deps := launcher.Deps{
-		Client: s.client, Open: s.providers().Open, Logger: s.log, Shares: s.shares, Secrets: s.secrets,
+		Client: s.client, Open: s.providers().Open, Logger: s.log, Process: s.process, Secrets: s.secrets,
 		Hostname: short, FQDN: full, Version: version, Deciding: s.gate.Enter,
 	}
 	for _, c := range change {

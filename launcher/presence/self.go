@@ -42,7 +42,7 @@ type Record interface {
 type Self struct {
 	host      Host
 	providers *zkmodel.Strings // nil when some are not known
-	shares    *zkmodel.Shares  // of this launcher, which its record names
+	process   *zkmodel.Process // which the record of the launcher describes
 	pools     []*pool.Pool
 	record    func(kind string, data []byte) Record
 	now       func() time.Time
@@ -58,10 +58,10 @@ type poolRecord struct {
 	since time.Time // from when on it has been so
 }
 
-// NewSelf makes a Self of a launcher with some providers (zkmodel.Served), shares (nil is
-// none), and pools. record makes a record of a kind; Records makes real ones.
-func NewSelf(host Host, providers *zkmodel.Strings, shares *zkmodel.Shares, pools []*pool.Pool, record func(kind string, data []byte) Record, now func() time.Time, log hclog.Logger) *Self {
-	return &Self{host: host, providers: providers, shares: shares, pools: pools, record: record, now: now, log: log, records: map[string]*poolRecord{}}
+// NewSelf makes a Self of a launcher with some providers (zkmodel.Served), a process (nil
+// tells nothing), and pools. record makes a record of a kind; Records makes real ones.
+func NewSelf(host Host, providers *zkmodel.Strings, process *zkmodel.Process, pools []*pool.Pool, record func(kind string, data []byte) Record, now func() time.Time, log hclog.Logger) *Self {
+	return &Self{host: host, providers: providers, process: process, pools: pools, record: record, now: now, log: log, records: map[string]*poolRecord{}}
 }
 
 // Records makes records in the tree.
@@ -84,7 +84,7 @@ func (s *Self) Run(ctx context.Context, serve func(ctx context.Context) error) e
 	for _, r := range list {
 		group.Go(func() error { return r.Run(kept) })
 	}
-	group.Go(func() error { s.tellShares(kept, list[0]); return nil })
+	group.Go(func() error { s.process.Follow(kept, func() { list[0].Set(s.launcher()) }); return nil })
 	group.Go(func() error {
 		defer stop()
 		return serve(ctx)
@@ -93,31 +93,22 @@ func (s *Self) Run(ctx context.Context, serve func(ctx context.Context) error) e
 }
 
 // launcher is the record of the launcher itself.
-func (s *Self) launcher(shares map[string]zkmodel.Epoch) ([]byte, error) {
+func (s *Self) launcher() []byte {
 	self := &zkmodel.Component{
-		Hostname: s.host.Name, Kind: zkmodel.KindLauncher, Shares: shares,
+		Hostname: s.host.Name, Kind: zkmodel.KindLauncher,
 		State: zkmodel.ComponentRunning, Version: s.host.Version, Providers: s.providers,
 	}
-	return self.Encode()
-}
-
-// tellShares has our record name what we do for all, until ctx ends.
-func (s *Self) tellShares(ctx context.Context, record Record) {
-	s.shares.Follow(ctx, func(shares map[string]zkmodel.Epoch) {
-		data, _ := s.launcher(shares) // strings and numbers always encode
-		record.Set(data)
-	})
+	s.process.Describe(self)
+	data, _ := self.Encode() // strings and numbers always encode
+	return data
 }
 
 // all makes all records; the first is that of the launcher itself.
 func (s *Self) all() ([]Record, error) {
-	data, err := s.launcher(nil)
-	if err != nil {
-		return nil, fmt.Errorf("register launcher: %w", err)
-	}
-	list := []Record{s.record(zkmodel.KindLauncher, data)}
+	list := []Record{s.record(zkmodel.KindLauncher, s.launcher())}
 	for _, p := range s.pools {
-		if data, err = s.component(p, poolState{}).Encode(); err != nil {
+		data, err := s.component(p, poolState{}).Encode()
+		if err != nil {
 			return nil, fmt.Errorf("register pool %s: %w", p.Section.Name, err)
 		}
 		record := s.record(zkmodel.KindPool, data)

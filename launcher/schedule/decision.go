@@ -131,6 +131,19 @@ func Explain(requests []*zkmodel.Request, last []Decision, declined func(*zkmode
 	return list
 }
 
+// Paused are the decisions of a launcher that an operator has paused, and why; "" changes
+// nothing. It takes no request and judges none; all are others', or wait.
+func Paused(decisions []Decision, why string) []Decision {
+	if why == "" {
+		return decisions
+	}
+	waits := make([]Decision, len(decisions))
+	for i, d := range decisions {
+		waits[i] = Wait{About: About{Request: d.Of(), Reason: "this launcher is paused: " + why}}
+	}
+	return waits
+}
+
 // Outcome is what follows from the decisions of a round, beside what is done with each
 // request.
 type Outcome struct {

@@ -88,8 +88,45 @@ func (q *Queue) Submit(ctx context.Context, id string, request, params []byte, m
 	}
 }
 
+// OpsWait are steps of Submit's transaction by which the submitter waits for the result
+// from the start, until Leave or the end of the session.
+func (q *Queue) OpsWait(id, identifier string) []Op {
+	return []Op{
+		OpCreate(q.path(queueWaiters, id), nil, Persistent),
+		OpCreate(q.path(queueWaiters, id)+"/w-", []byte(identifier), Ephemeral|Sequential),
+	}
+}
+
+// Leave ends all that this session waits for at a request.
+func (q *Queue) Leave(ctx context.Context, id string) error {
+	names, err := q.names(ctx, queueWaiters+"/"+id)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		path := q.path(queueWaiters, id) + "/" + name
+		stat, there, err := q.session.Exists(ctx, path)
+		if err == nil && there && stat.EphemeralOwner == q.session.ID() {
+			err = q.session.Delete(ctx, path, AnyVersion)
+		}
+		if err != nil && !errors.Is(err, ErrNoNode) {
+			return err
+		}
+	}
+	return nil
+}
+
+// IDs are those of all requests.
+func (q *Queue) IDs(ctx context.Context) ([]string, error) { return q.names(ctx, queueRequests) }
+
+// Request reads a request.
+func (q *Queue) Request(ctx context.Context, id string) ([]byte, error) {
+	data, _, err := q.session.Get(ctx, q.path(queueRequests, id))
+	return data, err
+}
+
 func (q *Queue) makeFolders(ctx context.Context) error {
-	for _, folder := range slices.Concat([]string{queueRequests, queueParams}, q.beside) {
+	for _, folder := range slices.Concat([]string{queueRequests, queueParams, queueWaiters}, q.beside) {
 		if err := q.session.EnsurePath(ctx, q.root+"/"+folder); err != nil {
 			return err
 		}

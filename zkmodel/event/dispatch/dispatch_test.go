@@ -100,7 +100,7 @@ func TestTheLogIsKeptByOneOfAll(t *testing.T) {
 	if _, there, err := none.store.Session().Exists(t.Context(), "/poolkeeper"); there || err != nil {
 		t.Fatalf("there is /poolkeeper: %v", err)
 	}
-	shares := zkmodel.NewShares(nil)
+	shares := zkmodel.NewProcess(nil)
 	named := func(n int) {
 		t.Helper()
 		zktest.Eventually(t, func() bool { return len(shares.Held()) == n }, "the launcher names %d shares", n)

@@ -20,12 +20,12 @@ import (
 // shares at the start, and a share that is lost from the record when sessions overlap.
 func TestSharesAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, start := zkmodel.NewShares(nil), time.Now()
+		s, start := zkmodel.NewProcess(nil), time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
 		var told [][]string
 		var done sync.WaitGroup
 		done.Go(func() {
-			s.Follow(ctx, func(held map[string]zkmodel.Epoch) { told = append(told, slices.Sorted(maps.Keys(held))) })
+			s.Follow(ctx, func() { told = append(told, slices.Sorted(maps.Keys(s.Held()))) })
 		})
 		north, south := s.Hold(zkmodel.ProviderDutyPath("north")), s.Hold(zkmodel.ProviderDutyPath("south"))
 		<-time.After(10 * time.Second)
@@ -52,7 +52,7 @@ func TestSharesAreTold(t *testing.T) {
 			t.Errorf("held at the end: %v", s.Held())
 		}
 	})
-	var none *zkmodel.Shares
+	var none *zkmodel.Process
 	none.Hold("/x")()
 	none.Follow(t.Context(), nil)
 }

@@ -1,0 +1,80 @@
+package builder
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"poolkeeper/zkmodel"
+)
+
+// A builder that is paused begins no build, and says so; the other one does, and what is
+// being built goes on, is uploaded and is in hand until then. Catches: a drain that ends in
+// the middle of a build, or waits for ever as the next one has begun.
+func TestPausedBuilderBuildsNothing(t *testing.T) {
+	s := newSite(t)
+	s.addProvider("south", "qcow2", "img", "more", "third")
+	flag := filepath.Join(s.dir, "go")
+	for _, name := range []string{"more", "third"} {
+		s.addImage(name)
+	}
+	for i := range s.config.DiskImages {
+		s.config.DiskImages[i].EnvVars["FAKE_WAIT"] = flag
+	}
+	one := s.pausable("one")
+	s.eventually("one image is being built", func() bool {
+		what, known := one.InHand()
+		return known && what == "builds: 1, uploads: 0"
+	})
+	one.Pause("paused by anna")
+	var building string
+	for _, image := range []string{"img", "more", "third"} {
+		if len(s.builds(image, zkmodel.BuildBuilding)) > 0 {
+			building = image
+		}
+	}
+	if err := os.WriteFile(flag, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("it ends what it has", func() bool {
+		what, _ := one.InHand()
+		return what == "" && len(s.uploads(building, "south", zkmodel.UploadReady)) == 1
+	})
+	s.eventually("its record says why it is paused", func() bool {
+		list, err := s.store.Daemons(t.Context())
+		return err == nil && len(list) == 1 && list[0].State == zkmodel.ComponentPaused && list[0].Reason == "paused by anna"
+	})
+	s.config.ImagesDir += "2"
+	s.pausable("two")
+	for _, image := range []string{"img", "more", "third"} {
+		s.ready(image, 1, "south")
+		if got, paused := s.builds(image, zkmodel.BuildReady)[0].Builder, image == building; (got == "one") != paused {
+			t.Errorf("%s was built by %s", image, got)
+		}
+	}
+	one.Pause("")
+	s.eventually("it builds again", func() bool { return one.Ready() == nil })
+}
+
+// pausable starts a builder on a host of its own. It is stopped with the test.
+func (s *site) pausable(host string) *Builder {
+	s.t.Helper()
+	deps := s.deps()
+	deps.Client, deps.Hostname, deps.FQDN = s.dial(s.root), host, host
+	config := *s.config
+	b, err := New(&config, deps)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
+	var done sync.WaitGroup
+	done.Go(func() {
+		if err := b.Run(ctx); err != nil {
+			s.t.Errorf("builder ended with %v", err)
+		}
+	})
+	s.t.Cleanup(func() { cancel(); done.Wait() })
+	return b
+}
