@@ -27,6 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // site is a tree with images, and who works at them.
 type site struct {
 	t      *testing.T
+	addr   string
 	root   string
 	config *configs.Config
 	models *zkmodel.Store
@@ -49,7 +50,13 @@ type site struct {
 // newSite makes a site with images that go to two providers.
 func newSite(t *testing.T, images ...string) *site {
 	t.Helper()
-	s := &site{t: t, root: zktest.Root(t), fails: map[string]int{}, stop: map[string]bool{}, builds: map[string]int{}}
+	return newSiteAt(t, zktest.Shared(t).Addr(), zktest.Root(t), images...)
+}
+
+// newSiteAt is newSite on a server and below a root of its own.
+func newSiteAt(t *testing.T, addr, root string, images ...string) *site {
+	t.Helper()
+	s := &site{t: t, addr: addr, root: root, fails: map[string]int{}, stop: map[string]bool{}, builds: map[string]int{}}
 	s.config = &configs.Config{}
 	north, south := configs.Provider{Name: "north"}, configs.Provider{Name: "south"}
 	for _, image := range images {
@@ -68,7 +75,7 @@ func newSite(t *testing.T, images ...string) *site {
 
 func (s *site) dial() *recipe.Client {
 	s.t.Helper()
-	return s.dialAt(zktest.Shared(s.t).Addr(), 10*time.Second)
+	return s.dialAt(s.addr, 10*time.Second)
 }
 
 func (s *site) dialAt(addr string, timeout time.Duration) *recipe.Client {
