@@ -45,16 +45,7 @@ func Explain(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, hos
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]*zkmodel.Image{}
-	for _, image := range cfg.DiskImages {
-		known[image.Name] = &zkmodel.Image{Name: image.Name}
-	}
-	for _, name := range local.Names() {
-		known[name] = &zkmodel.Image{Name: name}
-	}
-	for _, image := range tree {
-		known[image.Name] = image
-	}
+	known := knownImages(cfg, local.Names(), tree)
 	if len(images) == 0 {
 		images = slices.Sorted(maps.Keys(known))
 	}
@@ -77,6 +68,9 @@ func Explain(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, hos
 			Host:   here,
 			Others: plan.Others{Alive: them.alive(), Since: now},
 		}
+		if err := onTrial(ctx, store, &in, them.pools); err != nil {
+			return nil, err
+		}
 		in.InFlight = presumed(in)
 		e := Explanation{Image: name}
 		e.Plan, e.Verdicts = plan.Explain(in)
@@ -91,6 +85,32 @@ func Explain(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, hos
 		all = append(all, e)
 	}
 	return all, nil
+}
+
+// knownImages are those of the configuration, of this host's folder and of the tree.
+func knownImages(cfg *configs.Config, local []string, tree []*zkmodel.Image) map[string]*zkmodel.Image {
+	known := map[string]*zkmodel.Image{}
+	for _, image := range cfg.DiskImages {
+		known[image.Name] = &zkmodel.Image{Name: image.Name}
+	}
+	for _, name := range local {
+		known[name] = &zkmodel.Image{Name: name}
+	}
+	for _, image := range tree {
+		known[image.Name] = image
+	}
+	return known
+}
+
+// onTrial reads the trials of an image's uploads, where there are any.
+func onTrial(ctx context.Context, store *zkmodel.Store, in *plan.Input, pools []*zkmodel.Component) error {
+	in.Untriable = control.Untriable(in.Image, pools)
+	if in.Untriable == nil {
+		return nil
+	}
+	all, err := store.Validations(ctx)
+	in.Validations = slices.DeleteFunc(all, func(v *zkmodel.Validation) bool { return v.Image != in.Image.Name })
+	return err
 }
 
 // peers is what the tree tells of all builders.

@@ -6,20 +6,11 @@ import (
 	"poolkeeper/zkmodel"
 )
 
-// onTrial is what is known of the trials of an image's uploads, and of the providers
-// where no launcher that is registered tries any.
+// onTrial is what is known of the trials of an image's uploads.
 func (c *Control) onTrial(image *zkmodel.Image) (trials []*zkmodel.Validation, untriable map[string]bool) {
-	for _, b := range image.Builds {
-		for _, u := range b.Uploads {
-			if !u.OnTrial() {
-				continue
-			}
-			c.Mirror.FollowValidations()
-			if untriable == nil {
-				untriable = map[string]bool{}
-			}
-			untriable[u.Provider] = !c.tries(u.Provider)
-		}
+	if untriable = Untriable(image, nil); untriable != nil {
+		c.Mirror.FollowValidations()
+		untriable = Untriable(image, c.Mirror.Components(zkmodel.KindPool))
 	}
 	all, err := c.Mirror.Validations("")
 	if err != nil {
@@ -28,11 +19,23 @@ func (c *Control) onTrial(image *zkmodel.Image) (trials []*zkmodel.Validation, u
 	return slices.DeleteFunc(all, func(v *zkmodel.Validation) bool { return v.Image != image.Name }), untriable
 }
 
-// tries reports whether a launcher of a provider is registered that tries uploads.
-func (c *Control) tries(provider string) bool {
-	return slices.ContainsFunc(c.Mirror.Components(zkmodel.KindPool), func(p *zkmodel.Component) bool {
-		return p.Broken == nil && p.ProviderName == provider && slices.Contains(p.Knows, zkmodel.KnowsValidation)
-	})
+// Untriable says of each provider where an upload of an image is tried whether none of
+// the launchers' pools there tries any; nil when no upload is tried.
+func Untriable(image *zkmodel.Image, pools []*zkmodel.Component) (is map[string]bool) {
+	for _, b := range image.Builds {
+		for _, u := range b.Uploads {
+			if !u.OnTrial() {
+				continue
+			}
+			if is == nil {
+				is = map[string]bool{}
+			}
+			is[u.Provider] = !slices.ContainsFunc(pools, func(p *zkmodel.Component) bool {
+				return p.Broken == nil && p.ProviderName == u.Provider && slices.Contains(p.Knows, zkmodel.KnowsValidation)
+			})
+		}
+	}
+	return is
 }
 
 // tellTrials takes the figures of the uploads that are tried.

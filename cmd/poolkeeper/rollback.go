@@ -116,7 +116,17 @@ func (c imagePromoteCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	return a.withStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
+		tried, err := operator(store).PromoteTrials(ctx, image, build, c.Provider)
+		for _, provider := range tried {
+			fmt.Fprintf(terminal.Visible(a.stdout), "%s in %s: build %s serves without more ado; its trial is over\n", image, provider, build)
+		}
+		if err != nil && !errors.Is(err, zkmodel.ErrNotFound) {
+			return err
+		}
 		where, err := operator(store).Promote(ctx, image, build, c.Provider)
+		if len(tried) > 0 && errors.Is(err, zkmodel.ErrNotFound) {
+			return nil // nothing more was to be done
+		}
 		for _, provider := range where {
 			fmt.Fprintf(terminal.Visible(a.stdout), "%s in %s: build %s may serve again\n", image, provider, build)
 		}

@@ -202,6 +202,29 @@ func (o *Operator) mark(u *zkmodel.Upload, v *zkmodel.Verdict, remove bool) (tou
 // usable reports whether launchers may boot from an upload, by its record.
 func usable(u *zkmodel.Upload) bool { return u.Broken == nil && u.State == zkmodel.UploadReady }
 
+// PromoteTrials lets the uploads of a build that are tried serve without more ado, in some
+// providers or in all, and returns these. The builder that holds them does it.
+func (o *Operator) PromoteTrials(ctx context.Context, image, build string, providers []string) (where []string, err error) {
+	i, err := o.store.Image(ctx, image)
+	if err != nil {
+		return nil, err
+	}
+	b := i.Build(build)
+	if b == nil {
+		return nil, fmt.Errorf("build %s-%s: %w", image, build, zkmodel.ErrNotFound)
+	}
+	for _, u := range b.Uploads {
+		if !u.OnTrial() || len(providers) > 0 && !slices.Contains(providers, u.Provider) {
+			continue
+		}
+		if err := o.store.PromoteValidation(ctx, u.UploadKey, o.who, ""); err != nil {
+			return where, err
+		}
+		where = append(where, u.Provider)
+	}
+	return where, nil
+}
+
 // Promote takes back what was said of a build in some providers, or in all: it may serve
 // again, at once. It returns the providers where something was said of it.
 //
