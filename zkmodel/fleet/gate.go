@@ -166,7 +166,10 @@ func (g *Gate) catchUp(ctx context.Context, s *recipe.Session) error {
 	v, err := NewStore(s).Current(ctx)
 	switch {
 	case err == nil:
-		waiting, cancel := context.WithTimeout(ctx, g.patience)
+		g.mu.Lock()
+		patience := g.patience
+		g.mu.Unlock()
+		waiting, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		g.agent.await(waiting, v.ID())
 		return nil

@@ -165,9 +165,9 @@ func TestDecisionsAreOfOneVersion(t *testing.T) {
 func TestDecisionsGoOnWithoutTheLock(t *testing.T) {
 	w := newTown(t)
 	w.push(w.anna, "one")
-	d := w.decider("builder on a", 100*time.Millisecond)
-	w.readers(1)
-	d.Enter(t.Context())()
+	d := w.decider("builder on a", time.Minute)
+	d.Enter(t.Context())() // it is open
+	d.SetPatience(100 * time.Millisecond)
 	kept, err := recipe.NewWriteLock(w.session, fleet.DecisionsPath, "admin").Acquire(t.Context())
 	must(t, err)
 	for range 3 {
@@ -177,10 +177,10 @@ func TestDecisionsGoOnWithoutTheLock(t *testing.T) {
 	if got := d.says(goesOn); got != 1 {
 		t.Errorf("it says so %d times", got)
 	}
-	must(t, kept.Release(t.Context()))
-	w.readers(1)
-	d.Enter(t.Context())()
 	d.SetPatience(time.Minute)
+	must(t, kept.Release(t.Context()))
+	d.Enter(t.Context())()
+	w.readers(1)
 	allow := zktest.Forbid(t, zktest.Shared(t).Addr(), w.root, fleet.DecisionsPath)
 	refused := w.decider("builder on b", time.Minute)
 	refused.Enter(t.Context())()
