@@ -199,6 +199,7 @@ func TestTrialsThatNodepoolTookAreBegunAnew(t *testing.T) {
 	stop := s.start(young)
 	s.eventually("it is tried", func() bool { return len(s.trials("img")) == 1 })
 	old := s.trials("img")["north"]
+	s.untriedIsToldOnce(&stop, young)
 	stop()
 	if err := s.store.Session().DeleteTree(t.Context(), old.Path()); err != nil { // restored from an old backup, perhaps
 		t.Fatal(err)
@@ -219,6 +220,33 @@ func TestTrialsThatNodepoolTookAreBegunAnew(t *testing.T) {
 	})
 	s.comesTo("img", "north", zkmodel.ValidationPassed, "")
 	s.ready("img", 1, "north")
+}
+
+// untriedIsToldOnce writes that nobody has tried the upload for two hours, and has another
+// builder begin: it is told once.
+func (s *site) untriedIsToldOnce(stop *func(), change func(*Deps)) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	lock, v, err := s.store.LockValidation(ctx, s.trials("img")["north"].Key())
+	if err == nil {
+		long := zkmodel.EpochOf(time.Now().Add(-2 * time.Hour))
+		err = s.store.SaveValidationResult(ctx, lock, v, &zkmodel.ValidationResult{State: zkmodel.ValidationUntried, Why: "no room", FirstUntried: long})
+		err = errors.Join(err, lock.Release(ctx))
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.eventually("it is told", func() bool { return s.trials("img")["north"].Told != 0 })
+	told := s.trials("img")["north"].Told
+	(*stop)()
+	*stop = s.start(change)
+	s.eventually("it is held again", func() bool { return s.inLine("img", "north") == 1 })
+	s.mu.Lock()
+	n := strings.Count(s.log.String(), "An upload is not tried for an hour")
+	s.mu.Unlock()
+	if n > 1 || s.trials("img")["north"].Told != told {
+		s.t.Errorf("it is told %d times", n)
+	}
 }
 
 // A builder that is killed at whatever step of a trial, with an heir in line and without:
