@@ -53,6 +53,7 @@ func New(cfg *configs.Config, deps Deps) (*Builder, error) {
 	b := &Builder{deps: deps, log: deps.Logger.Named("builder"), metrics: m, news: newNews(deps.Client)}
 	b.config.Store(cfg)
 	b.mirror = zkmodel.NewMirror(deps.Client, zkmodel.PartImages|zkmodel.PartComponents, b.log.Named("mirror"))
+	b.followCanaries(cfg)
 	b.clouds = newLender(deps.Open, b.trouble)
 	b.self = presence.NewSelf(deps.Client, deps.Hostname, deps.Version, zkmodel.Served(cfg.ProviderNames()), deps.Process, zkmodel.BuilderWork{
 		Host: deps.FQDN, BuildWorkers: deps.BuildWorkers, UploadWorkers: deps.UploadWorkers,

@@ -80,6 +80,7 @@ func Explain(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, hos
 			}
 		}
 		e.unheeded(image, them.pools)
+		e.refused(cfg, name, them.pools)
 		e.hindered(cfg, them.sorted(), host)
 		e.Verdicts = append(e.Verdicts, workers(them.works, host, cfg, e.Actions)...)
 		all = append(all, e)
@@ -150,6 +151,18 @@ func (e *Explanation) unheeded(image *zkmodel.Image, pools []*zkmodel.Component)
 			Subject: "launchers", Rule: "verdict", Speaks: plan.Against,
 			Detail: fmt.Sprintf("the launcher on %s knows no verdicts and goes on with build %s at %s (image-rollback --delete takes it away)", c.Hostname, u.Build, u.Provider),
 		})
+	}
+}
+
+// refused says in which providers no build of an image is a canary, although it has one.
+func (e *Explanation) refused(cfg *configs.Config, image string, pools []*zkmodel.Component) {
+	if cfg.CanaryOf(image) == nil {
+		return
+	}
+	for _, p := range cfg.ProvidersOf(image) {
+		if why := zkmodel.CanariesRefused(pools, p.Name); why != "" {
+			e.Verdicts = append(e.Verdicts, plan.Verdict{Subject: "launchers", Rule: "canary", Speaks: plan.Against, Detail: why})
+		}
 	}
 }
 

@@ -21,6 +21,7 @@ func (b *Builder) Reload(cfg *configs.Config) error {
 	if now := b.config.Load(); cfg.ImagesDir != now.ImagesDir {
 		return fmt.Errorf("reload %s: %w: images-dir has changed from %s to %s", cfg.Path, ErrRestart, now.ImagesDir, cfg.ImagesDir)
 	}
+	b.followCanaries(cfg)
 	b.config.Store(cfg)
 	b.self.Serve(zkmodel.Served(cfg.ProviderNames()))
 	if err := b.clouds.Keep(cfg); err != nil {
@@ -31,4 +32,12 @@ func (b *Builder) Reload(cfg *configs.Config) error {
 	b.waves.Reconfigured()
 	b.log.Info("Configuration reloaded", "path", cfg.Path, "images", len(cfg.DiskImages), "providers", len(cfg.Providers))
 	return nil
+}
+
+// followCanaries follows how builds come into service, where an image has a canary: what
+// serves until another is proven is not cleaned up.
+func (b *Builder) followCanaries(cfg *configs.Config) {
+	if cfg.HasCanary() {
+		b.mirror.FollowCanaries()
+	}
 }

@@ -78,6 +78,7 @@ func imageKeys(image *DiskImage) fields {
 		"architecture":     architecture(&image.Architecture),
 		"host-labels":      hostLabels(&image.HostLabels),
 		"validate":         validate(&image.Validate),
+		"canary":           canary(&image.Canary),
 	}
 }
 

@@ -134,6 +134,7 @@ type DiskImage struct {
 	ShellType         string
 	Metadata          map[string]string
 	Validate          *Validate // nil lets new uploads serve at once
+	Canary            *Canary   // never changed once it is there; nil has a build serve as soon as it is ready
 }
 
 // EnvVars are variables of a build by name. Printing them shows names only,

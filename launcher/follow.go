@@ -10,9 +10,9 @@ import (
 // follower turns what changes in the tree into looks at it. It remembers what
 // kind of thing has changed, as some questions are too dear to ask each time.
 type follower struct {
-	images, verdicts, trials, nodes, requests, components *recipe.Subscription
+	images, verdicts, trials, canaries, nodes, requests, components *recipe.Subscription
 
-	imagesChanged, membersChanged bool
+	imagesChanged, canariesChanged, membersChanged bool
 }
 
 func (l *Launcher) follow() *follower {
@@ -20,6 +20,7 @@ func (l *Launcher) follow() *follower {
 		images:     l.mirror.SubscribeImages(),
 		verdicts:   l.mirror.SubscribeVerdicts(),
 		trials:     l.mirror.SubscribeValidations(),
+		canaries:   l.mirror.SubscribeCanaries(),
 		nodes:      l.mirror.SubscribeNodes(),
 		requests:   l.mirror.SubscribeRequests(),
 		components: l.mirror.SubscribeComponents(),
@@ -30,7 +31,7 @@ func (l *Launcher) follow() *follower {
 
 // close ends the subscriptions.
 func (f *follower) close() {
-	for _, s := range []*recipe.Subscription{f.images, f.verdicts, f.trials, f.nodes, f.requests, f.components} {
+	for _, s := range []*recipe.Subscription{f.images, f.verdicts, f.trials, f.canaries, f.nodes, f.requests, f.components} {
 		s.Close()
 	}
 }
@@ -49,6 +50,8 @@ func (f *follower) wait(ctx context.Context, wake <-chan struct{}, until time.Du
 		f.imagesChanged = true
 	case <-f.verdicts.C():
 		f.imagesChanged = true
+	case <-f.canaries.C():
+		f.canariesChanged = true
 	case <-f.components.C():
 		f.membersChanged = true
 	case <-f.trials.C():
@@ -72,5 +75,6 @@ func (f *follower) take() {
 	f.trials.Take()
 	images, verdicts := f.images.Take(), f.verdicts.Take()
 	f.imagesChanged = len(images)+len(verdicts) > 0 || f.imagesChanged
+	f.canariesChanged = len(f.canaries.Take()) > 0 || f.canariesChanged
 	f.membersChanged = len(f.components.Take()) > 0 || f.membersChanged
 }

@@ -133,6 +133,9 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 	if l.mirror = deps.Mirror; l.mirror == nil {
 		l.mirror = newMirror(deps)
 	}
+	if cfg.HasCanary() {
+		l.mirror.FollowCanaries()
+	}
 	l.troubles = &troubles{client: deps.Client, clouds: l.clouds, again: make(chan struct{}, 1), told: map[string]string{}}
 	opened := registry.New(deps.Open, registry.Events{Told: func(provider string, trouble error) { l.clouds[provider].Told(trouble) }})
 	for _, p := range cfg.Providers {
@@ -147,10 +150,19 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 		}
 	}
 	host := presence.Host{Name: deps.Hostname, Version: deps.Version}
-	l.self = presence.NewSelf(host, zkmodel.Served(cfg.ProviderNames()), deps.Process, l.pools, presence.Records(deps.Client, host), l.now, l.log)
+	l.self = presence.NewSelf(host, zkmodel.Served(cfg.ProviderNames()), knows(cfg), deps.Process, l.pools, presence.Records(deps.Client, host), l.now, l.log)
 	l.attends = presence.NewAttendance(l.log)
 	figures.Tell(l.shown()) // complete: it may be scraped at any time
 	return l, nil
+}
+
+// knows is what a launcher heeds that Nodepool's does not.
+func knows(cfg *configs.Config) zkmodel.Strings {
+	all := zkmodel.Strings{zkmodel.KnowsVerdicts, zkmodel.KnowsValidation}
+	if cfg.HasCanary() {
+		all = append(all, zkmodel.KnowsCanaries)
+	}
+	return all
 }
 
 // shown is what the gauges see of it.
@@ -159,7 +171,7 @@ func (l *Launcher) shown() *metrics.Source {
 	for name, c := range l.clouds {
 		usable[name] = c.Usable
 	}
-	return &metrics.Source{Config: l.cfg, Pools: l.pools, Tree: l.mirror, Complete: l.Ready, Usable: usable}
+	return &metrics.Source{Config: l.cfg, Pools: l.pools, Tree: l.mirror, Image: l.mirror.Image, Complete: l.Ready, Usable: usable}
 }
 
 // newMirror follows what a launcher looks at.

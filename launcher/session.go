@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"poolkeeper/configs/kit"
+	"poolkeeper/launcher/canary"
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/launch"
 	"poolkeeper/launcher/node"
@@ -45,6 +46,7 @@ type session struct {
 	requests *request.Server
 	reaper   *reaper.Reaper
 	trials   *validate.Validator
+	canaries *canary.Keeper
 	quotas   inflight.Quotas
 
 	images []*zkmodel.Image // as of the last change; the looking goroutine's
@@ -152,9 +154,13 @@ func (s *session) furnish(site string) {
 		Site: site, LaunchOf: s.store.LaunchOf, Now: func() time.Time { return s.now().Add(s.ahead()) },
 	}
 	teacher := &shared.Teacher{Records: s.store, Nodes: s.own.Nodes, Now: s.now, Log: s.log}
+	book := canary.New(canary.Deps{Store: s.store, Config: s.cfg, Image: s.mirror.Image, Host: s.deps.FQDN, Now: s.now, Ahead: s.ahead, Log: s.log})
+	s.canaries = &canary.Keeper{
+		Book: book, Store: s.store.WithCanaries(true), Config: s.cfg, Tree: s.mirror, Jobs: s.jobs, Now: s.now, Ahead: s.ahead, Log: s.log,
+	}
 	s.launches = launch.New(launch.Deps{
 		Store: s.store, Config: s.cfg, Own: s.own, Jobs: s.jobs, Image: s.mirror.Image, Pools: s.pools, Clouds: s.clouds,
-		Scanner: s.scanner, Boots: s.boots, Finder: finder,
+		Scanner: s.scanner, Boots: s.boots, Book: book, Finder: finder,
 		Teacher: teacher, Log: s.log, Tried: s.metrics.Launch, Step: s.deps.Step,
 		Notify: s.notify, Now: s.now, Ahead: s.ahead,
 	})
@@ -169,7 +175,7 @@ func (s *session) furnish(site string) {
 	}
 	s.reaper = reaper.New(reaper.Deps{
 		Store: s.store, Config: s.cfg, Own: s.own, Jobs: s.jobs, Tree: s.mirror, Clouds: clouds, Stock: s.stocked(),
-		Launch: s.launches, Finder: finder, Judged: s.judgedNow, Log: s.log, Refused: &s.tells.nodes, Deleted: s.metrics.Deleted, Step: s.deps.Step,
+		Launch: s.launches, Finder: finder, Judged: s.judgedNow, Book: book, Log: s.log, Refused: &s.tells.nodes, Deleted: s.metrics.Deleted, Step: s.deps.Step,
 		Now: s.now, Ahead: s.ahead,
 	})
 	s.trials = validate.New(validate.Deps{
@@ -187,6 +193,8 @@ func (s *session) loop(ctx context.Context, f *follower) {
 	for {
 		s.looking.Store(s.now().UnixNano())
 		f.take()
+		changed := f.imagesChanged || f.membersChanged || f.canariesChanged
+		f.canariesChanged = false
 		if f.imagesChanged {
 			s.images, f.imagesChanged = s.mirror.Images(), false
 			s.tellVerdicts()
@@ -210,7 +218,7 @@ func (s *session) loop(ctx context.Context, f *follower) {
 		began := s.now()
 		snap, again := s.observe()
 		rest := s.now().Sub(began) // as long as it took, so that a burst leaves time to act
-		again = schedule.Earlier(again, s.decide(ctx, snap), s.reaper.Due(ctx, snap), resync)
+		again = schedule.Earlier(again, s.decide(ctx, snap), s.reaper.Due(ctx, snap), s.canaries.Look(ctx, snap.Nodes, changed), resync)
 		decided()
 		s.looking.Store(0)
 		if kit.Sleep(ctx, rest) != nil || !f.wait(ctx, s.wake, again.Sub(s.now())) {

@@ -83,7 +83,11 @@ func (s *snapshot) viewBuild(image *zkmodel.Image, b *zkmodel.BuildTree) buildVi
 		v.Took = span(seconds(took))
 	}
 	for _, u := range b.Uploads {
-		v.Uploads = append(v.Uploads, s.viewUpload(u, image.Verdict(b.Build, u.Provider)))
+		one := s.viewUpload(u, image.Verdict(b.Build, u.Provider))
+		if text := image.Canary(u.Provider).Uses(b.Build); text != "" && one.State.Kind != "bad" && u.State == zkmodel.UploadReady {
+			one.State, one.Reason = badge{"canary", "busy"}, text
+		}
+		v.Uploads = append(v.Uploads, one)
 	}
 	return v
 }

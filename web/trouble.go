@@ -165,6 +165,7 @@ func (s *snapshot) uploadTroubles(image *zkmodel.Image) []trouble {
 	var list []trouble
 	for _, provider := range providers {
 		u := newest[provider]
+		list = append(list, s.canaryTroubles(image, provider)...)
 		if told := s.verdictTroubles(image, u); told != nil {
 			list = append(list, told...)
 			continue

@@ -43,3 +43,23 @@ func (s *snapshot) verdictTroubles(image *zkmodel.Image, newest *zkmodel.Upload)
 	}
 	return list
 }
+
+// canaryTroubles tells of a canary that people are to decide over, and of a provider where
+// there is none, as a launcher there knows none.
+func (s *snapshot) canaryTroubles(image *zkmodel.Image, provider string) []trouble {
+	c := image.Canary(provider)
+	if c == nil {
+		return nil
+	}
+	var list []trouble
+	if b := image.OnTrial(provider); b != nil && c.Trial.Asked != 0 {
+		list = append(list, trouble{
+			What: fmt.Sprintf("Image %s-%s in %s is a canary that has not served enough", image.Name, c.Trial.Build, provider),
+			Why:  c.Uses(image.Build(b.Build).Build), Since: moment(c.Trial.Asked.Time(), s.now),
+		})
+	}
+	if why := zkmodel.CanariesRefused(s.pools, provider); why != "" {
+		list = append(list, trouble{What: fmt.Sprintf("Image %s in %s serves without being a canary first", image.Name, provider), Why: why})
+	}
+	return list
+}

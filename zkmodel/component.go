@@ -112,6 +112,33 @@ func Deaf(pools []*Component, provider string) []*Component {
 	return deaf
 }
 
+// KnowNoCanaries are the pools of a provider, among those that are registered, whose launchers
+// use a build as soon as it is ready, whatever canary there is.
+func KnowNoCanaries(pools []*Component, provider string) []*Component {
+	var list []*Component
+	for _, c := range pools {
+		if c.Broken == nil && c.ProviderName == provider && !slices.Contains(c.Knows, KnowsCanaries) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// CanariesRefused says why no build of any image is a canary in a provider: a launcher that
+// is registered there knows none. "" when all do.
+func CanariesRefused(pools []*Component, provider string) string {
+	var hosts []string
+	for _, c := range KnowNoCanaries(pools, provider) {
+		hosts = append(hosts, c.Hostname)
+	}
+	if len(hosts) == 0 {
+		return ""
+	}
+	slices.Sort(hosts)
+	return "canaries are refused in " + provider + ": the launcher on " + strings.Join(slices.Compact(hosts), ", ") +
+		" knows none, by its program or its configuration, and uses a build as soon as it is ready"
+}
+
 // Offers reports whether a pool offers all of some labels, so that it may serve a
 // request for them as soon as there is room.
 func (c *Component) Offers(labels []string) bool {

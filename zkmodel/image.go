@@ -23,6 +23,9 @@ type Image struct {
 	// Verdicts are what people said of the builds; nil when that is nothing, or cannot be
 	// read, which Unread says.
 	Verdicts *Verdicts
+	// Canaries are how its builds come into service, a provider each, where that was asked for
+	// when the image was read.
+	Canaries []*Canary
 }
 
 // Gap is a list of records that could not be read: that of the uploads of a build to a

@@ -108,3 +108,16 @@ func verdictInterest(p string) recipe.Interest {
 	}
 	return recipe.None
 }
+
+// canaryInterest says what a Mirror follows below CanariesRoot.
+func canaryInterest(p string) recipe.Interest {
+	switch len(below(CanariesRoot, p)) {
+	case 0, 1: // canaries, canaries/PROVIDER
+		return recipe.Children
+	case 2: // …/IMAGE
+		return recipe.Data | recipe.Children
+	case 3: // …/HOST
+		return recipe.Data
+	}
+	return recipe.None
+}

@@ -27,7 +27,8 @@ const (
 type Mirror struct {
 	images, nodes, requests, components *recipe.Tree // nil when not followed
 	verdicts                            *recipe.Tree // with images
-	trials                              *trials      // with images, once wanted
+	trials                              *onDemand    // with images, once wanted
+	canaries                            *onDemand    // with images, once wanted
 
 	nodeCache      cache[*Node]
 	requestCache   cache[*Request]
@@ -51,7 +52,10 @@ func NewMirror(client *recipe.Client, parts Part, log hclog.Logger) *Mirror {
 		components: tree(PartComponents, ComponentsRoot, recipe.TreeOptions{Filter: componentInterest}),
 	}
 	if t := tree(PartImages, ValidationsRoot, recipe.TreeOptions{Filter: validationInterest}); t != nil {
-		m.trials = &trials{tree: t, wanted: make(chan struct{})}
+		m.trials = &onDemand{tree: t, wanted: make(chan struct{})}
+	}
+	if t := tree(PartImages, CanariesRoot, recipe.TreeOptions{Filter: canaryInterest}); t != nil {
+		m.canaries = &onDemand{tree: t, wanted: make(chan struct{})}
 	}
 	return m
 }
@@ -62,11 +66,14 @@ func (m *Mirror) trees() []*recipe.Tree {
 		func(t *recipe.Tree) bool { return t == nil })
 }
 
-// followed is trees, with that of the uploads under trial once it is.
+// followed is trees, with those of the uploads under trial and of canaries once they are.
 func (m *Mirror) followed() []*recipe.Tree {
 	all := m.trees()
 	if m.FollowsValidations() {
 		all = append(all, m.trials.tree)
+	}
+	if m.FollowsCanaries() {
+		all = append(all, m.canaries.tree)
 	}
 	return all
 }
@@ -79,6 +86,9 @@ func (m *Mirror) Run(ctx context.Context) error {
 	}
 	if m.trials != nil {
 		g.Go(func() error { return m.trials.run(ctx) })
+	}
+	if m.canaries != nil {
+		g.Go(func() error { return m.canaries.run(ctx) })
 	}
 	return g.Wait()
 }
@@ -135,6 +145,11 @@ func (m *Mirror) SubscribeImages() *recipe.Subscription { return subscribe(m.ima
 // SubscribeVerdicts reports the names of images of whose builds something else is said
 // than before.
 func (m *Mirror) SubscribeVerdicts() *recipe.Subscription { return subscribe(m.verdicts, VerdictsRoot) }
+
+// SubscribeCanaries reports the providers where anything of the canaries has changed.
+func (m *Mirror) SubscribeCanaries() *recipe.Subscription {
+	return subscribe(m.canaries.tree, CanariesRoot)
+}
 
 // SubscribeNodes reports the ids of nodes whose record or lock has changed.
 func (m *Mirror) SubscribeNodes() *recipe.Subscription { return subscribe(m.nodes, NodesRoot) }

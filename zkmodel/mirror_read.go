@@ -18,6 +18,7 @@ func (m *Mirror) Images() []*Image {
 	})
 	for _, image := range list {
 		image.judge(m.verdictsOf(image.Name))
+		image.judgeCanaries(m.canariesOf(image.Name))
 	}
 	return list
 }
@@ -30,6 +31,7 @@ func (m *Mirror) Image(name string) *Image {
 	var image *Image
 	m.images.View(func(v recipe.View) { image = viewImage(v, name) })
 	image.judge(m.verdictsOf(name))
+	image.judgeCanaries(m.canariesOf(name))
 	return image
 }
 

@@ -8,9 +8,9 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
-// trials follows the uploads under trial, from the moment on at which a daemon has
-// something to do with them: where none are configured, not one read is made for them.
-type trials struct {
+// onDemand follows a part of the tree from the moment on at which a daemon has something
+// to do with it: where nothing of it is configured, not one read is made for it.
+type onDemand struct {
 	tree   *recipe.Tree
 	once   sync.Once
 	wanted chan struct{}
@@ -34,26 +34,41 @@ func validationInterest(p string) recipe.Interest {
 // FollowValidations follows the uploads under trial from now on, as long as Run runs.
 // It may be called often, and never blocks.
 func (m *Mirror) FollowValidations() {
-	if m.trials != nil {
-		m.trials.once.Do(func() { close(m.trials.wanted) })
-	}
+	m.trials.want()
 }
 
 // FollowsValidations reports whether FollowValidations was called.
-func (m *Mirror) FollowsValidations() bool {
-	if m.trials == nil {
+func (m *Mirror) FollowsValidations() bool { return m.trials.is() }
+
+// FollowCanaries follows how builds come into service from now on, as FollowValidations does
+// with uploads under trial.
+func (m *Mirror) FollowCanaries() { m.canaries.want() }
+
+// FollowsCanaries reports whether FollowCanaries was called.
+func (m *Mirror) FollowsCanaries() bool { return m.canaries.is() }
+
+// want has it followed.
+func (t *onDemand) want() {
+	if t != nil {
+		t.once.Do(func() { close(t.wanted) })
+	}
+}
+
+// is reports whether it is wanted.
+func (t *onDemand) is() bool {
+	if t == nil {
 		return false
 	}
 	select {
-	case <-m.trials.wanted:
+	case <-t.wanted:
 		return true
 	default:
 		return false
 	}
 }
 
-// run follows them as soon as they are wanted.
-func (t *trials) run(ctx context.Context) error {
+// run follows it as soon as it is wanted.
+func (t *onDemand) run(ctx context.Context) error {
 	select {
 	case <-t.wanted:
 		return t.tree.Run(ctx)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"poolkeeper/zkmodel/recipe"
@@ -28,6 +29,8 @@ var (
 type Store struct {
 	session *recipe.Session
 	now     func() time.Time
+	// canaries says that images are read with how their builds come into service.
+	canaries bool
 }
 
 // NewStore makes a Store. now is the clock of state times; nil is time.Now.
@@ -65,14 +68,14 @@ func SaveOp(r record) (recipe.Op, error) {
 }
 
 // save writes a changed record under a lock, fenced, if nobody else changed it, and tells
-// of it.
-func (st *Store) save(ctx context.Context, lock *recipe.Held, r record) error {
+// of it. What it is written with is in the same transaction.
+func (st *Store) save(ctx context.Context, lock *recipe.Held, r record, with ...recipe.Op) error {
 	data, err := r.Encode()
 	if err != nil {
 		return fmt.Errorf("save %s: %w", r.Path(), err)
 	}
 	err = st.telling(ctx, func(also []recipe.Op) error {
-		stat, err := lock.Set(ctx, r.Path(), data, r.stat().Version, also...)
+		stat, err := lock.Set(ctx, r.Path(), data, r.stat().Version, slices.Concat(with, also)...)
 		if err == nil {
 			*r.stat() = stat
 		}

@@ -66,8 +66,8 @@ func (st *Store) lockWith(ctx context.Context, dir string, ops []recipe.Op) (*re
 
 // BeginNodes takes the locks of nodes that were just made and writes them as
 // they stand now, in one transaction fenced by the request's lock, and keeps their
-// launch ids below LaunchesRoot. The locks are in the order of the nodes.
-func (st *Store) BeginNodes(ctx context.Context, request *recipe.Held, nodes []*Node) ([]*recipe.Held, error) {
+// launch ids below LaunchesRoot, and does also. The locks are in the order of the nodes.
+func (st *Store) BeginNodes(ctx context.Context, request *recipe.Held, nodes []*Node, also ...recipe.Op) ([]*recipe.Held, error) {
 	ops := []recipe.Op{request.Fence()}
 	var pending []*recipe.PendingLock
 	for _, n := range nodes {
@@ -78,7 +78,7 @@ func (st *Store) BeginNodes(ctx context.Context, request *recipe.Held, nodes []*
 		ops = append(ops, save)
 		pending = append(pending, recipe.NewLock(st.session, LockPath(n.Path()), "").Pending())
 	}
-	ops = append(ops, launchOps(nodes)...)
+	ops = slices.Concat(ops, launchOps(nodes), also)
 	held, results, err := recipe.TakeAll(ctx, st.session, pending, ops...)
 	if errors.Is(err, recipe.ErrNodeExists) || errors.Is(err, recipe.ErrNoNode) {
 		if err = st.makeRoomForLaunches(ctx, nodes); err == nil {

@@ -31,6 +31,9 @@ func (st *Store) Images(ctx context.Context) ([]*Image, error) {
 	if err := st.readBuilds(ctx, images...); err != nil {
 		return nil, fmt.Errorf("list builds: %w", err)
 	}
+	if err := st.readCanaries(ctx, images...); err != nil { // before what may have ended them
+		return nil, fmt.Errorf("list canaries: %w", err)
+	}
 	if err := st.readVerdicts(ctx, images...); err != nil {
 		return nil, fmt.Errorf("list verdicts: %w", err)
 	}
@@ -45,6 +48,9 @@ func (st *Store) Image(ctx context.Context, name string) (*Image, error) {
 	image, err := st.readImage(ctx, name)
 	if err == nil {
 		err = st.readBuilds(ctx, image)
+	}
+	if err == nil {
+		err = st.readCanaries(ctx, image) // before what may have ended them
 	}
 	if err == nil {
 		err = st.readVerdicts(ctx, image)

@@ -68,9 +68,9 @@ func (st *Store) Node(ctx context.Context, id string) (*Node, error) {
 	return DecodeNode(id, data, stat), nil
 }
 
-// SaveNode writes a changed node under its lock.
-func (st *Store) SaveNode(ctx context.Context, lock *recipe.Held, n *Node) error {
-	return st.save(ctx, lock, n)
+// SaveNode writes a changed node under its lock, in one transaction with also.
+func (st *Store) SaveNode(ctx context.Context, lock *recipe.Held, n *Node, also ...recipe.Op) error {
+	return st.save(ctx, lock, n, also...)
 }
 
 // DeleteNode removes a node's record under its lock, and the lock with it, in

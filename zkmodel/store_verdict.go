@@ -17,6 +17,7 @@ type Ruling struct {
 	Verdicts *Verdicts // all of them, as they are to be
 	Changed  []*Upload // as they are to be
 	Relied   []*Upload // that must be as they were read
+	Canaries []*Canary // as they are to be
 }
 
 // rulings is how often a ruling is tried again after something has changed meanwhile.
@@ -68,6 +69,13 @@ func (st *Store) carryOut(ctx context.Context, i *Image, r *Ruling) (err error) 
 	for _, u := range r.Relied {
 		ops = append(ops, recipe.OpCheck(u.Path(), u.Stat.Version))
 	}
+	for _, c := range r.Canaries {
+		op, err := c.SetOp()
+		if err != nil {
+			return err
+		}
+		ops = append(ops, op)
+	}
 	locks, err := st.lockAll(ctx, slices.Concat(r.Changed, r.Relied))
 	defer func() {
 		for _, lock := range locks {
@@ -83,6 +91,9 @@ func (st *Store) carryOut(ctx context.Context, i *Image, r *Ruling) (err error) 
 	changed := []teller{judged(i, r.Verdicts)}
 	for _, u := range r.Changed {
 		changed = append(changed, u)
+	}
+	for _, c := range r.Canaries {
+		changed = append(changed, c)
 	}
 	err = st.telling(ctx, func(also []recipe.Op) error {
 		_, err := st.session.Multi(ctx, slices.Concat(ops, also)...)

@@ -30,6 +30,8 @@ const (
 	RolledBack VerdictKind = "rolled-back"
 	// Rejected is a build of which a person said that it is not to serve.
 	Rejected VerdictKind = "rejected"
+	// Retreated is a canary that failed too often.
+	Retreated VerdictKind = "retreated"
 )
 
 // Verdict is what was said of a build in one provider (docs/wire.md §8.1). The build is
@@ -147,15 +149,15 @@ func (i *Image) Pin(provider string) *Pin {
 }
 
 // Bootable goes through the uploads of an image that nodes of a provider can boot from:
-// of the build that is pinned there, then the newest first. Creation order is that of
+// of the build that is pinned there, then the newest first, but a canary, and what is
+// newer, last. Creation order is that of
 // the transactions that made the records: ids that Nodepool made are random. What is
 // being deleted, has failed, or was rolled back or rejected there never counts.
 func (i *Image) Bootable(provider string) iter.Seq[*Upload] {
 	return func(yield func(*Upload) bool) {
-		pin := i.Pin(provider)
-		for _, pinned := range []bool{true, false} {
+		for _, rank := range []rank{ofPin, ofProven, ofUnproven} {
 			for _, b := range slices.Backward(i.Builds) {
-				if b.Broken != nil || b.State != BuildReady || (pin != nil && pin.Holds(b.Build)) != pinned || i.Verdict(b.Build, provider) != nil {
+				if b.Broken != nil || b.State != BuildReady || i.rank(b.Build, provider) != rank || i.Verdict(b.Build, provider) != nil {
 					continue
 				}
 				for _, u := range slices.Backward(b.Uploads) {
@@ -168,13 +170,35 @@ func (i *Image) Bootable(provider string) iter.Seq[*Upload] {
 	}
 }
 
+// rank is when a build is asked for what nodes boot from.
+type rank int
+
+const (
+	ofPin rank = iota
+	ofProven
+	ofUnproven
+)
+
+func (i *Image) rank(b *Build, provider string) rank {
+	switch pin := i.Pin(provider); {
+	case pin != nil && pin.Holds(b):
+		return ofPin
+	case i.Unproven(b, provider):
+		return ofUnproven
+	}
+	return ofProven
+}
+
 // Serving is the upload that nodes of a provider boot from, as far as the tree tells:
 // that of the pinned build, else the newest that is not doubted, else the newest; nil when none
-// can be.
+// can be. A canary serves so only where nothing else is there.
 func (i *Image) Serving(provider string, doubted func(*Upload) bool) *Upload {
 	pin := i.Pin(provider)
 	var first *Upload
 	for u := range i.Bootable(provider) {
+		if first != nil && i.Unproven(i.Build(u.Build).Build, provider) && !i.Unproven(i.Build(first.Build).Build, provider) {
+			return first
+		}
 		if !doubted(u) || pin != nil && pin.Build == u.Build {
 			return u
 		}
@@ -194,7 +218,7 @@ func (i *Image) Unheeded(provider string) *Upload {
 	}
 	serving := i.Serving(provider, Suspect)
 	bare := *i
-	bare.Verdicts = nil
+	bare.Verdicts, bare.Canaries = nil, nil
 	for u := range bare.Bootable(provider) {
 		if serving != nil && serving.Build == u.Build {
 			return nil
@@ -257,6 +281,19 @@ func (i *Image) Settled(configured bool) []string {
 		}
 	}
 	return gone
+}
+
+// judgeCanaries notes how the image's builds come into service, or where nobody can tell.
+func (i *Image) judgeCanaries(list []*Canary, err error) {
+	i.Canaries = list
+	if err != nil && i.Unread == nil {
+		i.Unread = fmt.Errorf("which of its builds is a canary cannot be read: %w", err)
+	}
+	for _, c := range list {
+		if c.Broken != nil && i.Unread == nil {
+			i.Unread = fmt.Errorf("which of its builds serves in %s cannot be read: %w", c.Provider, c.Broken)
+		}
+	}
 }
 
 // errVerdicts says that what was said of an image's builds cannot be told.

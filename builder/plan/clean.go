@@ -68,6 +68,8 @@ func (d *decision) judge(b *zkmodel.BuildTree) fate {
 	case d.pinned(b) != nil:
 		pin := d.pinned(b)
 		return fate{stays: "it is " + pin.Text() + ", at " + pin.Provider}
+	case d.proving(b) != "":
+		return fate{stays: d.proving(b)}
 	case b.State == zkmodel.BuildReady:
 		if i := slices.Index(d.ready, b); i < d.keepBuilds() {
 			return fate{stays: "it is one of the newest"}
@@ -97,6 +99,16 @@ func (d *decision) pinned(b *zkmodel.BuildTree) *zkmodel.Pin {
 		}
 	}
 	return nil
+}
+
+// proving says why a build stays while another is proven, at a provider where it is to be.
+func (d *decision) proving(b *zkmodel.BuildTree) string {
+	for _, p := range d.Config.ProvidersOf(d.name) {
+		if why := d.Image.Kept(b.Build, p.Name); why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
 // toLeave reports whether an operator wants a build out of the reach of all launchers in

@@ -1,9 +1,14 @@
 package plan
 
-import "strings"
+import (
+	"strings"
+
+	"poolkeeper/zkmodel"
+)
 
 // decideVerdicts says what is forgotten of that which people said of the builds.
 func (d *decision) decideVerdicts() {
+	d.sayCanaries()
 	if d.Image.Verdicts == nil || d.frozen != "" {
 		return
 	}
@@ -20,5 +25,16 @@ func (d *decision) decideVerdicts() {
 	}
 	if gone := d.Image.Settled(d.config != nil || len(d.Image.Builds) > 0); len(gone) > 0 {
 		d.act(Action{Kind: ForgetVerdicts, Why: "build " + strings.Join(gone, ", ") + " is gone, of which something was said"})
+	}
+}
+
+// sayCanaries says how builds come into service, where not each does as soon as it is ready.
+func (d *decision) sayCanaries() {
+	for _, c := range d.Image.Canaries {
+		for _, b := range d.Image.Builds {
+			if text := c.Uses(b.Build); text != "" && b.State == zkmodel.BuildReady && d.Image.Verdict(b.Build, c.Provider) == nil {
+				d.say("canary at "+c.Provider, "serves", Against, "build %s does not serve all new nodes: %s", b.ID, text)
+			}
+		}
 	}
 }

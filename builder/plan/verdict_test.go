@@ -84,6 +84,19 @@ func TestVerdicts(t *testing.T) {
 			s.uploaded(4 * time.Hour)
 			s.uploaded(3 * time.Hour)
 		}, "delete-upload 2 north 1; delete-upload 2 south 2; mark-build 2"},
+		"what serves until a canary is proven, and the canary": {func(s *scene) {
+			old, bad := s.uploaded(7*time.Hour), s.uploaded(6*time.Hour)
+			s.uploaded(5 * time.Hour)
+			s.uploaded(4 * time.Hour)
+			c := zkmodel.NewCanary("north", s.Image.Name, old.Build)
+			s.Image.Canaries = []*zkmodel.Canary{c.Begin(bad.Uploads[0], bad.Build, 1)}
+		}, ""},
+		"what waited for a canary that is over": {func(s *scene) {
+			s.uploaded(7 * time.Hour)
+			s.uploaded(6 * time.Hour)
+			s.uploaded(5 * time.Hour)
+			s.Image.Canaries = []*zkmodel.Canary{zkmodel.NewCanary("north", s.Image.Name, s.uploaded(4*time.Hour).Build)}
+		}, "delete-upload 1 north 1; delete-upload 1 south 2; delete-upload 2 north 1; delete-upload 2 south 2; mark-build 1; mark-build 2"},
 		"pinned where nobody has it": {func(s *scene) {
 			s.pin(s.uploaded(6*time.Hour), "elsewhere")
 			s.uploaded(5 * time.Hour)

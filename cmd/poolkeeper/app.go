@@ -108,7 +108,7 @@ func (a *app) withClient(ctx context.Context, body func(context.Context, *config
 	}
 	return a.reaching(ctx, cfg.ZooKeeper, func(ctx context.Context, client *recipe.Client, session *recipe.Session) error {
 		tellsAs(client, cfg)
-		return body(ctx, cfg, client, zkmodel.NewStore(session, nil))
+		return body(ctx, cfg, client, zkmodel.NewStore(session, nil).WithCanaries(cfg.HasCanary()))
 	})
 }
 

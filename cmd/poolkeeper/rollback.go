@@ -127,8 +127,12 @@ func (c imagePromoteCmd) Run(ctx context.Context, a *app) error {
 		if len(tried) > 0 && errors.Is(err, zkmodel.ErrNotFound) {
 			return nil // nothing more was to be done
 		}
-		for _, provider := range where {
-			fmt.Fprintf(terminal.Visible(a.stdout), "%s in %s: build %s may serve again\n", image, provider, build)
+		for _, one := range where {
+			what := "may serve again"
+			if one.Canary {
+				what = "is promoted: it serves all new nodes"
+			}
+			fmt.Fprintf(terminal.Visible(a.stdout), "%s in %s: build %s %s\n", image, one.Provider, build, what)
 		}
 		return err
 	})

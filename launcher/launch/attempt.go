@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"poolkeeper/configs/kit"
+	"poolkeeper/launcher/canary"
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/lesson"
 	"poolkeeper/launcher/node"
@@ -14,6 +15,7 @@ import (
 	"poolkeeper/launcher/supply"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
 )
 
 const (
@@ -82,8 +84,8 @@ func (l *Launches) machine(ctx context.Context, p supply.Machines, o *Order, n *
 		}
 		fallthrough // the image of then may be gone by now
 	case spec.NodeID == "":
-		if spec, err = l.choose(o, n); err == nil {
-			err = l.Save(ctx, n)
+		if spec, err = l.choose(o, n, nil); err == nil {
+			err = l.saveCounted(ctx, n, append(n.notes, l.Book.Again(n.Node))...)
 		}
 	}
 	if err != nil {
@@ -183,7 +185,7 @@ func (l *Launches) giveUp(ctx context.Context, n *Run, state zkmodel.NodeState, 
 	if err := zkmodel.Move(n.Node, state, zkmodel.ByUs, l.epoch()); err != nil {
 		return err
 	}
-	if err := l.Save(ctx, n); err != nil {
+	if err := l.saveCounted(ctx, n, n.notes...); err != nil {
 		return err
 	}
 	l.Step(step.Failed)
@@ -193,12 +195,17 @@ func (l *Launches) giveUp(ctx context.Context, n *Run, state zkmodel.NodeState, 
 // Save writes a node of ours. It ends with the node's lock, not with an attempt: a
 // write that was broken off may have been done, and then the next would find
 // another version.
-func (l *Launches) Save(ctx context.Context, n *Run) error {
+func (l *Launches) Save(ctx context.Context, n *Run) error { return l.saveCounted(ctx, n) }
+
+// saveCounted is Save with what is to be counted in the same transaction.
+func (l *Launches) saveCounted(ctx context.Context, n *Run, notes ...canary.Note) error {
 	ctx, cancel := n.Lock.Bind(context.WithoutCancel(ctx))
 	defer cancel()
-	if err := l.Store.SaveNode(ctx, n.Lock, n.Node); err != nil {
+	err := l.Book.Count(ctx, notes, func(also ...recipe.Op) error { return l.Store.SaveNode(ctx, n.Lock, n.Node, also...) })
+	if err != nil {
 		return err
 	}
+	n.notes = nil
 	l.Own.Note(n.Node)
 	return nil
 }

@@ -25,8 +25,8 @@ func (l *Launches) spec(o *Order, n *Run, image pool.Image) providers.NodeSpec {
 }
 
 // choose picks the image and writes into the node what it boots from and how it
-// is reached.
-func (l *Launches) choose(o *Order, n *Run) (providers.NodeSpec, error) {
+// is reached. The image is that of an upload, or, without one, of what serves.
+func (l *Launches) choose(o *Order, n *Run, upload *zkmodel.Upload) (providers.NodeSpec, error) {
 	image, err := o.Pool.Image(l.Config, n.Place.Label)
 	if err != nil {
 		return providers.NodeSpec{}, err
@@ -34,7 +34,9 @@ func (l *Launches) choose(o *Order, n *Run) (providers.NodeSpec, error) {
 	spec := l.spec(o, n, image)
 	n.Node.ImageID = image.CloudImage
 	if image.DiskImage != "" {
-		upload := l.trust().Choose(image.DiskImage, o.Pool.Provider.Name)
+		if upload == nil {
+			upload = l.trust().Choose(image.DiskImage, o.Pool.Provider.Name)
+		}
 		if upload == nil {
 			return spec, fmt.Errorf("choose image %s in provider %s: %w", image.DiskImage, o.Pool.Provider.Name, pool.ErrNoImage)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/configs"
+	"poolkeeper/launcher/canary"
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/lesson"
 	"poolkeeper/launcher/node"
@@ -46,6 +47,7 @@ type Run struct {
 	Unsaved bool // ready, and to be written with the request
 
 	spec     providers.NodeSpec // of the next attempt, when it is chosen already
+	notes    []canary.Note      // of the attempt that failed; counted with the next write
 	accepted bool               // the cloud's acceptance has taught its lesson
 }
 
@@ -69,6 +71,7 @@ type Deps struct {
 	Clouds  map[string]*supply.Provider
 	Scanner *node.Scanner
 	Boots   *node.Boots
+	Book    *canary.Book // nil counts nothing
 	Finder  node.Finder
 	Teacher Teacher
 
@@ -102,10 +105,33 @@ func New(deps Deps) *Launches {
 func (l *Launches) Prepare(o *Order, n *Run) error {
 	n.Node.Attempt = 1
 	to := zkmodel.NodeBuilding
-	if n.spec, n.Err = l.choose(o, n); n.Err != nil {
+	if n.spec, n.Err = l.choose(o, n, nil); n.Err != nil {
 		to, n.Node.Reason = zkmodel.NodeDeleting, n.Err.Error()
 	}
 	return zkmodel.Move(n.Node, to, zkmodel.ByUs, l.epoch())
+}
+
+// Begin has write begin new nodes of an order, which are prepared: with what counts them, and
+// some of them from a canary, where their image has one.
+func (l *Launches) Begin(ctx context.Context, o *Order, nodes []*Run, write func(also ...recipe.Op) error) error {
+	uploads := make([]string, len(nodes))
+	for i, n := range nodes {
+		if n.Node.State == zkmodel.NodeBuilding {
+			uploads[i] = n.Node.ImageID
+		}
+	}
+	return l.Book.Begin(ctx, o.Pool.Provider.Name, uploads, func(from []*zkmodel.Upload, also []recipe.Op) error {
+		for i, u := range from {
+			if uploads[i] == "" {
+				continue
+			}
+			var err error
+			if nodes[i].spec, err = l.choose(o, nodes[i], u); err != nil {
+				return err
+			}
+		}
+		return write(also...)
+	})
 }
 
 // Bring brings a node that is building to ready, and sees that the machine of one that
@@ -144,8 +170,11 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) error {
 			return context.Cause(ctx) // not the launch's fault
 		}
 		l.Tried(o.Pool, err, l.Now().Sub(start))
+		onTrial := l.Book.Is(n.Node.ImageID)
 		if !n.Node.Unanswered() { // else nothing has booted
-			l.Boots.Note(n.Node.ImageID, err)
+			if n.notes = l.Book.Failed(n.Node, err); !onTrial { // whose failures all launchers count
+				l.Boots.Note(n.Node.ImageID, err)
+			}
 		}
 		if errors.Is(err, providers.ErrNotFound) && n.Node.ExternalID.IsNull() {
 			l.trust().Missing(n.Node.ImageID)
@@ -160,7 +189,7 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) error {
 			return errors.Join(err, l.giveUp(ctx, n, zkmodel.NodeFailed, err))
 		}
 		undone := l.undo(ctx, o.Cloud, n)
-		useless := errors.Is(err, providers.ErrInvalid) || errors.Is(err, providers.ErrUnusable) || errors.Is(err, pool.ErrNoImage)
+		useless := errors.Is(err, providers.ErrInvalid) && !onTrial || errors.Is(err, providers.ErrUnusable) || errors.Is(err, pool.ErrNoImage)
 		if n.Node.Attempt == last && last == o.Pool.Provider.LaunchRetries && l.trust().Other(n.Node.ImageID, o.Pool.Provider.Name) {
 			last++ // one more, from the build before
 		}

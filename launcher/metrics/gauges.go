@@ -21,6 +21,8 @@ type Source struct {
 	Config *configs.Config
 	Pools  []*pool.Pool
 	Tree   Tree
+	// Image is one image as the tree shows it; it is asked for those that have a canary.
+	Image func(name string) *zkmodel.Image
 	// Complete is nil when the tree shows all nodes.
 	Complete func() error
 	// Usable tells for each configured provider whether it can be used at the moment.
@@ -34,7 +36,7 @@ type Source struct {
 type gauges struct {
 	source atomic.Pointer[Source]
 
-	nodes, labels, requests, addressable, pools, tenants, usable, validation *prometheus.Desc
+	nodes, labels, requests, addressable, pools, tenants, usable, validation, canaries *prometheus.Desc
 
 	series series // of the counters
 }
@@ -52,6 +54,7 @@ func newGauges() *gauges {
 		tenants:     desc("tenant_limit", "Limits of the tenant.", "tenant", "resource"),
 		validation:  desc("validation_nodes", "Nodes in the tree that try an upload before it serves, and have no request.", "provider"),
 		usable:      desc("provider_usable", "1 while this launcher can use the provider, 0 while it cannot; page and log say why.", "provider"),
+		canaries:    desc("canary_nodes", "Nodes of a canary, and of the build before since it is one.", "provider", "image", "build", "result"),
 	}
 }
 
@@ -73,6 +76,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		tell(g.tenants, 0, "", "")
 		tell(g.usable, 0, "")
 		tell(g.validation, 0, "")
+		tell(g.canaries, 0, "", "", "", "")
 		return
 	}
 	nodes := of.countNodes()
@@ -105,6 +109,9 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	for provider, n := range of.countTried() {
 		tell(g.validation, n, provider)
 	}
+	of.eachTally(func(provider, image, build, result string, n int) {
+		tell(g.canaries, n, provider, image, build, result)
+	})
 	for tenant, limits := range pool.TenantLimits(of.Config) {
 		for resource, limit := range limits {
 			tell(g.tenants, limit, tenant, resource)
@@ -123,6 +130,26 @@ type (
 		state zkmodel.NodeState
 	}
 )
+
+// eachTally goes through what is counted of the canaries that run.
+func (of *Source) eachTally(tell func(provider, image, build, result string, n int)) {
+	for _, d := range of.Config.DiskImages {
+		if d.Canary == nil || of.Image == nil {
+			continue
+		}
+		for _, c := range of.Image(d.Name).Canaries {
+			if c.Trial == nil {
+				continue
+			}
+			canary, previous := c.Tallies()
+			for build, t := range map[string]zkmodel.Tally{"canary": canary, "previous": previous} {
+				for result, n := range map[string]int{"begun": t.Nodes, "failed": t.Failed, "no-keys": t.Scans, "short": t.Short, "served": t.Served} {
+					tell(c.Provider, c.Image, build, result, n)
+				}
+			}
+		}
+	}
+}
 
 // countNodes counts all nodes; every state of our pools is there.
 func (of *Source) countNodes() map[nodeCount]int {

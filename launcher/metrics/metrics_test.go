@@ -103,21 +103,35 @@ func TestGaugesTellOfEveryState(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	of := site(seen, "cloud", "down")
 	of.Config.TenantLimits = []configs.TenantLimit{{Tenant: "t1", Limits: providers.Resources{providers.Cores: 8}}}
+	of.Config.DiskImages = []configs.DiskImage{{Name: "debian", Canary: &configs.Canary{}}, {Name: "fedora"}}
+	of.Image = func(name string) *zkmodel.Image {
+		trial := &zkmodel.Trial{Nodes: 3}
+		counts := map[string]zkmodel.CanaryCounts{"one": {Canary: zkmodel.Tally{Failed: 1}, Previous: zkmodel.Tally{Nodes: 40}}}
+		return &zkmodel.Image{Name: name, Canaries: []*zkmodel.Canary{
+			{Provider: "cloud", Image: name, Trial: trial, Counts: counts}, {Provider: "down", Image: name},
+		}}
+	}
 	made(t, registry, of)
 	want := map[string]float64{
-		"label_nodes label=old state=ready":                      1,
-		"label_nodes label=old state=hold":                       -1, // not a label of ours
-		"open_requests state=requested":                          2,
-		"open_requests state=pending":                            0,
-		"open_requests state=failed":                             0,
-		"addressable_requests pool=main provider=cloud":          1,
-		"pool_limit pool=main provider=cloud resource=instances": 3,
-		"pool_limit pool=main provider=cloud resource=cores":     -1,
-		"tenant_limit resource=cores tenant=t1":                  8,
-		"provider_usable provider=cloud":                         1,
-		"validation_nodes provider=cloud":                        1,
-		"validation_nodes provider=down":                         0,
-		"provider_usable provider=down":                          0,
+		"canary_nodes build=canary image=debian provider=cloud result=begun":   3,
+		"canary_nodes build=canary image=debian provider=cloud result=failed":  1,
+		"canary_nodes build=previous image=debian provider=cloud result=begun": 40,
+		"canary_nodes build=previous image=debian provider=cloud result=short": 0,
+		"canary_nodes build=canary image=debian provider=down result=begun":    -1,
+		"canary_nodes build=canary image=fedora provider=cloud result=begun":   -1,
+		"label_nodes label=old state=ready":                                    1,
+		"label_nodes label=old state=hold":                                     -1, // not a label of ours
+		"open_requests state=requested":                                        2,
+		"open_requests state=pending":                                          0,
+		"open_requests state=failed":                                           0,
+		"addressable_requests pool=main provider=cloud":                        1,
+		"pool_limit pool=main provider=cloud resource=instances":               3,
+		"pool_limit pool=main provider=cloud resource=cores":                   -1,
+		"tenant_limit resource=cores tenant=t1":                                8,
+		"provider_usable provider=cloud":                                       1,
+		"validation_nodes provider=cloud":                                      1,
+		"validation_nodes provider=down":                                       0,
+		"provider_usable provider=down":                                        0,
 	}
 	for _, state := range zkmodel.NodeStates() {
 		want[fmt.Sprintf("nodes pool=main provider=down state=%s", state)] = 0

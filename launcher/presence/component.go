@@ -17,7 +17,7 @@ type poolState struct {
 // component is a pool as it tells of itself; Zuul reads its id and labels.
 func (s *Self) component(p *pool.Pool, state poolState) *zkmodel.Component {
 	c := &zkmodel.Component{
-		Hostname: s.host.Name, ID: p.ID, Kind: zkmodel.KindPool, Knows: zkmodel.Strings{zkmodel.KnowsVerdicts, zkmodel.KnowsValidation}, PoolName: p.Section.Name, Paused: &state.paused,
+		Hostname: s.host.Name, ID: p.ID, Kind: zkmodel.KindPool, Knows: s.knows, PoolName: p.Section.Name, Paused: &state.paused,
 		Priority: p.Priority(), ProviderName: p.Provider.Name, State: zkmodel.ComponentRunning, Version: s.host.Version,
 		SupportedLabels: zkmodel.Strings{}, Trouble: zkmodel.BriefTrouble(state.trouble),
 	}

@@ -43,6 +43,7 @@ type Self struct {
 	host      Host
 	providers *zkmodel.Strings // nil when some are not known
 	process   *zkmodel.Process // which the record of the launcher describes
+	knows     zkmodel.Strings
 	pools     []*pool.Pool
 	record    func(kind string, data []byte) Record
 	now       func() time.Time
@@ -58,10 +59,11 @@ type poolRecord struct {
 	since time.Time // from when on it has been so
 }
 
-// NewSelf makes a Self of a launcher with some providers (zkmodel.Served), a process (nil
+// NewSelf makes a Self of a launcher with some providers (zkmodel.Served), what it
+// knows (zkmodel.Component.Knows), a process (nil
 // tells nothing), and pools. record makes a record of a kind; Records makes real ones.
-func NewSelf(host Host, providers *zkmodel.Strings, process *zkmodel.Process, pools []*pool.Pool, record func(kind string, data []byte) Record, now func() time.Time, log hclog.Logger) *Self {
-	return &Self{host: host, providers: providers, process: process, pools: pools, record: record, now: now, log: log, records: map[string]*poolRecord{}}
+func NewSelf(host Host, providers *zkmodel.Strings, knows zkmodel.Strings, process *zkmodel.Process, pools []*pool.Pool, record func(kind string, data []byte) Record, now func() time.Time, log hclog.Logger) *Self {
+	return &Self{host: host, providers: providers, knows: knows, process: process, pools: pools, record: record, now: now, log: log, records: map[string]*poolRecord{}}
 }
 
 // Records makes records in the tree.

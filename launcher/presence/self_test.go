@@ -69,7 +69,7 @@ func setup(t *testing.T, now func() time.Time) (*Self, []*pool.Pool, *[]*record,
 	}
 	records := &[]*record{}
 	said := &bytes.Buffer{}
-	self := NewSelf(Host{Name: "host", Version: "1.2"}, zkmodel.Served([]string{"north", "south"}, true), nil, pools,
+	self := NewSelf(Host{Name: "host", Version: "1.2"}, zkmodel.Served([]string{"north", "south"}, true), zkmodel.Strings{zkmodel.KnowsVerdicts, zkmodel.KnowsValidation}, nil, pools,
 		func(kind string, data []byte) Record {
 			r := &record{kind: kind, data: data}
 			*records = append(*records, r)

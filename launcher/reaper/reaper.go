@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/configs"
+	"poolkeeper/launcher/canary"
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/reap"
@@ -53,6 +54,7 @@ type Deps struct {
 	// Judged says of an idle node what was said of the build that it booted from, when that
 	// is not to serve any more; "" when it may.
 	Judged func(*zkmodel.Node) string
+	Book   *canary.Book // nil counts nothing
 
 	Log     hclog.Logger
 	Refused *recipe.Throttle // of nodes that we may not change

@@ -24,14 +24,15 @@ func (r *Reaper) Remove(ctx context.Context, lock *recipe.Held, n *zkmodel.Node,
 func (r *Reaper) remove(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, why string) error {
 	machine := mayHaveMachine(n)
 	if n.State != zkmodel.NodeDeleting && n.State != zkmodel.NodeDeleted {
-		was := n.State
+		was, ended := n.State, r.Book.Ended(n)
 		if n.Reason == "" {
 			n.Reason = why
 		}
 		if err := zkmodel.Move(n, zkmodel.NodeDeleting, zkmodel.ByUs, zkmodel.EpochOf(r.Now())); err != nil {
 			return err
 		}
-		if err := r.Store.SaveNode(ctx, lock, n); err != nil {
+		err := r.Book.Count(ctx, ended, func(also ...recipe.Op) error { return r.Store.SaveNode(ctx, lock, n, also...) })
+		if err != nil {
 			return err
 		}
 		r.Log.Info("Deleting node", "node", n.ID, "provider", n.Provider, "state", was, "why", why)

@@ -26,6 +26,8 @@ type Launches interface {
 	// Prepare chooses what a new node boots from and moves its record to building, or to
 	// deleting when there is nothing, with the reason in n.Err. Nothing is written yet.
 	Prepare(o *launch.Order, n *launch.Run) error
+	// Begin has write begin nodes that are prepared, with what counts them.
+	Begin(ctx context.Context, o *launch.Order, nodes []*launch.Run, write func(also ...recipe.Op) error) error
 	// Bring brings a node to ready. The error is why it may not be given away.
 	Bring(ctx context.Context, o *launch.Order, n *launch.Run) error
 	// Save writes a node under its lock.

@@ -66,7 +66,11 @@ func (s *Server) begin(ctx context.Context, h *run) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	locks, err := s.Store.BeginNodes(ctx, h.lock, records)
+	var locks []*recipe.Held
+	err := s.Launches.Begin(ctx, &h.Order, fresh, func(also ...recipe.Op) (err error) {
+		locks, err = s.Store.BeginNodes(ctx, h.lock, records, also...)
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ var standIns = []struct{ page, line, why, instead string }{
 	{"docs/secrets.md", "install -m 600 ", "its key is the reader's", "cmd/poolkeeper/testdata/script/secret.txtar"},
 	{"docs/rollback.md", "poolkeeper ", "its images are the reader's", "cmd/poolkeeper/rollback_page_test.go"},
 	{"docs/validation.md", "poolkeeper ", "its images are the reader's", "cmd/poolkeeper/validation_page_test.go"},
+	{"docs/canary.md", "poolkeeper ", "its images are the reader's", "cmd/poolkeeper/canary_page_test.go"},
 	{"docs/fleet-configuration.md", "poolkeeper ", "its key and hosts are the reader's", "cmd/poolkeeper/testdata/script/fleet.txtar"},
 	{"docs/install.md", "systemctl ", "nothing runs systemd in a root: TestWalk runs what the unit starts", "cmd/poolkeeper/units_test.go"},
 	{"docs/hosts.md", "test/hosts/run ", "it makes systems, and many minutes go by", ".ci/run"},
@@ -59,6 +60,7 @@ var standInConfigurations = map[string]string{
 	"docs/validation.md":   "TestValidationPage",
 	"docs/events.md":       "TestEventsPage",
 	"docs/hooks.md":        "TestHooksPage",
+	"docs/canary.md":       "TestCanaryPage",
 }
 
 // allBlocks are those of README.md and of all pages, with paths from the top.

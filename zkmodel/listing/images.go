@@ -118,7 +118,8 @@ func Images(images []*zkmodel.Image, now time.Time, configured func(image string
 	return t
 }
 
-// said is what people said of a build where an upload of it is, and whether it is pinned.
+// said is what people said of a build where an upload of it is, whether it is pinned, and how
+// far it has come as a canary.
 func said(image *zkmodel.Image, b *zkmodel.BuildTree, u *zkmodel.Upload) string {
 	if v := image.Verdict(b.Build, u.Provider); v != nil {
 		return v.Text()
@@ -126,7 +127,7 @@ func said(image *zkmodel.Image, b *zkmodel.BuildTree, u *zkmodel.Upload) string 
 	if pin := image.Pin(u.Provider); pin != nil && pin.Holds(b.Build) {
 		return pin.Text()
 	}
-	return ""
+	return image.Canary(u.Provider).Uses(b.Build)
 }
 
 // pins are those of an image.

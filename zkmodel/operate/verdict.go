@@ -104,7 +104,7 @@ func (j Judgement) build(i *zkmodel.Image) (*zkmodel.BuildTree, error) {
 		serves := j.Build == b.ID
 		for _, p := range j.Providers {
 			u := i.Serving(p, zkmodel.Suspect)
-			serves = serves || j.Build == "" && u != nil && u.Build == b.ID
+			serves = serves || j.Build == "" && (u != nil && u.Build == b.ID || onTrial(i, b, p) != nil)
 		}
 		if serves {
 			newest = b
@@ -125,7 +125,10 @@ func (j Judgement) build(i *zkmodel.Image) (*zkmodel.BuildTree, error) {
 func (o *Operator) judge(i *zkmodel.Image, b *zkmodel.BuildTree, j Judgement) (*zkmodel.Ruling, []Judged, error) {
 	after := *i
 	after.Verdicts = i.Verdicts.Clone()
-	r := &zkmodel.Ruling{Verdicts: after.Verdicts}
+	r := &zkmodel.Ruling{Verdicts: after.Verdicts, Canaries: ended(i, b, j)}
+	if j.Kind == zkmodel.Retreated && len(r.Canaries) == 0 {
+		return nil, nil, nil // people decided otherwise meanwhile
+	}
 	list := make([]Judged, len(j.Providers))
 	for n, p := range j.Providers {
 		list[n] = Judged{Provider: p, Build: b.ID, Before: i.Verdict(b.Build, p)}
@@ -183,6 +186,41 @@ func (o *Operator) judge(i *zkmodel.Image, b *zkmodel.BuildTree, j Judgement) (*
 	return r, list, nil
 }
 
+// onTrial is the record of a provider where a build is the canary; nil where it is not.
+func onTrial(i *zkmodel.Image, b *zkmodel.BuildTree, provider string) *zkmodel.Canary {
+	if c := i.Canary(provider); c != nil && c.Trial.Is(b.Build) {
+		return c
+	}
+	return nil
+}
+
+// ended are the canaries that end with a judgement.
+func ended(i *zkmodel.Image, b *zkmodel.BuildTree, j Judgement) []*zkmodel.Canary {
+	var list []*zkmodel.Canary
+	for _, p := range j.Providers {
+		switch c := onTrial(i, b, p); {
+		case c == nil:
+		case j.Kind == zkmodel.Retreated:
+			list = append(list, c.Retreat(brief(j.Reason)))
+		default:
+			list = append(list, c.Drop())
+		}
+	}
+	return list
+}
+
+// promoted are the records of the providers where a build is to serve without a limit, and
+// does not yet.
+func (o *Operator) promoted(i *zkmodel.Image, b *zkmodel.BuildTree, providers []string) []*zkmodel.Canary {
+	var list []*zkmodel.Canary
+	for _, c := range i.Canaries {
+		if (len(providers) == 0 || slices.Contains(providers, c.Provider)) && i.Unproven(b.Build, c.Provider) {
+			list = append(list, c.Promote(b.Build, o.who, ""))
+		}
+	}
+	return list
+}
+
 // mark writes into a ready upload's record that it is suspect, which releases heed that
 // know no verdicts, or that it is to be deleted.
 func (o *Operator) mark(u *zkmodel.Upload, v *zkmodel.Verdict, remove bool) (touched bool, err error) {
@@ -225,11 +263,26 @@ func (o *Operator) PromoteTrials(ctx context.Context, image, build string, provi
 	return where, nil
 }
 
+// Promoted is where a build was promoted.
+type Promoted struct {
+	Provider string
+	Canary   bool // nothing was said of it there; it was a canary, or waited to be one
+}
+
+// withPlace adds a place to those that are not there yet: a ruling may be made twice.
+func withPlace(where []Promoted, one Promoted) []Promoted {
+	if slices.ContainsFunc(where, func(p Promoted) bool { return p.Provider == one.Provider }) {
+		return where
+	}
+	return append(where, one)
+}
+
 // Promote takes back what was said of a build in some providers, or in all: it may serve
-// again, at once. It returns the providers where something was said of it.
+// again, at once; so does a canary, without a limit. It returns where something was said of it,
+// or where it was no more than a canary.
 //
-// Errors: zkmodel.ErrNotFound when nothing was.
-func (o *Operator) Promote(ctx context.Context, image, build string, providers []string) (where []string, err error) {
+// Errors: zkmodel.ErrNotFound when there is none.
+func (o *Operator) Promote(ctx context.Context, image, build string, providers []string) (where []Promoted, err error) {
 	ctx, cancel := context.WithTimeout(ctx, LockWait)
 	defer cancel()
 	err = o.store.Rule(ctx, image, func(i *zkmodel.Image) (*zkmodel.Ruling, error) {
@@ -244,9 +297,7 @@ func (o *Operator) Promote(ctx context.Context, image, build string, providers [
 				return false
 			}
 			found = true
-			if !slices.Contains(where, v.Provider) {
-				where = append(where, v.Provider)
-			}
+			where = withPlace(where, Promoted{Provider: v.Provider})
 			for _, u := range ofBuild(b, v.Provider) {
 				if usable(u) && u.Suspect == v.Text() {
 					u.Suspect = ""
@@ -255,13 +306,17 @@ func (o *Operator) Promote(ctx context.Context, image, build string, providers [
 			}
 			return true
 		})
+		r.Canaries = o.promoted(i, b, providers)
+		for _, c := range r.Canaries {
+			where = withPlace(where, Promoted{Provider: c.Provider, Canary: true})
+		}
 		switch {
-		case found:
+		case found || len(r.Canaries) > 0:
 			return r, nil
 		case len(where) > 0: // the first try was written
 			return nil, nil
 		}
-		return nil, fmt.Errorf("build %s is neither rolled back nor rejected: %w", b.Name(), zkmodel.ErrNotFound)
+		return nil, fmt.Errorf("build %s is neither rolled back nor rejected, nor a canary: %w", b.Name(), zkmodel.ErrNotFound)
 	})
 	return where, err
 }

@@ -1,0 +1,206 @@
+package canary
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+)
+
+// Mistakes: a share that is exceeded by more than one; a canary that never gets a node.
+func TestShare(t *testing.T) {
+	for _, share := range []float64{0.5, 5, 33, 50, 100} {
+		canary, previous := 0, 0
+		for range 1000 {
+			if May(share, canary, previous) {
+				canary++
+			} else {
+				previous++
+			}
+			if all := float64(canary + previous); float64(canary) > share/100*all+1 || float64(canary) < share/100*all-1 {
+				t.Fatalf("%v%%: %d of %v", share, canary, all)
+			}
+		}
+	}
+}
+
+// Mistakes: a build that is blamed for its provider's fault, or for what is rare; one that
+// goes on although it fails three times as often.
+func TestWorse(t *testing.T) {
+	for name, c := range map[string]struct {
+		canary, previous zkmodel.Tally
+		least            int
+		worse            bool
+	}{
+		"nothing fails":                {zkmodel.Tally{Nodes: 50}, zkmodel.Tally{Nodes: 1000}, 5, false},
+		"four fail":                    {zkmodel.Tally{Nodes: 4, Failed: 4}, zkmodel.Tally{Nodes: 80}, 5, false},
+		"five fail, none before":       {zkmodel.Tally{Nodes: 50, Failed: 2, Scans: 2, Short: 1}, zkmodel.Tally{Nodes: 1000}, 5, true},
+		"the provider fails":           {zkmodel.Tally{Nodes: 50, Failed: 50}, zkmodel.Tally{Nodes: 950, Failed: 950}, 5, false},
+		"twice as often":               {zkmodel.Tally{Nodes: 50, Short: 10}, zkmodel.Tally{Nodes: 1000, Short: 100}, 5, false},
+		"three times as often":         {zkmodel.Tally{Nodes: 50, Short: 15}, zkmodel.Tally{Nodes: 1000, Short: 100}, 5, true},
+		"all nodes, none before":       {zkmodel.Tally{Nodes: 5, Failed: 5}, zkmodel.Tally{}, 5, true},
+		"fewer are enough, as is said": {zkmodel.Tally{Nodes: 5, Failed: 1}, zkmodel.Tally{Nodes: 10}, 1, true},
+	} {
+		if got := Worse(c.canary, c.previous, c.least); got != c.worse {
+			t.Errorf("%s: worse %t", name, got)
+		}
+	}
+}
+
+// tree is an image with builds 1, 2 … that are ready in north; promoted is the last that
+// serves, 0 for no record.
+func tree(builds int, promoted int64) *zkmodel.Image {
+	i := &zkmodel.Image{Name: "debian"}
+	for n := range builds {
+		id := string(rune('1' + n))
+		b := &zkmodel.BuildTree{Build: &zkmodel.Build{Image: "debian", ID: id, State: zkmodel.BuildReady}}
+		b.Stat.Czxid = int64(n + 1)
+		u := &zkmodel.Upload{
+			UploadKey: zkmodel.UploadKey{Image: "debian", Build: id, Provider: "north", ID: "1"}, State: zkmodel.UploadReady, ExternalID: zkmodel.TextValue("x"),
+		}
+		u.Stat.Czxid = int64(100 + n)
+		b.Uploads = []*zkmodel.Upload{u}
+		i.Builds = append(i.Builds, b)
+	}
+	if promoted > 0 {
+		i.Canaries = []*zkmodel.Canary{{Provider: "north", Image: "debian", Promoted: zkmodel.BuildRef{Build: i.Builds[promoted-1].ID, Czxid: promoted}}}
+	}
+	return i
+}
+
+// Mistakes: a build that serves untried; one that is tried for ever; two canaries; a
+// pinned image whose new build is tried; a build of which something was said.
+func TestDecide(t *testing.T) {
+	start := time.Unix(1_000_000, 0)
+	trial := func(i *zkmodel.Image, build int, change func(*zkmodel.Canary)) {
+		b := i.Builds[build-1]
+		i.Canaries[0] = i.Canaries[0].Begin(b.Uploads[0], b.Build, zkmodel.EpochOf(start))
+		i.Canaries[0].Trial.Began = zkmodel.EpochOf(start)
+		i.Canaries[0].Trial.Nodes = 10
+		if change != nil {
+			change(i.Canaries[0])
+		}
+	}
+	counted := func(canary, previous zkmodel.Tally) func(*zkmodel.Canary) {
+		return func(c *zkmodel.Canary) {
+			c.Counts = map[string]zkmodel.CanaryCounts{
+				"one": {Trial: c.Trial.BuildRef, Since: c.Trial.Since, Canary: canary, Previous: previous},
+				"old": {Trial: zkmodel.BuildRef{Build: "0"}, Canary: zkmodel.Tally{Failed: 100}},
+			}
+		}
+	}
+	verdict := func(i *zkmodel.Image, build int) {
+		b := i.Builds[build-1]
+		i.Verdicts = &zkmodel.Verdicts{List: []zkmodel.Verdict{{Kind: zkmodel.Rejected, Provider: "north", Build: b.ID, BuildCzxid: b.Stat.Czxid}}}
+	}
+	for name, c := range map[string]struct {
+		builds   int
+		promoted int64
+		change   func(*zkmodel.Image, *Sight)
+		kind     Kind
+		build    string
+		serves   string // afterwards, by the record before
+	}{
+		"the first time":   {2, 0, nil, Record, "2", "2"},
+		"nothing new":      {2, 2, nil, Nothing, "", "2"},
+		"a new build":      {3, 2, nil, Begin, "3", "2"},
+		"two new builds":   {4, 2, nil, Begin, "4", "2"},
+		"the new is bad":   {4, 2, func(i *zkmodel.Image, _ *Sight) { verdict(i, 4) }, Begin, "3", "2"},
+		"the old is bad":   {3, 2, func(i *zkmodel.Image, _ *Sight) { verdict(i, 2) }, Begin, "3", "1"},
+		"nothing else":     {2, 1, func(i *zkmodel.Image, _ *Sight) { verdict(i, 1) }, Promote, "2", "2"},
+		"others know none": {3, 2, func(_ *zkmodel.Image, s *Sight) { s.Refused = "a launcher" }, Promote, "3", "2"},
+		"pinned": {3, 2, func(i *zkmodel.Image, _ *Sight) {
+			i.Verdicts = &zkmodel.Verdicts{Pins: []zkmodel.Pin{{Provider: "north", Build: "1", BuildCzxid: 1}}}
+		}, Nothing, "", "1"},
+		"not all is seen":       {3, 2, func(i *zkmodel.Image, _ *Sight) { i.Unread = zkmodel.ErrUndecodable }, Nothing, "", "2"},
+		"a newer one waits":     {4, 2, func(i *zkmodel.Image, _ *Sight) { trial(i, 3, nil) }, Nothing, "", "2"},
+		"its verdict is told":   {3, 2, func(i *zkmodel.Image, _ *Sight) { trial(i, 3, nil); verdict(i, 3) }, Drop, "3", "2"},
+		"its upload is gone":    {3, 2, func(i *zkmodel.Image, _ *Sight) { trial(i, 3, nil); i.Builds[2].Uploads = nil }, Drop, "3", "2"},
+		"its upload is another": {3, 2, func(i *zkmodel.Image, _ *Sight) { trial(i, 3, nil); i.Builds[2].Uploads[0].Stat.Czxid++ }, Drop, "3", "2"},
+		"worse": {3, 2, func(i *zkmodel.Image, s *Sight) {
+			trial(i, 3, counted(zkmodel.Tally{Failed: 5}, zkmodel.Tally{Nodes: 100, Failed: 2}))
+			s.Now = start.Add(3 * time.Hour)
+		}, Retreat, "3", "2"},
+		"good, too early": {3, 2, func(i *zkmodel.Image, s *Sight) { trial(i, 3, counted(zkmodel.Tally{Served: 9}, zkmodel.Tally{})) }, Nothing, "", "2"},
+		"good": {3, 2, func(i *zkmodel.Image, s *Sight) {
+			trial(i, 3, counted(zkmodel.Tally{Served: 2, Failed: 1}, zkmodel.Tally{Nodes: 100}))
+			s.InUse, s.Now = 1, start.Add(2*time.Hour)
+		}, Promote, "3", "2"},
+		"too few": {3, 2, func(i *zkmodel.Image, s *Sight) {
+			trial(i, 3, counted(zkmodel.Tally{Served: 2}, zkmodel.Tally{Nodes: 100}))
+			s.Now = start.Add(2 * time.Hour)
+		}, Ask, "3", "2"},
+		"asked already": {3, 2, func(i *zkmodel.Image, s *Sight) {
+			trial(i, 3, func(c *zkmodel.Canary) { c.Trial.Asked = 1 })
+			s.Now = start.Add(2 * time.Hour)
+		}, Nothing, "", "2"},
+		"no node yet": {3, 2, func(i *zkmodel.Image, s *Sight) {
+			trial(i, 3, func(c *zkmodel.Canary) { c.Trial.Began = 0 })
+			s.Now = start.Add(5 * time.Hour)
+		}, Nothing, "", "2"},
+	} {
+		i := tree(c.builds, c.promoted)
+		s := Sight{
+			Image: i, Provider: "north", Now: start.Add(time.Hour),
+			Settings: &configs.Canary{Share: 5, For: 2 * time.Hour, MinNodes: 3, MaxFailures: 5},
+		}
+		if c.change != nil {
+			c.change(i, &s)
+		}
+		serving := i.Serving("north", zkmodel.Suspect)
+		d := Decide(s)
+		if d.Kind != c.kind || d.Build != c.build || serving == nil || serving.Build != c.serves {
+			t.Errorf("%s: %q build %q (%s); build %s serves", name, d.Kind, d.Build, d.Why, serving.Build)
+		}
+		if d.Kind == Promote && (d.Next.Trial != nil || d.Next.Promoted.Build != c.build) || d.Kind == Retreat && !strings.Contains(d.Why, "5 did not boot") {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
+// Mistakes: a node of before the canary that counts; one that counts although nobody can
+// tell for how long it was used; a job that is counted by our clock where its user's tells.
+func TestHowLongNodesWereUsed(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	since := zkmodel.EpochOf(now.Add(-time.Hour))
+	b := New(Deps{Now: func() time.Time { return now }})
+	c := &zkmodel.Canary{Trial: &zkmodel.Trial{BuildRef: zkmodel.BuildRef{Build: "3"}, Since: since}}
+	trials := map[place]*zkmodel.Canary{{"north", "debian"}: c}
+	key := zkmodel.UploadKey{Image: "debian", Build: "3", Provider: "north", ID: "1"}
+	node := func(id string, state zkmodel.NodeState, ago time.Duration) *zkmodel.Node {
+		n := &zkmodel.Node{ID: id, State: state, StateTime: zkmodel.EpochOf(now.Add(-ago)), Provider: "north", ImageID: key.Path()}
+		n.Stat.Ctime = now
+		return n
+	}
+	old := node("old", zkmodel.NodeInUse, time.Hour)
+	old.Stat.Ctime = now.Add(-2 * time.Hour)
+	used := b.See([]*zkmodel.Node{
+		node("short", zkmodel.NodeInUse, time.Second), node("long", zkmodel.NodeInUse, time.Minute),
+		node("flash", zkmodel.NodeReady, time.Hour), node("late", zkmodel.NodeReady, time.Hour), old,
+	}, trials)
+	if used[place{"north", "debian"}] != 1 {
+		t.Errorf("in use for long: %v", used)
+	}
+	outcome := func(id string) string {
+		notes := b.Ended(node(id, zkmodel.NodeUsed, 0))
+		if len(notes) == 0 {
+			return "nothing"
+		}
+		return map[what]string{short: "short", served: "served"}[notes[0].what]
+	}
+	for id, want := range map[string]string{"short": "short", "long": "served", "flash": "short", "never seen": "nothing", "old": "nothing"} {
+		if got := outcome(id); got != want {
+			t.Errorf("%s counts as %s, want %s", id, got, want)
+		}
+	}
+	now = now.Add(time.Minute)
+	if got := outcome("late"); got != "nothing" {
+		t.Errorf("seen ready a minute ago, it counts as %s", got)
+	}
+	b.See(nil, trials)
+	if len(b.uses) != 0 {
+		t.Errorf("nodes that are gone are kept: %v", b.uses)
+	}
+}

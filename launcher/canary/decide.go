@@ -1,0 +1,143 @@
+package canary
+
+import (
+	"fmt"
+	"time"
+
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+)
+
+// Short is for how long a node must be used at least, so that its build has served.
+const Short = 20 * time.Second
+
+// worse is how many times as often as the build before a canary must fail to retreat.
+const worse = 3
+
+// who is who says what is said of a build here.
+const who = "canary"
+
+// Sight is what a decision over an image in a provider looks at.
+type Sight struct {
+	Image    *zkmodel.Image
+	Provider string
+	Settings *configs.Canary
+	InUse    int       // nodes of the canary that are in use for longer than Short
+	Refused  string    // why none may be a canary; "" when one may
+	Now      time.Time // on ZooKeeper's clock
+}
+
+// Kind is what is to be done.
+type Kind string
+
+// The kinds of decisions.
+const (
+	Nothing Kind = ""
+	Record  Kind = "record"  // what serves, for the first time
+	Begin   Kind = "begin"   // a build is the canary from now on
+	Promote Kind = "promote" // a build serves without a limit
+	Retreat Kind = "retreat" // the canary serves no more
+	Ask     Kind = "ask"     // people are to decide
+	Drop    Kind = "drop"    // the canary is no more; something else tells why
+)
+
+// Decision is what becomes of an image's builds in a provider.
+type Decision struct {
+	Kind  Kind
+	Build string          // that it is about
+	Next  *zkmodel.Canary // the record as it is to be; for Retreat that is made with the verdict
+	Why   string
+	Again time.Duration // after which it may be another; 0 is with a change alone
+}
+
+// Decide says what is to be done next. It has no side effects.
+func Decide(s Sight) Decision {
+	serving := s.Image.Serving(s.Provider, zkmodel.Suspect)
+	c := s.Image.Canary(s.Provider)
+	switch {
+	case s.Image.Unread != nil || serving == nil:
+		return Decision{} // what is not seen may be there
+	case c == nil:
+		b := s.Image.Build(serving.Build)
+		return Decision{Kind: Record, Build: b.ID, Next: zkmodel.NewCanary(s.Provider, s.Image.Name, b.Build), Why: "it serves"}
+	}
+	build := s.Image.Build(serving.Build)
+	if s.Image.Unproven(build.Build, s.Provider) {
+		return promote(c, build, "no other build can serve")
+	}
+	if c.Trial != nil {
+		return s.running(c)
+	}
+	return s.next(c)
+}
+
+// promote has a build serve without a limit.
+func promote(c *zkmodel.Canary, b *zkmodel.BuildTree, why string) Decision {
+	return Decision{Kind: Promote, Build: b.ID, Next: c.Promote(b.Build, who, why), Why: why}
+}
+
+// running says what becomes of a canary.
+func (s Sight) running(c *zkmodel.Canary) Decision {
+	if s.Image.OnTrial(s.Provider) == nil {
+		return Decision{Kind: Drop, Build: c.Trial.Build, Next: c.Drop(), Why: "its upload is gone, or something else was said of it"}
+	}
+	canary, previous := c.Tallies()
+	if Worse(canary, previous, s.Settings.MaxFailures) {
+		return Decision{Kind: Retreat, Build: c.Trial.Build, Why: Figures(canary, previous)}
+	}
+	if c.Trial.Began == 0 {
+		return Decision{}
+	}
+	if left := c.Trial.Began.Time().Add(s.Settings.For).Sub(s.Now); left > 0 {
+		return Decision{Again: left}
+	}
+	b := s.Image.Build(c.Trial.Build)
+	served := canary.Served + s.InUse
+	switch {
+	case served >= s.Settings.MinNodes:
+		return promote(c, b, fmt.Sprintf("%d nodes served; %s", served, Figures(canary, previous)))
+	case c.Trial.Asked == 0:
+		why := fmt.Sprintf("after %s %d nodes of %d served; image-promote or image-reject decides", s.Settings.For, served, s.Settings.MinNodes)
+		return Decision{Kind: Ask, Build: b.ID, Next: c.Ask(zkmodel.EpochOf(s.Now), why), Why: why}
+	}
+	return Decision{Again: Short} // nodes in use serve
+}
+
+// next is the build that is the canary next: the newest of those that wait. A pin holds
+// newer builds back; a launcher that knows no canaries uses them at once, so that they
+// are none.
+func (s Sight) next(c *zkmodel.Canary) Decision {
+	if s.Image.Pin(s.Provider) != nil {
+		return Decision{}
+	}
+	for u := range s.Image.Bootable(s.Provider) {
+		b := s.Image.Build(u.Build)
+		switch {
+		case !s.Image.Unproven(b.Build, s.Provider) || u.Suspect != "":
+		case s.Refused != "":
+			return promote(c, b, s.Refused)
+		default:
+			return Decision{Kind: Begin, Build: b.ID, Next: c.Begin(u, b.Build, zkmodel.EpochOf(s.Now)), Why: "it is ready"}
+		}
+	}
+	return Decision{}
+}
+
+// Worse reports whether a build fails so much more often than the one before that it is to
+// retreat: from a number of failures on, at three times the rate.
+func Worse(canary, previous zkmodel.Tally, least int) bool {
+	failed, before := canary.Failures(), previous.Failures()
+	// failed/canary.Nodes >= worse * before/previous.Nodes, without dividing by nothing.
+	return failed >= least && failed*max(1, previous.Nodes) >= worse*before*max(1, canary.Nodes)
+}
+
+// Figures says for people what was counted.
+func Figures(canary, previous zkmodel.Tally) string {
+	return canary.String() + "; of the build before: " + previous.String()
+}
+
+// May reports whether one more new node may use the canary, when so many of all new nodes
+// do: a share of them (percent) and one more.
+func May(share float64, canary, previous int) bool {
+	return float64(canary+1) <= share/100*float64(canary+previous+1)+1
+}
