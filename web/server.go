@@ -61,7 +61,7 @@ func (s *Server) Run(ctx context.Context) error {
 	server := &http.Server{
 		Handler:           s.handler,
 		ReadHeaderTimeout: headerPatience,
-		ReadTimeout:       headerPatience, // there are no bodies to be read
+		ReadTimeout:       headerPatience, // of hooks with their bodies; others have none
 		WriteTimeout:      writePatience,  // prolonged by every write
 		IdleTimeout:       idlePatience,
 		MaxHeaderBytes:    maxHeader,

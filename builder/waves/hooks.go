@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -98,15 +99,19 @@ func (d *Driver) hooks(ctx context.Context, store *hook.Store, held *recipe.Held
 // drain makes a wave of each delivery that waits.
 func (d *Driver) drain(ctx context.Context, store *hook.Store, held *recipe.Held) error {
 	list, err := store.Waiting(ctx)
-	if err == nil {
-		err = d.Mirror.Barrier(ctx)
+	if err != nil && !recipe.Unreadable(err) {
+		return err
+	}
+	errs := []error{err} // each of one delivery, which keeps no other waiting
+	if err := d.Mirror.Barrier(ctx); err != nil {
+		return err
 	}
 	for _, one := range list {
-		if err == nil {
-			err = d.deliver(ctx, store, held, one)
+		if err := d.deliver(ctx, store, held, one); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", one.Hook, err))
 		}
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 // deliver makes a wave of a delivery. The transaction that makes it takes the delivery out

@@ -92,6 +92,25 @@ func TestWavesOfHooks(t *testing.T) {
 	s.eventually("what waits for nothing goes", func() bool { return s.queued() == 0 })
 }
 
+// Mistake: a delivery that cannot be read, or taken out of the queue, and keeps those behind it
+// waiting.
+func TestOneDeliveryKeepsNoOtherWaiting(t *testing.T) {
+	t.Parallel()
+	s := hooked(t)
+	s.told("elements", "1")
+	s.told("elements", "2")
+	s.told("elements", "3")
+	addr := zktest.Shared(t).Addr()
+	unread := zktest.Forbid(t, addr, s.root, hook.QueuePath+"/elements,1")
+	stays := zktest.Protect(t, addr, s.root, hook.Root+"/seen/elements/2")
+	s.driver("one", nil)
+	s.eventually("the third makes a wave", func() bool { return len(s.waves()) == 1 })
+	unread()
+	stays()
+	s.later(0)
+	s.eventually("so do the others", func() bool { return len(s.waves()) == 3 && s.queued() == 0 })
+}
+
 // Mistake: a delivery that is lost or makes two waves, whichever request of a builder is
 // its last. The next builder goes on.
 func TestHooksKilledAfterAnyRequest(t *testing.T) {

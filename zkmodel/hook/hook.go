@@ -147,7 +147,8 @@ func (st *Store) known(ctx context.Context, d *Delivery) (bool, error) {
 }
 
 // Waiting lists the deliveries of which nothing is made yet, in the order in which they
-// came. One that cannot be decoded has no Received.
+// came. One that cannot be decoded has no Received. Where some may not be read the others
+// are listed, with an error that recipe.Unreadable knows.
 func (st *Store) Waiting(ctx context.Context) ([]*Delivery, error) {
 	names, err := st.session.Children(ctx, QueuePath)
 	if errors.Is(err, recipe.ErrNoNode) {
@@ -158,9 +159,14 @@ func (st *Store) Waiting(ctx context.Context) ([]*Delivery, error) {
 	}
 	order := map[*Delivery]int64{}
 	var list []*Delivery
+	var unread error
 	for _, name := range names {
 		data, stat, err := st.session.Get(ctx, QueuePath+"/"+name)
 		if errors.Is(err, recipe.ErrNoNode) {
+			continue
+		}
+		if recipe.Unreadable(err) {
+			unread = errors.Join(unread, err)
 			continue
 		}
 		if err != nil {
@@ -175,7 +181,7 @@ func (st *Store) Waiting(ctx context.Context) ([]*Delivery, error) {
 		list = append(list, d)
 	}
 	slices.SortFunc(list, func(a, b *Delivery) int { return int(order[a] - order[b]) })
-	return list, nil
+	return list, unread
 }
 
 // Done are the steps that say what became of a delivery, and take it out of the queue, for
