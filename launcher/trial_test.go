@@ -115,12 +115,13 @@ func TestUploadsAreTriedBeforeTheyServe(t *testing.T) {
 	}
 	var asked atomic.Int32
 	for cloud := range s.clouds {
-		s.whenAsked(cloud, func(_ context.Context, n *zkmodel.Node) error { //nolint:contextcheck // it looks with the test's
+		s.whenAsked(cloud, func(_ context.Context, n *zkmodel.Node) error {
 			if n.Validates == "" {
 				return nil
 			}
 			asked.Add(1)
-			if all := s.tried(cloud); len(all) != 1 || !all[0].Locked || all[0].AllocatedTo != "" || all[0].State != zkmodel.NodeBuilding || len(all[0].Resources) == 0 {
+			all := s.tried(cloud) //nolint:contextcheck // it looks with the test's
+			if len(all) != 1 || !all[0].Locked || all[0].AllocatedTo != "" || all[0].State != zkmodel.NodeBuilding || len(all[0].Resources) == 0 {
 				t.Errorf("nodes that are tried in %s: %+v", cloud, all)
 			}
 			key, err := zkmodel.ParseUploadPath(n.ImageID)
