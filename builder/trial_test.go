@@ -47,11 +47,19 @@ func (s *site) comesTo(image, provider string, state zkmodel.ValidationState, wh
 }
 
 func launcherWrites(ctx context.Context, store *zkmodel.Store, key zkmodel.UploadKey, state zkmodel.ValidationState, why string) error {
-	lock, v, err := store.LockValidation(ctx, key)
+	return launcherSaves(ctx, store, key, &zkmodel.ValidationResult{State: state, Why: why})
+}
+
+// launcherSaves writes the result of a trial under the lock of the one launcher that tries.
+func launcherSaves(ctx context.Context, store *zkmodel.Store, key zkmodel.UploadKey, r *zkmodel.ValidationResult) error {
+	lock, err := store.AwaitValidations(ctx, key.Provider, "")
 	if err != nil {
 		return err
 	}
-	err = store.SaveValidationResult(ctx, lock, v, &zkmodel.ValidationResult{State: state, Why: why})
+	v, err := store.Validation(ctx, key)
+	if err == nil {
+		err = store.SaveValidationResult(ctx, lock, v, r)
+	}
 	return errors.Join(err, lock.Release(ctx))
 }
 
@@ -226,14 +234,9 @@ func TestTrialsThatNodepoolTookAreBegunAnew(t *testing.T) {
 // builder begin: it is told once.
 func (s *site) untriedIsToldOnce(stop *func(), change func(*Deps)) {
 	s.t.Helper()
-	ctx := s.t.Context()
-	lock, v, err := s.store.LockValidation(ctx, s.trials("img")["north"].Key())
-	if err == nil {
-		long := zkmodel.EpochOf(time.Now().Add(-2 * time.Hour))
-		err = s.store.SaveValidationResult(ctx, lock, v, &zkmodel.ValidationResult{State: zkmodel.ValidationUntried, Why: "no room", FirstUntried: long})
-		err = errors.Join(err, lock.Release(ctx))
-	}
-	if err != nil {
+	long := zkmodel.EpochOf(time.Now().Add(-2 * time.Hour))
+	r := &zkmodel.ValidationResult{State: zkmodel.ValidationUntried, Why: "no room", FirstUntried: long}
+	if err := launcherSaves(s.t.Context(), s.store, s.trials("img")["north"].Key(), r); err != nil {
 		s.t.Fatal(err)
 	}
 	s.eventually("it is told", func() bool { return s.trials("img")["north"].Told != 0 })

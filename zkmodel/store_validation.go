@@ -101,26 +101,7 @@ func (st *Store) Validations(ctx context.Context) ([]*Validation, error) {
 	return all, nil
 }
 
-// LockValidation takes the lock of the launcher that tries an upload, or fails with
-// recipe.ErrLocked at once, and reads the trial afresh.
-//
-// Errors: ErrNotFound when it has ended.
-func (st *Store) LockValidation(ctx context.Context, key UploadKey) (*recipe.Held, *Validation, error) {
-	lock, err := recipe.NewLock(st.session, LockPath(ValidationPath(key)), "").Try(ctx)
-	if err != nil {
-		return nil, nil, fmt.Errorf("lock validation of %s: %w", key.Path(), notFound(err))
-	}
-	v, err := st.Validation(ctx, key)
-	if err == nil {
-		err = v.Broken
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, lock.Release(ctx))
-	}
-	return lock, v, nil
-}
-
-// SaveValidationResult writes how far a trial has come, under the lock of LockValidation.
+// SaveValidationResult writes how far a trial has come, under the lock of AwaitValidations.
 // The time of the state is filled in where it is another than before.
 //
 // Errors: ErrNotFound when the trial has ended; a result that is final stays.
@@ -236,7 +217,7 @@ func (st *Store) endValidation(ctx context.Context, lock *recipe.Held, u *Upload
 			case stat.Version != u.Stat.Version:
 				return fmt.Errorf("%w: the record has changed", recipe.ErrVersion)
 			case errors.Is(err, recipe.ErrNotEmpty) || errors.Is(err, recipe.ErrConnectionLost):
-				continue // a launcher has just locked it, or nobody knows
+				continue // a launcher has just written a result, or nobody knows
 			case len(ops) > 0 && (errors.Is(err, recipe.ErrVersion) || errors.Is(err, recipe.ErrNodeExists)):
 				return errSaidMeanwhile
 			}
@@ -249,16 +230,13 @@ func (st *Store) endValidation(ctx context.Context, lock *recipe.Held, u *Upload
 	return nil
 }
 
-// endTrial is one try to write the end of a trial. Only locks go before it: what the
-// trial came to stays until the upload has moved.
+// endTrial is one try to write the end of a trial: what it came to stays until the upload
+// has moved.
 func (st *Store) endTrial(ctx context.Context, lock *recipe.Held, u *Upload, record []byte, v *Validation, more []recipe.Op) error {
 	at := ValidationPath(u.UploadKey)
 	if v == nil { // which is gone already
 		_, err := lock.Multi(ctx, slices.Concat([]recipe.Op{recipe.OpSet(u.Path(), record, u.Stat.Version)}, more)...)
 		return st.reread(ctx, u, err)
-	}
-	if err := lock.DeleteTree(ctx, LockPath(at)); err != nil {
-		return err
 	}
 	names, err := st.session.Children(ctx, at)
 	if err != nil && !errors.Is(err, recipe.ErrNoNode) {

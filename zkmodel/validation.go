@@ -19,8 +19,8 @@ func ValidationsPath(provider string) string { return ValidationsRoot + "/" + pr
 // ValidationTurnPath is the lock of the one launcher that tries an upload in a provider.
 func ValidationTurnPath(provider string) string { return LockPath(ValidationsPath(provider)) }
 
-// ValidationPath is the record of an upload under trial. Its children are the lock of
-// who tries it (LockPath), and those below.
+// ValidationPath is the record of an upload under trial. Its children are
+// those below.
 func ValidationPath(key UploadKey) string {
 	return ValidationsPath(key.Provider) + "/" + key.Image + "-" + key.Build + "-" + key.ID
 }

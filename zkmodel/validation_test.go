@@ -65,13 +65,19 @@ func TestUploadsAreTried(t *testing.T) {
 	_, slow := onTrial(t, st, newBuildOf(t, st, "third"), "south")
 
 	for _, key := range []zkmodel.UploadKey{good.UploadKey, bad.UploadKey} {
-		lock, v, err := st.LockValidation(t.Context(), key)
+		lock, err := st.AwaitValidations(t.Context(), key.Provider, "one")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := st.LockValidation(t.Context(), key); !errors.Is(err, recipe.ErrLocked) {
+		v, err := st.Validation(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		if _, err := st.AwaitValidations(short, key.Provider, "two"); !errors.Is(err, recipe.ErrLocked) {
 			t.Errorf("a second one tries it: %v", err)
 		}
+		cancel()
 		save := func(state zkmodel.ValidationState, why string) error {
 			return st.SaveValidationResult(t.Context(), lock, v, &zkmodel.ValidationResult{State: state, Why: why})
 		}
@@ -172,7 +178,11 @@ func trialKilledAfter(t *testing.T, requests int) bool {
 	st := zkmodel.NewStore(s, nil)
 	b := newBuildOf(t, st, "image")
 	first, u := onTrial(t, st, b, "north")
-	lock, v, err := st.LockValidation(t.Context(), u.UploadKey)
+	lock, err := st.AwaitValidations(t.Context(), u.Provider, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := st.Validation(t.Context(), u.UploadKey)
 	if err != nil {
 		t.Fatal(err)
 	}
