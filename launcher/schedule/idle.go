@@ -86,10 +86,22 @@ func (s *idleNodes) remove(id string) *zkmodel.Node {
 	return n
 }
 
+// Rest is what is left once all requests of a snapshot were decided over.
+type Rest struct {
+	a     *assignment
+	waits map[string]*zkmodel.Request // the first that waits, by provider
+}
+
+// After decides over all requests. It has no side effects.
+func After(s *Snapshot) *Rest {
+	a := newAssignment(s)
+	return &Rest{a: a, waits: a.waiting()}
+}
+
 // Spare says whether one more node of a label, for which there is no request, can be
-// launched in pool p after all requests that wait, and what its launch remembers of that;
-// why says why not, and is "" when it can. No idle node makes room for it.
-func Spare(s *Snapshot, p *Pool, label string) (asked lesson.Asked, why string) {
+// launched in pool p, and what its launch remembers of that; why says why not, and is ""
+// when it can. No idle node makes room for it.
+func (rest *Rest) Spare(p *Pool, label string) (asked lesson.Asked, why string) {
 	if p.Static {
 		return asked, fmt.Sprintf("the machines of provider %s exist already", p.Provider)
 	}
@@ -101,27 +113,26 @@ func Spare(s *Snapshot, p *Pool, label string) (asked lesson.Asked, why string) 
 		return asked, why
 	}
 	offer, has := p.Offers[label]
-	if offer.Ready = true; has { // it brings its own image
-		able := *p
-		able.Offers = map[string]Offer{label: offer}
-		if why, so := impossible(&able, r); so {
-			return asked, why
-		}
-	} else {
+	if !has {
 		return asked, fmt.Sprintf("pool %s of %s does not have the label %s", p.Name, p.Provider, label)
+	}
+	offer.Ready = true // it brings its own image
+	able := *p
+	able.Offers = map[string]Offer{label: offer}
+	if why, so := impossible(&able, r); so {
+		return asked, why
 	}
 	if why, so := unknown(p, r); so {
 		return asked, why
 	}
-	a := newAssignment(s)
-	if r := a.waitsIn(p.Provider); r != nil {
+	if r := rest.waits[p.Provider]; r != nil {
 		return asked, fmt.Sprintf("request %s waits for provider %s, and comes first", r.ID, p.Provider)
 	}
 	y := yes{said: said{p, ""}, places: []Place{{Label: label, Needs: offer.Needs}}, needs: Plus(nil, offer.Needs)}
 	if why, exceeds := neverFits(p, y.needs); exceeds {
 		return asked, why
 	}
-	switch said := a.launchable(p, r, y).(type) {
+	switch said := rest.a.launchable(p, r, y).(type) {
 	case yes:
 		return lesson.Asked{Round: p.Learned.Lesson.Round, Kind: said.kind}, ""
 	case later:
@@ -130,42 +141,44 @@ func Spare(s *Snapshot, p *Pool, label string) (asked lesson.Asked, why string) 
 	return asked, "it cannot be told"
 }
 
-// waitsIn decides over all requests, which books what they take, and returns one that
-// waits for a provider: for room there, or for a moment, or for a launcher with other labels.
-func (a *assignment) waitsIn(provider string) *zkmodel.Request {
+// waiting decides over all requests, which books what they take, and returns by provider
+// the first that waits: for room there, or for a moment, or for a launcher with other
+// labels.
+func (a *assignment) waiting() map[string]*zkmodel.Request {
 	served := map[string]bool{} // accepted a moment ago, which their records may not show yet
 	for _, n := range a.Nodes {
 		served[n.AllocatedTo] = true
 	}
-	var first *zkmodel.Request
+	waits := map[string]*zkmodel.Request{}
+	note := func(r *zkmodel.Request, provider string) {
+		if waits[provider] == nil {
+			waits[provider] = r
+		}
+	}
 	for _, r := range ordered(a.Requests) {
 		if r.Broken != nil || r.State != zkmodel.RequestRequested || a.Busy[r.ID] && served[r.ID] {
 			continue
 		}
-		waits := a.offered(r, provider)
-		if !a.Busy[r.ID] {
+		others := a.Busy[r.ID]
+		if !others {
 			switch d := a.decide(r).(type) {
 			case Wait:
-				waits = d.Queued && d.Pool.Provider == provider
+				if d.Queued {
+					note(r, d.Pool.Provider)
+				}
 			case Yield:
-				waits = waits && d.Since.IsZero() // else its room is booked
+				others = d.Since.IsZero() // else its room is booked
 			default:
-				waits = false
 			}
 		}
-		if waits && first == nil {
-			first = r
+		if !others {
+			continue
+		}
+		for _, c := range a.candidates(r) {
+			if r.Provider == "" || r.Provider == c.provider {
+				note(r, c.provider)
+			}
 		}
 	}
-	return first
-}
-
-// offered reports whether a pool of a provider, of any launcher, may serve a request.
-func (a *assignment) offered(r *zkmodel.Request, provider string) bool {
-	for _, c := range a.candidates(r) {
-		if c.provider == provider && (r.Provider == "" || r.Provider == provider) {
-			return true
-		}
-	}
-	return false
+	return waits
 }

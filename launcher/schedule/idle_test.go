@@ -67,7 +67,7 @@ func TestSpare(t *testing.T) {
 			if label == "" {
 				label = "a"
 			}
-			_, why := Spare(&snap, snap.Pools[0], label)
+			_, why := After(&snap).Spare(snap.Pools[0], label)
 			if (why == "") != (c.want == "") || !strings.Contains(why, c.want) {
 				t.Errorf("%q, want %q", why, c.want)
 			}

@@ -51,8 +51,8 @@ type choice struct {
 }
 
 // choose finds the first trial of a list for which there is room. snap is all that a
-// decision looks at.
-func (v *Validator) choose(snap *schedule.Snapshot, list []*zkmodel.Validation, now time.Time) choice {
+// decision looks at, rest what requests leave of it.
+func (v *Validator) choose(snap *schedule.Snapshot, rest func() *schedule.Rest, list []*zkmodel.Validation, now time.Time) choice {
 	c := choice{why: map[string]string{}, foreign: true}
 	if left := leftover(snap.Nodes, list[0].Provider); left != nil {
 		c.foreign = false
@@ -66,7 +66,7 @@ func (v *Validator) choose(snap *schedule.Snapshot, list []*zkmodel.Validation, 
 		return c
 	}
 	for _, t := range list {
-		p, why := v.plan(snap, t)
+		p, why := v.plan(snap, rest, t)
 		c.foreign = c.foreign && p == nil
 		switch due := resultOf(t).Again.Time(); {
 		case due.After(now):
@@ -92,7 +92,7 @@ func (v *Validator) holdsQuota(snap *schedule.Snapshot, p *plan) bool {
 
 // plan says how a trial would be made, or why it cannot be at present; without a plan this
 // launcher has no pool for it.
-func (v *Validator) plan(snap *schedule.Snapshot, t *zkmodel.Validation) (*plan, string) {
+func (v *Validator) plan(snap *schedule.Snapshot, rest func() *schedule.Rest, t *zkmodel.Validation) (*plan, string) {
 	p := &plan{trial: t}
 	was := resultOf(t)
 	if p.pool, p.label = v.place(t, was.Pool); p.pool == nil {
@@ -118,7 +118,7 @@ func (v *Validator) plan(snap *schedule.Snapshot, t *zkmodel.Validation) (*plan,
 		return p, err.Error()
 	}
 	var why string
-	p.asked, why = schedule.Spare(snap, view, p.label)
+	p.asked, why = rest().Spare(view, p.label)
 	return p, why
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/zkmodel"
@@ -47,6 +48,20 @@ func (v *Validator) busy() bool {
 	return len(v.turns) > 0
 }
 
+// resting is until when a provider is left to other launchers.
+func (v *Validator) resting(provider string) time.Time {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.rest[provider]
+}
+
+// pause leaves a provider to other launchers until a time.
+func (v *Validator) pause(provider string, until time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.rest[provider] = until
+}
+
 // enter stands in line in a provider.
 func (v *Validator) enter(ctx context.Context, provider string) {
 	ctx, leave := context.WithCancel(ctx)
@@ -57,13 +72,15 @@ func (v *Validator) enter(ctx context.Context, provider string) {
 	v.Jobs.Spawn(func() {
 		defer leave()
 		err := v.serve(ctx, t)
+		failed := err != nil && ctx.Err() == nil // it was not left
 		leave()
 		t.close(ctx)
 		v.mu.Lock()
 		delete(v.turns, provider)
 		v.mu.Unlock()
-		if err != nil && ctx.Err() == nil {
-			v.Log.Debug("Turn to try uploads has ended", "provider", provider, "error", err)
+		if failed {
+			v.Log.Warn("Uploads cannot be tried in a provider yet", "provider", provider, "error", err, "retry", restTime)
+			v.pause(provider, v.Now().Add(v.Ahead()+restTime))
 		}
 		v.Notify()
 	})

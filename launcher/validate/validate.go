@@ -78,10 +78,9 @@ type Deps struct {
 type Validator struct {
 	Deps
 
-	rest map[string]time.Time // providers that are left to other launchers, until when
-
 	mu    sync.Mutex
-	turns map[string]*turn // by provider
+	turns map[string]*turn     // by provider
+	rest  map[string]time.Time // providers that are left to other launchers, until when
 }
 
 // New makes a Validator. It does nothing by itself.
@@ -107,13 +106,14 @@ func (v *Validator) Consider(ctx context.Context, snap *schedule.Snapshot) (quot
 		return nil, time.Time{}
 	}
 	now := v.Now().Add(v.Ahead())
+	rest := sync.OnceValue(func() *schedule.Rest { return schedule.After(snap) })
 	for name := range v.Clouds {
 		list := waiting(all, name)
 		t := v.turn(name)
 		switch {
 		case t == nil && len(list) == 0:
-		case t == nil && v.rest[name].After(now):
-			again = schedule.Earlier(again, v.rest[name].Add(-v.Ahead()))
+		case t == nil && v.resting(name).After(now):
+			again = schedule.Earlier(again, v.resting(name).Add(-v.Ahead()))
 		case t == nil:
 			v.enter(ctx, name)
 		case !t.free():
@@ -121,7 +121,7 @@ func (v *Validator) Consider(ctx context.Context, snap *schedule.Snapshot) (quot
 		case len(list) == 0:
 			t.end()
 		default:
-			c := v.choose(snap, list, now)
+			c := v.choose(snap, rest, list, now)
 			if !c.again.IsZero() {
 				again = schedule.Earlier(again, c.again.Add(-v.Ahead()))
 			}
@@ -157,7 +157,7 @@ func (v *Validator) carryOut(ctx context.Context, t *turn, list []*zkmodel.Valid
 
 // leave gives the turn of a provider to another launcher, and takes none until a time.
 func (v *Validator) leave(t *turn, until time.Time) {
-	v.rest[t.provider] = until
+	v.pause(t.provider, until)
 	t.end()
 }
 
