@@ -7,8 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/crypto/ssh"
+
 	"poolkeeper/configs"
 	"poolkeeper/launcher"
+	"poolkeeper/launcher/checks"
 	"poolkeeper/providers"
 	"poolkeeper/providers/fake"
 	"poolkeeper/test/zktest"
@@ -76,6 +79,7 @@ func TestPausedLauncherTakesNothing(t *testing.T) {
 	<-booting
 	services["nl02"].Pause("paused by bob")
 	zktest.Eventually(t, func() bool { return s.inHand(services["nl02"]) == "requests: 1" }, "the request is in hand")
+	trial := s.onTrial("debian", "cloud")
 	waits := s.submit(wish("tiny"))
 	zktest.Eventually(t, func() bool {
 		for _, r := range services["nl02"].Requests() {
@@ -85,8 +89,12 @@ func TestPausedLauncherTakesNothing(t *testing.T) {
 		}
 		return false
 	}, "the request says why it waits")
+	if tried := s.tried("cloud"); len(tried) > 0 {
+		t.Errorf("node %s tries an upload, and all are paused", tried[0].ID)
+	}
 	close(boot)
 	services["nl01"].Pause("")
+	s.ends(trial, zkmodel.ValidationPassed, "")
 	if out := s.wait(waits); !strings.HasPrefix(s.node(out.Nodes[0]).Launcher, "nl01") {
 		t.Errorf("launched by %s, which is paused", s.node(out.Nodes[0]).Launcher)
 	}
@@ -102,6 +110,10 @@ func (s *site) service(change func(*launcher.Deps)) *launcher.Service {
 	deps := launcher.Deps{
 		Client: s.dial(4 * time.Second), Logger: s.logger(),
 		Open: func(p configs.Provider) (providers.Provider, error) { return keepOpen{s.clouds[p.Name]}, nil },
+	}
+	deps.Check = func(_ context.Context, _ checks.Machine, _ ssh.Signer, _ []zkmodel.Check, began func()) error {
+		began()
+		return nil
 	}
 	change(&deps)
 	l, err := launcher.NewService(s.config, deps)

@@ -64,6 +64,7 @@ type Deps struct {
 	Remover Remover
 	Secrets *redact.Secrets // that no reason may have; nil knows none
 	Name    string          // of this launcher, for those who look at locks
+	Paused  func() string   // why this launcher begins nothing new, "" while it does
 
 	Check  Runner // nil is checks.Run
 	Log    hclog.Logger
@@ -111,14 +112,14 @@ func (v *Validator) Consider(ctx context.Context, snap *schedule.Snapshot) (quot
 		list := waiting(all, name)
 		t := v.turn(name)
 		switch {
-		case t == nil && len(list) == 0:
+		case t == nil && (len(list) == 0 || v.Paused() != ""):
 		case t == nil && v.resting(name).After(now):
 			again = schedule.Earlier(again, v.resting(name).Add(-v.Ahead()))
 		case t == nil:
 			v.enter(ctx, name)
 		case !t.free():
 			t.withdraw(list)
-		case len(list) == 0:
+		case len(list) == 0, v.Paused() != "":
 			t.end()
 		default:
 			c := v.choose(snap, rest, list, now)
