@@ -27,10 +27,28 @@ type app struct {
 
 // ofSecrets is what the commands about sealed values get.
 func (a *app) ofSecrets() *secret.App {
-	return &secret.App{
+	s := &secret.App{
 		Config: a.flags.Config, Secure: a.flags.Secure,
 		Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Secrets: &a.secrets,
 	}
+	if a.ofFleet() {
+		s.Fleet = a.sealedVersion
+	}
+	return s
+}
+
+// sealedVersion is the fleet's configuration for who looks for sealed values in it.
+func (a *app) sealedVersion(ctx context.Context) (secret.Version, error) {
+	k, err := a.offeredVersion(ctx)
+	if err != nil {
+		return secret.Version{}, err
+	}
+	cfg, err := configs.Load(k.Version.Name(),
+		configs.Options{SecurePath: a.flags.Secure, HostPath: a.flags.HostConfig, Text: k.Text, Keyless: true})
+	if err != nil {
+		return secret.Version{}, err
+	}
+	return secret.Version{Name: k.Version.Name(), Text: k.Text, Files: cfg.Files()}, nil
 }
 
 // logger makes the logger of a daemon.

@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"context"
 	"io"
 
 	"poolkeeper/configs/redact"
@@ -8,8 +9,11 @@ import (
 
 // App is what the commands need of the program.
 type App struct {
-	Config  string // the configuration file
-	Secure  string // the secure file, or ""
+	Config string // the configuration file
+	Secure string // the secure file, or ""
+	// Fleet reads the configuration where it is the fleet's (-c zk:), at most once; nil
+	// where it is a file.
+	Fleet   func(context.Context) (Version, error)
 	Stdin   io.Reader
 	Stdout  io.Writer
 	Stderr  io.Writer
@@ -18,4 +22,11 @@ type App struct {
 	// prepared is called by commands that have read all and written nothing. Tests set it;
 	// nil does nothing.
 	prepared func()
+}
+
+// Version is the fleet's configuration.
+type Version struct {
+	Name  string // for messages
+	Text  []byte
+	Files []string // those of this host that it is loaded with
 }

@@ -144,7 +144,7 @@ func TestInterruptedRotation(t *testing.T) {
 	}
 	opens(1)
 	a := &App{Config: "none", Stdout: io.Discard, Stderr: io.Discard}
-	if err := (ResealCmd{Files: names, DropOld: true}).Run(t.Context(), a, &Cmd{Key: keys.File()}); err != nil {
+	if err := (ResealCmd{Files: names, DropOld: true, Force: true}).Run(t.Context(), a, &Cmd{Key: keys.File()}); err != nil {
 		t.Fatal(err)
 	}
 	opens(3)

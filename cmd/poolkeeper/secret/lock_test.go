@@ -145,7 +145,7 @@ func TestSecretCommandsAtOnce(t *testing.T) {
 	}
 	drop := func(s *secretSite) func(*App) error {
 		return func(a *App) error {
-			return ResealCmd{Files: s.files, DropOld: true}.Run(t.Context(), a, of(s))
+			return ResealCmd{Files: s.files, DropOld: true, Force: true}.Run(t.Context(), a, of(s))
 		}
 	}
 	for name, run := range map[string]func(*testing.T, *secretSite) (values, keys int){
@@ -208,7 +208,7 @@ func TestKeyFileThatChanged(t *testing.T) {
 			return RotateCmd{Files: s.files}.Run(t.Context(), a, &Cmd{Key: s.key})
 		},
 		"drop": func(s *secretSite, a *App) error {
-			return ResealCmd{Files: s.files, DropOld: true}.Run(t.Context(), a, &Cmd{Key: s.key})
+			return ResealCmd{Files: s.files, DropOld: true, Force: true}.Run(t.Context(), a, &Cmd{Key: s.key})
 		},
 	} {
 		s := newSecretSite(t, "a.yaml")

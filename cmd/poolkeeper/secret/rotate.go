@@ -11,6 +11,7 @@ import (
 
 	"poolkeeper/configs"
 	"poolkeeper/configs/sealed"
+	"poolkeeper/configs/yamltext"
 )
 
 // RotateCmd changes the key of a fleet.
@@ -74,20 +75,27 @@ func staying(stay error) error {
 type ResealCmd struct {
 	Files   []string `arg:"" name:"file" help:"Files with sealed values."`
 	DropOld bool     `help:"Take the older keys out of the key file afterwards. What is still sealed to them elsewhere is lost."`
+	Force   bool     `help:"With --drop-old, also where the configuration (-c) cannot be looked through. What it has sealed to older keys is lost."`
 }
 
 // Help is what the command's own help says.
 func (ResealCmd) Help() string {
 	return "For files that rotate was not given, such as those of a branch that was merged later. With --drop-old " +
-		"it ends a rotation: it refuses while the configuration (-c), the secure file (-s) or the clouds.yaml of this host " +
-		"has values that are sealed to an older key; other files it knows only by their names here."
+		"it ends a rotation: it refuses while the configuration (-c: of a file, or the fleet's, zk:), the secure file (-s) or the " +
+		"clouds.yaml of this host has values that are sealed to an older key, and where the configuration cannot be read " +
+		"(--force passes over that); other files it knows only by their names here."
 }
 
 // Run is the command.
 func (c ResealCmd) Run(ctx context.Context, a *App, of *Cmd) error {
 	names := slices.Clone(c.Files)
+	var used site
 	if c.DropOld {
-		names = append(names, a.siteFiles()...)
+		var err error
+		if used, err = a.site(ctx); err != nil && !c.Force {
+			return fmt.Errorf("%w: %w", errUnknownSite, err)
+		}
+		names = append(names, used.files...)
 	}
 	keys, unlock, err := of.lockedKeys(ctx, a, names...)
 	if err != nil {
@@ -103,7 +111,7 @@ func (c ResealCmd) Run(ctx context.Context, a *App, of *Cmd) error {
 		return stay
 	}
 	if c.DropOld {
-		if err := a.noneLeft(keys, files); err != nil {
+		if err := used.noneLeft(keys, files); err != nil {
 			return err
 		}
 	}
@@ -121,31 +129,74 @@ func (c ResealCmd) Run(ctx context.Context, a *App, of *Cmd) error {
 	return nil
 }
 
-// errOldKey: a file is still sealed to a key that would be dropped.
-var errOldKey = errors.New("it is sealed to a key that would be dropped: name the file, too")
+// Why no key is dropped.
+var (
+	// errOldKey: a file is still sealed to it.
+	errOldKey = errors.New("it is sealed to a key that would be dropped: name the file, too")
+	// errOldFleet: the fleet's configuration still is.
+	errOldFleet = errors.New("it is sealed to a key that would be dropped: " +
+		"secret reseal its file without --drop-old, and config-push that first")
+	// errUnknownSite: it is not known what is.
+	errUnknownSite = errors.New("no key is dropped, and nothing has changed: what the configuration (-c) has sealed to them is not known; " +
+		"give -c and -s as the daemons have them, or --force if all is known to be sealed anew")
+)
 
-// siteFiles are the files in which daemons with these flags look for sealed values: those of
-// clouds too, as far as the configuration can be read.
-func (a *App) siteFiles() []string {
-	files := slices.DeleteFunc([]string{a.Config, a.Secure}, func(name string) bool { return name == "" })
-	cfg, err := configs.Load(a.Config, configs.Options{SecurePath: a.Secure, Keyless: true})
-	if err != nil {
-		return files
-	}
-	for _, name := range cfg.Files() {
-		switch filepath.Ext(name) {
-		case ".yaml", ".yml", ".json":
-			files = append(files, name)
-		}
-	}
-	return files
+// site is where daemons with some flags look for sealed values.
+type site struct {
+	files []string
+	fleet *file // the fleet's configuration; nil when it is a file
 }
 
-// noneLeft refuses to drop keys while the daemons' files that are not among files need them.
-func (a *App) noneLeft(keys *sealed.Keys, files []*file) error {
+// site is that of the flags. With an error it is what is known of it.
+func (a *App) site(ctx context.Context) (s site, err error) {
+	if a.Secure != "" {
+		s.files = append(s.files, a.Secure)
+	}
+	var inputs []string
+	if a.Fleet != nil {
+		version, err := a.Fleet(ctx)
+		if err != nil {
+			return s, err
+		}
+		s.fleet = &file{name: version.Name, text: version.Text}
+		if s.fleet.yaml, err = yamltext.Parse(version.Text); err != nil {
+			return s, fmt.Errorf("%s: %w", version.Name, err)
+		}
+		inputs = version.Files
+	} else {
+		if a.Config != "" {
+			s.files = append(s.files, a.Config)
+		}
+		cfg, err := configs.Load(a.Config, configs.Options{SecurePath: a.Secure, Keyless: true})
+		if err != nil {
+			return s, err
+		}
+		inputs = cfg.Files()
+	}
+	for _, name := range inputs {
+		switch filepath.Ext(name) {
+		case ".yaml", ".yml", ".json":
+			s.files = append(s.files, name)
+		}
+	}
+	return s, nil
+}
+
+// noneLeft refuses to drop keys while what the daemons read, and is not among files, needs them.
+func (s site) noneLeft(keys *sealed.Keys, files []*file) error {
 	var failed error
+	look := func(f *file, why error) {
+		for _, v := range f.values() {
+			if slices.Contains(keys.Recipients()[1:], sealed.Recipient(v.Value)) {
+				failed = errors.Join(failed, fmt.Errorf("%s:%d: %s: %w", f.name, v.Line, v.Path, why))
+			}
+		}
+	}
+	if s.fleet != nil {
+		look(s.fleet, errOldFleet)
+	}
 	seen := map[string]bool{}
-	for _, name := range a.siteFiles() {
+	for _, name := range s.files {
 		f, err := readFile(name)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
@@ -157,11 +208,7 @@ func (a *App) noneLeft(keys *sealed.Keys, files []*file) error {
 			continue
 		}
 		seen[f.path] = true
-		for _, s := range f.values() {
-			if slices.Contains(keys.Recipients()[1:], sealed.Recipient(s.Value)) {
-				failed = errors.Join(failed, fmt.Errorf("%s:%d: %s: %w", f.name, s.Line, s.Path, errOldKey))
-			}
-		}
+		look(f, errOldKey)
 	}
 	return failed
 }
