@@ -125,7 +125,7 @@ func (w *work) step(marks map[wave.Mark]wave.Word, rank int, room bool, space fu
 	if configured {
 		sight.Window = image.NextWindow(now)
 	}
-	sight.Absent, sight.Nobody = w.hosts.absent(job.Image, w.Host, configured)
+	sight.Absent, sight.Nobody = w.hosts.absent(job.Image, w.Host, configured && builds(cfg, image, w.Arch))
 	p := w.Job(rank)
 	estimate := wave.EstimateOf(sight.Image)
 	if l := space(); l != nil && estimate != nil && room && p.State != wave.Processing {

@@ -103,13 +103,17 @@ func (d *Driver) host() wave.Host {
 func built(cfg *configs.Config, arch string) []string {
 	images := []string{}
 	for i := range cfg.DiskImages {
-		image := &cfg.DiskImages[i]
-		if cfg.Selects(image.Name) && len(cfg.ImageFormats(image.Name)) > 0 && (image.Architecture == "" || image.Architecture == arch) {
+		if image := &cfg.DiskImages[i]; builds(cfg, image, arch) {
 			images = append(images, image.Name)
 		}
 	}
 	slices.Sort(images)
 	return images
+}
+
+// builds reports whether a builder of a configuration builds an image when it is asked.
+func builds(cfg *configs.Config, image *configs.DiskImage, arch string) bool {
+	return cfg.Selects(image.Name) && len(cfg.ImageFormats(image.Name)) > 0 && (image.Architecture == "" || image.Architecture == arch)
 }
 
 // hosts are the builders that are there, as far as they tell of themselves.
@@ -169,15 +173,16 @@ func same(full, name string) bool {
 }
 
 // absent says that perhaps nobody builds an image, and whether that is certain, as it is
-// where all builders tell what they build.
-func (h *hosts) absent(image, host string, configured bool) (why string, certain bool) {
+// where all builders tell what they build. here says whether the host that drives the wave
+// builds it.
+func (h *hosts) absent(image, host string, here bool) (why string, certain bool) {
 	if slices.ContainsFunc(h.list, func(b wave.Host) bool { _, builds := slices.BinarySearch(b.Images, image); return builds }) {
 		return "", false
 	}
 	switch {
 	case h.all && len(h.list) > 0:
 		return "no builder that runs builds the image", true
-	case configured:
+	case here:
 		return "", false
 	}
 	return fmt.Sprintf("waits for a builder that has the image: %s, which drives the wave, does not (wave cancel ends it)", host), false

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/wave"
 )
 
@@ -126,4 +127,33 @@ func TestBuildersThatAreGone(t *testing.T) {
 	if _, asked, err := s.models.Session().Exists(ctx, zkmodel.RequestBuildPath("b")); asked || err != nil {
 		t.Errorf("b is still asked for: %v", err)
 	}
+}
+
+// Mistake: an image that the host labels keep from this builder counts as built here: where
+// another builder does not tell what it builds, the job has no note, and holds waves of a
+// lower priority for ever.
+func TestImageOfOtherHostsHoldsNoLowerWave(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "a", "b")
+	s.config.DiskImages[1].HostLabels = []string{"gpu"}
+	ctx, ses := t.Context(), s.models.Session()
+	if err := ses.EnsurePath(ctx, zkmodel.ComponentsRoot+"/builder"); err != nil {
+		t.Fatal(err)
+	}
+	old := []byte(`{"hostname":"old","kind":"builder","state":"running"}`) // tells nothing
+	if _, err := ses.Create(ctx, zkmodel.ComponentsRoot+"/builder/old-", old, recipe.Ephemeral|recipe.Sequential); err != nil {
+		t.Fatal(err)
+	}
+	s.stop["b"] = true
+	s.driver("one", nil)
+	s.builder("x")
+	s.create("high", func(w *wave.Wave) { w.Priority = wave.High })
+	s.eventually("the job says what it waits for", func() bool {
+		rows, _, err := s.store.Rows(ctx, "high", []wave.State{wave.Processing}, 10)
+		return err == nil && len(rows) == 1 && rows[0].Image == "b" && strings.HasPrefix(rows[0].Note, "waits for a builder")
+	})
+	s.eventually("the wave holds no other", func() bool {
+		e, err := s.store.Wave(ctx, "high")
+		return err == nil && !e.Status.Waits
+	})
 }
