@@ -111,6 +111,34 @@ func TestOneDeliveryKeepsNoOtherWaiting(t *testing.T) {
 	s.eventually("so do the others", func() bool { return len(s.waves()) == 3 && s.queued() == 0 })
 }
 
+// Mistakes: a znode that is no delivery, or a hook whose wave is too large for a transaction,
+// which are tried for ever.
+func TestDeliveriesThatCannotBeServedGo(t *testing.T) {
+	t.Parallel()
+	s := hooked(t)
+	for i := range 9000 {
+		name := fmt.Sprintf("big-%05d-%s", i, strings.Repeat("x", 80))
+		s.config.DiskImages = append(s.config.DiskImages, configs.DiskImage{Name: name, RebuildTimezone: "UTC"})
+		for p := range s.config.Providers {
+			s.config.Providers[p].DiskImages = append(s.config.Providers[p].DiskImages, configs.ProviderImage{Name: name})
+		}
+	}
+	s.config.Hooks = append(s.config.Hooks, configs.Hook{Wave: configs.Wave{Name: "all", All: true, Order: "priority", Until: "uploaded", MaxFailures: "20%"}})
+	ctx, ses := t.Context(), s.models.Session()
+	s.told("all", "1")
+	for _, name := range []string{"junk", ",1", "elements,", "elements,a,b"} {
+		if _, err := ses.Create(ctx, hook.QueuePath+"/"+name, []byte(`{"received":"2026-01-01T00:00:00Z"}`), recipe.Persistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.told("elements", "2")
+	s.driver("one", nil)
+	s.eventually("nothing waits, and the last makes a wave", func() bool { return s.queued() == 0 && len(s.waves()) == 1 })
+	if o, known, err := hook.NewStore(ses).Outcome(ctx, "all", "1"); err != nil || !known || !strings.Contains(o.Reason, "larger") {
+		t.Errorf("%+v %t %v", o, known, err)
+	}
+}
+
 // Mistake: a delivery that is lost or makes two waves, whichever request of a builder is
 // its last. The next builder goes on.
 func TestHooksKilledAfterAnyRequest(t *testing.T) {

@@ -58,6 +58,7 @@ type Delivery struct {
 	By         string    `json:"by,omitempty"` // the daemon that took it
 
 	version int32
+	alien   string // the name in the queue of what is no delivery of ours
 }
 
 // Outcome is what became of a delivery.
@@ -77,8 +78,14 @@ func CheckID(id string) error {
 	return nil
 }
 
-func (d *Delivery) queued() string { return QueuePath + "/" + d.Hook + "," + d.ID }
-func (d *Delivery) seen() string   { return seenPath + "/" + d.Hook + "/" + d.ID }
+func (d *Delivery) queued() string {
+	if d.alien != "" {
+		return QueuePath + "/" + d.alien
+	}
+	return QueuePath + "/" + d.Hook + "," + d.ID
+}
+
+func (d *Delivery) seen() string { return seenPath + "/" + d.Hook + "/" + d.ID }
 
 // String says what was told, for people.
 func (d *Delivery) String() string {
@@ -147,7 +154,7 @@ func (st *Store) known(ctx context.Context, d *Delivery) (bool, error) {
 }
 
 // Waiting lists the deliveries of which nothing is made yet, in the order in which they
-// came. One that cannot be decoded has no Received. Where some may not be read the others
+// came. One that cannot be decoded, or that has no name of a delivery, has no Received. Where some may not be read the others
 // are listed, with an error that recipe.Unreadable knows.
 func (st *Store) Waiting(ctx context.Context) ([]*Delivery, error) {
 	names, err := st.session.Children(ctx, QueuePath)
@@ -176,7 +183,10 @@ func (st *Store) Waiting(ctx context.Context) ([]*Delivery, error) {
 		if json.Unmarshal(data, d) != nil {
 			d = &Delivery{}
 		}
-		d.Hook, d.ID, _ = strings.Cut(name, ",")
+		var named bool
+		if d.Hook, d.ID, named = strings.Cut(name, ","); !named || d.Hook == "" || CheckID(d.ID) != nil {
+			d = &Delivery{Hook: d.Hook, ID: d.ID, alien: name}
+		}
 		d.version, order[d] = stat.Version, stat.Czxid
 		list = append(list, d)
 	}
@@ -191,6 +201,9 @@ func (st *Store) Done(ctx context.Context, fence recipe.Op, d *Delivery, o Outco
 	data, err := json.Marshal(o)
 	if err != nil {
 		return nil, fmt.Errorf("end delivery %s: %w", d.ID, err)
+	}
+	if d.alien != "" {
+		return ops, nil // it was never taken
 	}
 	_, there, err := st.session.Exists(ctx, d.seen())
 	if err != nil {
