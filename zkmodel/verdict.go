@@ -149,13 +149,13 @@ func (i *Image) Pin(provider string) *Pin {
 }
 
 // Bootable goes through the uploads of an image that nodes of a provider can boot from:
-// of the build that is pinned there, then the newest first, but a canary, and what is
-// newer, last. Creation order is that of
+// of the build that is pinned there, then the newest first, but last a canary, and after
+// it what waits to be one. Creation order is that of
 // the transactions that made the records: ids that Nodepool made are random. What is
 // being deleted, has failed, or was rolled back or rejected there never counts.
 func (i *Image) Bootable(provider string) iter.Seq[*Upload] {
 	return func(yield func(*Upload) bool) {
-		for _, rank := range []rank{ofPin, ofProven, ofUnproven} {
+		for _, rank := range []rank{ofPin, ofProven, ofCanary, ofUnproven} {
 			for _, b := range slices.Backward(i.Builds) {
 				if b.Broken != nil || b.State != BuildReady || i.rank(b.Build, provider) != rank || i.Verdict(b.Build, provider) != nil {
 					continue
@@ -176,6 +176,7 @@ type rank int
 const (
 	ofPin rank = iota
 	ofProven
+	ofCanary
 	ofUnproven
 )
 
@@ -183,10 +184,12 @@ func (i *Image) rank(b *Build, provider string) rank {
 	switch pin := i.Pin(provider); {
 	case pin != nil && pin.Holds(b):
 		return ofPin
-	case i.Unproven(b, provider):
-		return ofUnproven
+	case !i.Unproven(b, provider):
+		return ofProven
+	case i.Canary(provider).Trial.Is(b):
+		return ofCanary
 	}
-	return ofProven
+	return ofUnproven
 }
 
 // Serving is the upload that nodes of a provider boot from, as far as the tree tells:

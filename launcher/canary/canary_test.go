@@ -71,7 +71,8 @@ func tree(builds int, promoted int64) *zkmodel.Image {
 }
 
 // Mistakes: a build that serves untried; one that is tried for ever; two canaries; a
-// pinned image whose new build is tried; a build of which something was said.
+// pinned image whose new build is tried; a build of which something was said; a build that no
+// node has booted from serves all where the canary could.
 func TestDecide(t *testing.T) {
 	start := time.Unix(1_000_000, 0)
 	trial := func(i *zkmodel.Image, build int, change func(*zkmodel.Canary)) {
@@ -103,13 +104,19 @@ func TestDecide(t *testing.T) {
 		build    string
 		serves   string // afterwards, by the record before
 	}{
-		"the first time":   {2, 0, nil, Record, "2", "2"},
-		"nothing new":      {2, 2, nil, Nothing, "", "2"},
-		"a new build":      {3, 2, nil, Begin, "3", "2"},
-		"two new builds":   {4, 2, nil, Begin, "4", "2"},
-		"the new is bad":   {4, 2, func(i *zkmodel.Image, _ *Sight) { verdict(i, 4) }, Begin, "3", "2"},
-		"the old is bad":   {3, 2, func(i *zkmodel.Image, _ *Sight) { verdict(i, 2) }, Begin, "3", "1"},
-		"nothing else":     {2, 1, func(i *zkmodel.Image, _ *Sight) { verdict(i, 1) }, Promote, "2", "2"},
+		"the first time":                        {2, 0, nil, Record, "2", "2"},
+		"nothing new":                           {2, 2, nil, Nothing, "", "2"},
+		"a new build":                           {3, 2, nil, Begin, "3", "2"},
+		"two new builds":                        {4, 2, nil, Begin, "4", "2"},
+		"the new is bad":                        {4, 2, func(i *zkmodel.Image, _ *Sight) { verdict(i, 4) }, Begin, "3", "2"},
+		"the old is bad":                        {3, 2, func(i *zkmodel.Image, _ *Sight) { verdict(i, 2) }, Begin, "3", "1"},
+		"nothing else":                          {2, 1, func(i *zkmodel.Image, _ *Sight) { verdict(i, 1) }, Promote, "2", "2"},
+		"the canary is left, a newer one waits": {3, 1, func(i *zkmodel.Image, _ *Sight) { trial(i, 2, nil); verdict(i, 1) }, Promote, "2", "2"},
+		"the same, its upload is gone":          {3, 1, func(i *zkmodel.Image, _ *Sight) { trial(i, 2, nil); i.Builds[0].Uploads = nil }, Promote, "2", "2"},
+		"the same, the canary is bad, too": {3, 1, func(i *zkmodel.Image, _ *Sight) {
+			trial(i, 2, nil)
+			i.Builds[0].Uploads, i.Builds[1].Uploads = nil, nil
+		}, Promote, "3", "3"},
 		"others know none": {3, 2, func(_ *zkmodel.Image, s *Sight) { s.Refused = "a launcher" }, Promote, "3", "2"},
 		"pinned": {3, 2, func(i *zkmodel.Image, _ *Sight) {
 			i.Verdicts = &zkmodel.Verdicts{Pins: []zkmodel.Pin{{Provider: "north", Build: "1", BuildCzxid: 1}}}
