@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"poolkeeper/cmd/poolkeeper/devenv"
+	"poolkeeper/configs"
 	"poolkeeper/launcher"
 	"poolkeeper/providers"
 	"poolkeeper/web"
@@ -82,7 +83,8 @@ func (c devCmd) serve(ctx context.Context, a *app, env *devenv.Env, zookeeper *d
 		return err
 	}
 	defer client.Close()
-	s := site{cfg: env.Config(), client: client, log: log, secrets: &a.secrets}
+	a.flags.Config, a.flags.Secure = env.ConfigFile(), ""
+	s := site{cfg: env.Config(), client: client, log: log, secrets: &a.secrets, watch: &configWatch{}}
 	b, l, server, err := c.daemons(ctx, s)
 	if err != nil {
 		return err
@@ -91,8 +93,7 @@ func (c devCmd) serve(ctx context.Context, a *app, env *devenv.Env, zookeeper *d
 
 	group, running := errgroup.WithContext(ctx)
 	context.AfterFunc(running, end.begin)
-	group.Go(func() error { return runServed(running, s, b, server) })
-	group.Go(func() error { return l.Run(running) })
+	group.Go(func() error { return a.accompany(running, s, pair{b, l}, server) })
 	group.Go(func() error {
 		select {
 		case <-zookeeper.Exited():
@@ -139,6 +140,29 @@ func (c devCmd) daemons(ctx context.Context, s site) (b, l daemon, server *web.S
 		return b, onlooker{launching.Tree()}, server, err
 	}
 	return b, launching, server, err
+}
+
+// pair is a builder and a launcher that follow one file.
+type pair [2]daemon
+
+// Run runs both until ctx ends, or one does.
+func (p pair) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, d := range p {
+		group.Go(func() error { return d.Run(ctx) })
+	}
+	return group.Wait()
+}
+
+// Reload gives both another configuration.
+func (p pair) Reload(cfg *configs.Config) error {
+	var errs []error
+	for _, d := range p {
+		if r, ok := d.(reloader); ok {
+			errs = append(errs, r.Reload(cfg))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // onlooker stands where a launcher would, and follows the tree for the status

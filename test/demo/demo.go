@@ -92,6 +92,14 @@ func travel(ctx context.Context, j *journey.Journey, p *progress) error {
 		{"", show("list")},
 		{"log in and run uname -a", j.LogIn},
 		{"give it back, and see it deleted", j.ReturnNode},
+		{"have new builds tried before they serve", j.TryNewBuilds},
+		{"build the image again", j.BuildAgain},
+		{"see it tried on a guest, then serve", j.AwaitValidated},
+		{"", show("image-list")},
+		{"spoil the image, and build it again", j.BuildSpoiled},
+		{"see the bad build fail, and be rejected", j.AwaitRejection},
+		{"", func(context.Context) error { return p.tell(j.Rejected) }},
+		{"", show("image-list")},
 	} {
 		err := p.step(ctx, s.name, s.run)
 		if err != nil && errors.Is(ctx.Err(), context.Canceled) {

@@ -35,6 +35,8 @@ func summarize(out io.Writer, f journey.Facts, p *progress) {
 	row("accelerator", "%s", f.Accelerator)
 	row("host key", "%s", f.HostKey)
 	row("uname -a", "%s", f.Answer)
+	row("tried", "build %s on node %s, before it served", f.Again.ID, f.Tried)
+	row("rejected", "build %s: %s", f.Bad.ID, f.Rejected)
 	row("", "")
 	var all time.Duration
 	for _, t := range p.times {

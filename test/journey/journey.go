@@ -71,6 +71,12 @@ type Facts struct {
 	// Accelerator is how guests run on this host, and why.
 	Accelerator string
 	Killed      int // process id of the launcher that was killed on the way; 0 is none
+	// Again is a later build, which was tried before it served, and Tried the node for that.
+	Again *zkmodel.Build
+	Tried string
+	// Bad is a build that failed that, and Rejected what was said of it.
+	Bad      *zkmodel.Build
+	Rejected string
 }
 
 // New prepares a journey of the image that a first configuration has.
@@ -129,7 +135,9 @@ func (j *Journey) Pid() int { return j.dev.cmd.Process.Pid }
 
 // AwaitBuild returns when the image's newest build is ready, and fails at once when the
 // builder will not begin one.
-func (j *Journey) AwaitBuild(ctx context.Context) error {
+func (j *Journey) AwaitBuild(ctx context.Context) error { return j.awaitBuild(ctx, &j.Build) }
+
+func (j *Journey) awaitBuild(ctx context.Context, newest **zkmodel.Build) error {
 	ctx, end := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -141,7 +149,7 @@ func (j *Journey) AwaitBuild(ctx context.Context) error {
 			return false, nil
 		}
 		b := builds[len(builds)-1].Build
-		j.Build = b
+		*newest = b
 		switch b.State {
 		case zkmodel.BuildReady:
 			return true, nil
@@ -202,16 +210,20 @@ func (j *Journey) poll(ctx context.Context, done func() (bool, error)) error {
 
 // AwaitUpload returns when the provider has the build.
 func (j *Journey) AwaitUpload(ctx context.Context) error {
+	return j.awaitUpload(ctx, j.Build, &j.Upload)
+}
+
+func (j *Journey) awaitUpload(ctx context.Context, of *zkmodel.Build, upload **zkmodel.Upload) error {
 	return j.await(ctx, j.mirror.SubscribeImages(), func() (bool, error) {
 		for _, b := range j.mirror.Image(j.Image).Builds {
-			if b.ID != j.Build.ID {
+			if b.ID != of.ID {
 				continue
 			}
 			for _, u := range b.Uploads {
 				if u.Provider != j.Provider {
 					continue
 				}
-				j.Upload = u
+				*upload = u
 				if u.State == zkmodel.UploadFailed {
 					return false, fmt.Errorf("upload of %s to %s %w: %s", b.Name(), u.Provider, ErrFailed, u.Reason)
 				}

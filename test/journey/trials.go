@@ -1,0 +1,131 @@
+package journey
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"poolkeeper/zkmodel"
+)
+
+// sign is a file of guests: an image that has it is a bad one.
+const sign = "/etc/bad"
+
+// TryNewBuilds has new uploads tried before they serve: a guest of them is booted, its host
+// keys are read, and a command there looks whether the image is a good one. The daemons
+// follow their file.
+func (j *Journey) TryNewBuilds(context.Context) error {
+	return j.editConfig(
+		"      DIB_JOURNAL_SIZE: \"4\" # MiB\n",
+		"      DIB_JOURNAL_SIZE: \"4\" # MiB\n"+
+			"    validate:\n"+
+			"      timeout: 300\n"+
+			"      key: "+j.Dir+"/id_ed25519\n"+
+			"      checks: [ssh, command: test ! -e "+sign+"]\n")
+}
+
+// spoilImage has later builds made with an element that puts the sign of a bad image into
+// them.
+func (j *Journey) spoilImage() error {
+	hooks := filepath.Join(j.Dir, "bad-elements", "bad", "root.d")
+	if err := os.MkdirAll(hooks, 0o755); err != nil { //nolint:gosec // builds of other users read it
+		return err
+	}
+	hook := "#!/bin/sh\nset -eu\nsudo mkdir -p \"$TARGET_ROOT/etc\"\nsudo touch \"$TARGET_ROOT" + sign + "\"\n"
+	if err := os.WriteFile(filepath.Join(hooks, "90-bad"), []byte(hook), 0o755); err != nil { //nolint:gosec // it is run
+		return err
+	}
+	return j.editConfig(
+		"elements-dir: ", "elements-dir: "+filepath.Join(j.Dir, "bad-elements")+":",
+		"elements: [tiny-root]", "elements: [tiny-root, bad]")
+}
+
+// editConfig replaces text of the configuration, each once.
+func (j *Journey) editConfig(replace ...string) error {
+	text, err := os.ReadFile(j.ConfigFile())
+	if err != nil {
+		return err
+	}
+	after := string(text)
+	for pair := range slices.Chunk(replace, 2) {
+		if strings.Count(after, pair[0]) != 1 {
+			return fmt.Errorf("change %s: %w: it has not one %q", j.ConfigFile(), ErrFailed, pair[0])
+		}
+		after = strings.Replace(after, pair[0], pair[1], 1)
+	}
+	return os.WriteFile(j.ConfigFile(), []byte(after), 0o644) //nolint:gosec // no secrets are in it
+}
+
+// BuildAgain asks for another build as an operator does, and returns when it is ready.
+func (j *Journey) BuildAgain(ctx context.Context) error { return j.buildAfter(ctx, j.Build, &j.Again) }
+
+// BuildSpoiled makes the image a bad one, and builds it.
+func (j *Journey) BuildSpoiled(ctx context.Context) error {
+	if err := j.spoilImage(); err != nil {
+		return err
+	}
+	return j.buildAfter(ctx, j.Again, &j.Bad)
+}
+
+func (j *Journey) buildAfter(ctx context.Context, last *zkmodel.Build, next **zkmodel.Build) error {
+	if _, _, err := j.CLI(ctx, "image-build", j.Image); err != nil {
+		return err
+	}
+	err := j.await(ctx, j.mirror.SubscribeImages(), func() (bool, error) {
+		builds := j.mirror.Image(j.Image).Builds
+		return len(builds) > 0 && builds[len(builds)-1].ID > last.ID, nil
+	})
+	if err != nil {
+		return err
+	}
+	return j.awaitBuild(ctx, next)
+}
+
+// AwaitValidated returns when the build that was made again serves, and fails when no
+// guest was booted from it before.
+func (j *Journey) AwaitValidated(ctx context.Context) error {
+	watching, stop := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		_ = j.await(watching, j.mirror.SubscribeNodes(), func() (bool, error) { // until it is stopped
+			for _, n := range j.mirror.Nodes() {
+				if n.Validates != "" {
+					j.Tried = n.ID
+				}
+			}
+			return j.Tried != "", nil
+		})
+	}()
+	var upload *zkmodel.Upload
+	err := j.awaitUpload(ctx, j.Again, &upload)
+	stop()
+	<-watched
+	if err == nil && j.Tried == "" {
+		err = fmt.Errorf("build %s %w: it serves, and no node was made to try it", j.Again.Name(), ErrFailed)
+	}
+	return err
+}
+
+// AwaitRejection returns when the bad build is rejected, and fails when it serves.
+func (j *Journey) AwaitRejection(ctx context.Context) error {
+	return j.await(ctx, j.mirror.SubscribeVerdicts(), func() (bool, error) {
+		image := j.mirror.Image(j.Image)
+		for _, b := range image.Builds {
+			if b.ID == j.Bad.ID && slices.ContainsFunc(b.Uploads, func(u *zkmodel.Upload) bool { return u.State == zkmodel.UploadReady }) {
+				return false, fmt.Errorf("build %s %w: it is bad, and serves", b.Name(), ErrFailed)
+			}
+		}
+		if image.Verdicts == nil {
+			return false, nil
+		}
+		at := slices.IndexFunc(image.Verdicts.List, func(v zkmodel.Verdict) bool { return v.Build == j.Bad.ID })
+		if at >= 0 {
+			j.Rejected = image.Verdicts.List[at].Text()
+		}
+		return at >= 0, nil
+	})
+}
