@@ -99,6 +99,10 @@ func travel(ctx context.Context, j *journey.Journey, p *progress) error {
 		{"spoil the image, and build it again", j.BuildSpoiled},
 		{"see the bad build fail, and be rejected", j.AwaitRejection},
 		{"", func(context.Context) error { return p.tell(j.Rejected) }},
+		{"have new builds serve a few nodes first", j.ServeFewFirst},
+		{"build the bad image again, and let it serve", j.BuildCanary},
+		{"give its nodes back at once, and see it retreat", j.GiveBackAtOnce},
+		{"", func(context.Context) error { return p.tell(j.Retreated) }},
 		{"", show("image-list")},
 	} {
 		err := p.step(ctx, s.name, s.run)

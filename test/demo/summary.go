@@ -37,6 +37,7 @@ func summarize(out io.Writer, f journey.Facts, p *progress) {
 	row("uname -a", "%s", f.Answer)
 	row("tried", "build %s on node %s, before it served", f.Again.ID, f.Tried)
 	row("rejected", "build %s: %s", f.Bad.ID, f.Rejected)
+	row("retreated", "build %s: %s", f.Canary.ID, f.Retreated)
 	row("", "")
 	var all time.Duration
 	for _, t := range p.times {

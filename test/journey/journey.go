@@ -77,6 +77,9 @@ type Facts struct {
 	// Bad is a build that failed that, and Rejected what was said of it.
 	Bad      *zkmodel.Build
 	Rejected string
+	// Canary is a build that served a few nodes first, and Retreated why no more.
+	Canary    *zkmodel.Build
+	Retreated string
 }
 
 // New prepares a journey of the image that a first configuration has.

@@ -34,7 +34,7 @@ func (j *Journey) AwaitNode(ctx context.Context) (err error) {
 	if j.outcome, err = j.zuul.Wait(waiting, j.Request); err != nil {
 		return err
 	}
-	if j.outcome.State != "fulfilled" || len(j.outcome.Nodes) != 1 {
+	if j.outcome.State != "fulfilled" || len(j.outcome.Nodes) == 0 {
 		return fmt.Errorf("request %s %w: %s, nodes %v: %s",
 			j.Request, ErrFailed, j.outcome.State, j.outcome.Nodes, j.outcome.Reason)
 	}

@@ -2,12 +2,14 @@ package journey
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"poolkeeper/test/zuul"
 	"poolkeeper/zkmodel"
 )
 
@@ -18,13 +20,21 @@ const sign = "/etc/bad"
 // keys are read, and a command there looks whether the image is a good one. The daemons
 // follow their file.
 func (j *Journey) TryNewBuilds(context.Context) error {
-	return j.editConfig(
-		"      DIB_JOURNAL_SIZE: \"4\" # MiB\n",
-		"      DIB_JOURNAL_SIZE: \"4\" # MiB\n"+
-			"    validate:\n"+
-			"      timeout: 300\n"+
-			"      key: "+j.Dir+"/id_ed25519\n"+
-			"      checks: [ssh, command: test ! -e "+sign+"]\n")
+	const last = "      DIB_JOURNAL_SIZE: \"4\" # MiB\n" // of the image
+	return j.editConfig(last, last+j.validation())
+}
+
+func (j *Journey) validation() string {
+	return "    validate:\n" +
+		"      timeout: 300\n" +
+		"      key: " + j.Dir + "/id_ed25519\n" +
+		"      checks: [ssh, command: test ! -e " + sign + "]\n"
+}
+
+// ServeFewFirst has new builds serve at once instead, but as canaries: two nodes that jobs
+// give back at once are enough for a retreat.
+func (j *Journey) ServeFewFirst(context.Context) error {
+	return j.editConfig(j.validation(), "    canary: {share: 100%, max-failures: 2}\n")
 }
 
 // spoilImage has later builds made with an element that puts the sign of a bad image into
@@ -113,19 +123,67 @@ func (j *Journey) AwaitValidated(ctx context.Context) error {
 // AwaitRejection returns when the bad build is rejected, and fails when it serves.
 func (j *Journey) AwaitRejection(ctx context.Context) error {
 	return j.await(ctx, j.mirror.SubscribeVerdicts(), func() (bool, error) {
-		image := j.mirror.Image(j.Image)
-		for _, b := range image.Builds {
+		for _, b := range j.mirror.Image(j.Image).Builds {
 			if b.ID == j.Bad.ID && slices.ContainsFunc(b.Uploads, func(u *zkmodel.Upload) bool { return u.State == zkmodel.UploadReady }) {
 				return false, fmt.Errorf("build %s %w: it is bad, and serves", b.Name(), ErrFailed)
 			}
 		}
-		if image.Verdicts == nil {
-			return false, nil
-		}
-		at := slices.IndexFunc(image.Verdicts.List, func(v zkmodel.Verdict) bool { return v.Build == j.Bad.ID })
-		if at >= 0 {
-			j.Rejected = image.Verdicts.List[at].Text()
-		}
-		return at >= 0, nil
+		j.Rejected = j.verdictOn(j.Bad)
+		return j.Rejected != "", nil
 	})
+}
+
+// BuildCanary builds the image again, bad as it is, and returns when it is uploaded.
+func (j *Journey) BuildCanary(ctx context.Context) error {
+	if err := j.buildAfter(ctx, j.Bad, &j.Canary); err != nil {
+		return err
+	}
+	var upload *zkmodel.Upload
+	return j.awaitUpload(ctx, j.Canary, &upload)
+}
+
+// GiveBackAtOnce takes nodes and gives them back as jobs do that find them to be bad, and
+// returns when the canary has retreated.
+func (j *Journey) GiveBackAtOnce(ctx context.Context) error {
+	for {
+		if j.Retreated = j.verdictOn(j.Canary); j.Retreated != "" {
+			return nil
+		}
+		var err error
+		if j.Request, err = j.zuul.Submit(zuul.Wish{Labels: []string{j.Label, j.Label}}); err != nil {
+			return err
+		}
+		if err := j.AwaitNode(ctx); err != nil {
+			return err
+		}
+		nodes, err := j.zuul.Accept(ctx, j.outcome)
+		if err != nil {
+			return err
+		}
+		for _, n := range nodes {
+			if err := errors.Join(j.zuul.Use(n), j.zuul.Return(n)); err != nil {
+				return err
+			}
+		}
+		for _, n := range nodes {
+			if err := j.zuul.WaitGone(ctx, n.ID); err != nil {
+				return err
+			}
+		}
+		if err := j.mirror.Barrier(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// verdictOn is what was said of a build; "" is nothing.
+func (j *Journey) verdictOn(b *zkmodel.Build) string {
+	if all := j.mirror.Image(j.Image).Verdicts; all != nil {
+		for _, v := range all.List {
+			if v.Build == b.ID {
+				return v.Text()
+			}
+		}
+	}
+	return ""
 }
