@@ -2,12 +2,12 @@ package journey
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"poolkeeper/test/zuul"
 	"poolkeeper/zkmodel"
@@ -15,6 +15,9 @@ import (
 
 // sign is a file of guests: an image that has it is a bad one.
 const sign = "/etc/bad"
+
+// jobTime is how long a job takes that finds its node to be bad.
+const jobTime = 2 * time.Second
 
 // TryNewBuilds has new uploads tried before they serve: a guest of them is booted, its host
 // keys are read, and a command there looks whether the image is a good one. The daemons
@@ -161,7 +164,13 @@ func (j *Journey) GiveBackAtOnce(ctx context.Context) error {
 			return err
 		}
 		for _, n := range nodes {
-			if err := errors.Join(j.zuul.Use(n), j.zuul.Return(n)); err != nil {
+			if err := j.zuul.Use(n); err != nil {
+				return err
+			}
+		}
+		time.Sleep(jobTime)
+		for _, n := range nodes {
+			if err := j.zuul.Return(n); err != nil {
 				return err
 			}
 		}
