@@ -154,11 +154,12 @@ type ValidationResult struct {
 	// Failure is why its last node failed, after which a node of what serves is tried: the
 	// control. "" without.
 	Failure string `json:"failure,omitempty"`
-	Pool    string `json:"pool,omitempty"` // of Node; the control's, too
+	Failed  Epoch  `json:"failed,omitempty"` // when that was
+	Pool    string `json:"pool,omitempty"`   // of Node; the control's, too
 	// Faults is how many tries in a row have told nothing, and Again when it is tried again.
 	Faults int   `json:"faults,omitempty"`
 	Again  Epoch `json:"again,omitempty"`
-	// FirstUntried is since when it has not been tried; 0 while it is.
+	// FirstUntried is since when tries have told nothing; 0 before, and once it is final.
 	FirstUntried Epoch `json:"first_untried,omitempty"`
 
 	Stat recipe.Stat `json:"-"`
@@ -177,15 +178,16 @@ func (v *Validation) State() ValidationState {
 	return v.Result.State
 }
 
-// Untried is since when nobody has tried it; the zero time while somebody does, or has.
+// Untried is since when it has not been tried, or no try has told anything; the zero time
+// during a first try, and when the trial has ended.
 func (v *Validation) Untried() time.Time {
 	switch {
 	case v.Result == nil:
 		return v.Since.Time()
+	case v.Result.Final():
+	case v.Result.FirstUntried != 0: // also while the next node is tried
+		return v.Result.FirstUntried.Time()
 	case v.Result.State == ValidationUntried || v.Result.State == ValidationWaiting:
-		if v.Result.FirstUntried != 0 {
-			return v.Result.FirstUntried.Time()
-		}
 		return v.Result.Since.Time()
 	}
 	return time.Time{}

@@ -19,7 +19,8 @@ import (
 // plan is what is tried next in a provider.
 type plan struct {
 	trial   *zkmodel.Validation
-	control *zkmodel.Upload // whose node is tried in its place; nil for one of the trial
+	was     zkmodel.ValidationResult // what still counts of its result
+	control *zkmodel.Upload          // whose node is tried in its place; nil for one of the trial
 	pool    *pool.Pool
 	needs   map[string]int // of the node
 	label   string         // whose resources the node has
@@ -56,7 +57,12 @@ func (v *Validator) choose(snap *schedule.Snapshot, rest func() *schedule.Rest, 
 	c := choice{why: map[string]string{}, foreign: true}
 	if left := leftover(snap.Nodes, list[0].Provider); left != nil {
 		c.foreign = false
-		if since := left.StateTime.Time(); v.Own.Mine(left.ID) || now.Sub(since) < leftTime {
+		since := left.StateTime.Time()
+		switch {
+		case v.Own.Mine(left.ID): // we are told when it is gone, and look again all the same
+			c.again = now.Add(leftTime)
+			return c
+		case now.Sub(since) < leftTime:
 			c.again = since.Add(leftTime)
 			return c
 		}
@@ -66,7 +72,7 @@ func (v *Validator) choose(snap *schedule.Snapshot, rest func() *schedule.Rest, 
 		return c
 	}
 	for _, t := range list {
-		p, why := v.plan(snap, rest, t)
+		p, why := v.plan(snap, rest, t, now)
 		c.foreign = c.foreign && p == nil
 		switch due := resultOf(t).Again.Time(); {
 		case due.After(now):
@@ -92,9 +98,9 @@ func (v *Validator) holdsQuota(snap *schedule.Snapshot, p *plan) bool {
 
 // plan says how a trial would be made, or why it cannot be at present; without a plan this
 // launcher has no pool for it.
-func (v *Validator) plan(snap *schedule.Snapshot, rest func() *schedule.Rest, t *zkmodel.Validation) (*plan, string) {
-	p := &plan{trial: t}
+func (v *Validator) plan(snap *schedule.Snapshot, rest func() *schedule.Rest, t *zkmodel.Validation, now time.Time) (*plan, string) {
 	was := resultOf(t)
+	p := &plan{trial: t, was: was}
 	if p.pool, p.label = v.place(t, was.Pool); p.pool == nil {
 		return nil, fmt.Sprintf("no pool of provider %s on this launcher has %s", t.Provider, wanted(t))
 	}
@@ -111,7 +117,9 @@ func (v *Validator) plan(snap *schedule.Snapshot, rest func() *schedule.Rest, t 
 		if image.Unread != nil {
 			return p, fmt.Sprintf("whether another build serves cannot be told: %v", image.Unread)
 		}
-		p.control = image.Serving(t.Provider, zkmodel.Suspect)
+		if p.control = image.Serving(t.Provider, zkmodel.Suspect); p.control != nil && tooLate(was, now) {
+			p.control, p.was = nil, forget(was)
+		}
 	}
 	var err error
 	if p.key, err = v.key(t); err != nil {

@@ -13,6 +13,10 @@ import (
 // node it could be told whether the provider is at fault.
 const tries = 3
 
+// controlTime is how long after a failure a control may begin: it proves something only in
+// the same state of the provider.
+const controlTime = 5 * time.Minute
+
 // pauses are those after a try that told nothing, or that is to be repeated.
 var pauses = kit.Backoff{First: 2 * time.Second, Longest: 10 * time.Minute}
 
@@ -51,6 +55,17 @@ func begun(was zkmodel.ValidationResult, n *zkmodel.Node, control *zkmodel.Uploa
 	return r
 }
 
+// tooLate reports whether a control that begins now would say nothing of the last failure.
+func tooLate(was zkmodel.ValidationResult, now time.Time) bool {
+	return now.Sub(was.Failed.Time()) > controlTime
+}
+
+// forget is a result without its failures: the upload is tried anew.
+func forget(was zkmodel.ValidationResult) zkmodel.ValidationResult {
+	was.Failure, was.Failed, was.Tries, was.TimedOut = "", 0, 0, false
+	return was
+}
+
 // checked is the result while the checks of a node run.
 func checked(was zkmodel.ValidationResult) zkmodel.ValidationResult {
 	r := was
@@ -80,12 +95,14 @@ func after(v *zkmodel.Validation, was zkmodel.ValidationResult, control, serves 
 	switch {
 	case errors.Is(how.why, errUntried):
 		r = waitsFor(was, how.why.Error(), now)
+		if control != nil {
+			r = forget(r) // the trouble may be over before the next control
+		}
 		again()
 	case control != nil && how.why == nil:
 		r = final(r, zkmodel.ValidationFailed, fmt.Sprintf("%s; a node of build %s does well in the same pool", was.Failure, control.Build))
 	case control != nil:
-		r.Failure, r.Tries, r.TimedOut = "", 0, false
-		r = waitsFor(r, fmt.Sprintf("provider %s is at fault: its node failed (%s), and so did one of build %s, which serves (%s)",
+		r = waitsFor(forget(r), fmt.Sprintf("provider %s is at fault: its node failed (%s), and so did one of build %s, which serves (%s)",
 			v.Provider, was.Failure, control.Build, how.why), now)
 		again()
 	case how.why == nil:
@@ -94,7 +111,7 @@ func after(v *zkmodel.Validation, was zkmodel.ValidationResult, control, serves 
 		r.TimedOut = true
 		r = final(r, zkmodel.ValidationPassed, "on-timeout is serve: "+how.why.Error())
 	default:
-		r.Tries, r.TimedOut, r.Failure, r.FirstUntried = was.Tries+1, how.timedOut, how.why.Error(), 0
+		r.Tries, r.TimedOut, r.Failure, r.Failed = was.Tries+1, how.timedOut, how.why.Error(), zkmodel.EpochOf(now)
 		switch {
 		case serves != nil:
 			r.State = zkmodel.ValidationControl

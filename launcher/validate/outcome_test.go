@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"poolkeeper/launcher/inflight"
+	"poolkeeper/launcher/schedule"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 )
@@ -14,6 +16,7 @@ import (
 var (
 	errBroken = errors.New("it does not boot")
 	moment    = time.Unix(1_800_000_000, 0)
+	serving   = &zkmodel.Upload{UploadKey: zkmodel.UploadKey{Image: "debian", Build: "0000000001", Provider: "cloud", ID: "0000000000"}}
 )
 
 // What follows from how a node ended. Mistakes: an upload that is rejected where the
@@ -21,7 +24,7 @@ var (
 // never is; a refusal that counts as a failure; an answer for late checks where none began.
 func TestWhatFollowsFromANode(t *testing.T) {
 	t.Parallel()
-	good := &zkmodel.Upload{UploadKey: zkmodel.UploadKey{Image: "debian", Build: "0000000001", Provider: "cloud", ID: "0000000000"}}
+	good := serving
 	failedOnce := zkmodel.ValidationResult{Tries: 1, Failure: "no disk", Pool: "main"}
 	late := ended{why: fmt.Errorf("timeout of 9s is over: %w", errBroken), timedOut: true}
 	refused := ended{why: blame(fmt.Errorf("no host: %w", providers.ErrQuota))}
@@ -43,7 +46,7 @@ func TestWhatFollowsFromANode(t *testing.T) {
 		"it fails for the third time":                 {was: zkmodel.ValidationResult{Tries: 2}, how: ended{why: errBroken}, state: zkmodel.ValidationFailed, tries: 3, control2: true, why: "3 nodes failed"},
 		"the control does well":                       {was: failedOnce, control: good, serves: good, state: zkmodel.ValidationFailed, tries: 1, control2: true, why: "no disk"},
 		"the control fails":                           {was: failedOnce, control: good, serves: good, how: ended{why: errBroken}, state: zkmodel.ValidationUntried, faults: 1, again: true, why: "cloud is at fault"},
-		"the control is refused":                      {was: failedOnce, control: good, serves: good, how: refused, state: zkmodel.ValidationUntried, tries: 1, faults: 1, control2: true, again: true, why: "no host"},
+		"the control is refused":                      {was: failedOnce, control: good, serves: good, how: refused, state: zkmodel.ValidationUntried, faults: 1, again: true, why: "no host"},
 		"it is refused":                               {was: zkmodel.ValidationResult{Tries: 2}, how: refused, state: zkmodel.ValidationUntried, tries: 2, faults: 1, again: true, why: "no host"},
 		"its checks are late":                         {serves: good, how: late, state: zkmodel.ValidationControl, tries: 1, control2: true, why: "9s"},
 		"its checks are late, and it serves so":       {serve: true, serves: good, how: late, state: zkmodel.ValidationPassed, why: "on-timeout is serve"},
@@ -68,8 +71,8 @@ func TestWhatFollowsFromANode(t *testing.T) {
 	}
 }
 
-// Since when it is untried stays over tries that tell nothing, and is told anew after one
-// that did. Mistake: an upload that is refused again and again is never told of.
+// Since when it is untried stays until the trial ends. Mistakes: an upload that is refused
+// again and again is never told of; nor one that fails in turn with its control.
 func TestSinceWhenItIsUntried(t *testing.T) {
 	t.Parallel()
 	v, n := &zkmodel.Validation{Provider: "cloud"}, &zkmodel.Node{ID: "1", Pool: "main"}
@@ -82,8 +85,47 @@ func TestSinceWhenItIsUntried(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	r = after(v, begun(r, n, nil, moment), nil, nil, ended{why: errBroken}, moment)
-	if r = waitsFor(r, "it is full", moment.Add(2*time.Hour)); r.FirstUntried.Time().Sub(moment) != 2*time.Hour {
+	if r = waitsFor(r, "it is full", moment.Add(2*time.Hour)); !r.FirstUntried.Time().Equal(moment) {
 		t.Errorf("%+v", r)
+	}
+	now, untried := moment, moment.Add(time.Minute)
+	r = zkmodel.ValidationResult{}
+	for now.Before(moment.Add(3 * time.Hour)) {
+		for _, control := range []*zkmodel.Upload{nil, serving} {
+			r = begun(r, n, control, now)
+			v.Result = &r
+			if since := v.Untried(); now.After(untried) && !since.Equal(untried) {
+				t.Fatalf("after %s untried since %s: %+v", now.Sub(moment), since, r)
+			}
+			r = after(v, r, control, serving, ended{why: errBroken}, untried)
+		}
+		now = now.Add(10 * time.Minute)
+	}
+}
+
+// A control says something of a failure only soon after it. Mistake: an upload that failed
+// in an outage is rejected as a control does well after it.
+func TestControlThatComesLate(t *testing.T) {
+	t.Parallel()
+	v := &zkmodel.Validation{Provider: "cloud"}
+	r := after(v, zkmodel.ValidationResult{}, nil, serving, ended{why: errBroken}, moment)
+	if tooLate(r, moment.Add(controlTime)) || !tooLate(r, moment.Add(controlTime+time.Second)) {
+		t.Errorf("failed at %v: %+v", moment, r)
+	}
+	if r = forget(r); r.Failure != "" || r.Failed != 0 || r.Tries != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Mistake: the launcher looks again at once, for as long as it deletes a node.
+func TestDeletionOfATriedNodeIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	own := inflight.NewRecords(nil, nil, func() {})
+	n := &zkmodel.Node{ID: "0000000007", Provider: "cloud", Validates: "x", StateTime: zkmodel.EpochOf(moment.Add(-time.Minute))}
+	own.Note(n)
+	c := New(Deps{Own: own}).choose(&schedule.Snapshot{Nodes: []*zkmodel.Node{n}}, nil, []*zkmodel.Validation{{Provider: "cloud", Image: "debian"}}, moment)
+	if !c.again.After(moment) {
+		t.Errorf("looks again at %v, and it is %v", c.again, moment)
 	}
 }
 

@@ -43,11 +43,10 @@ func (v *Validator) try(ctx context.Context, t *turn, p *plan, n *zkmodel.Node) 
 	}()
 	ctx, cancel := lock.Bind(ctx)
 	defer cancel()
-	was := resultOf(p.trial)
 	log := v.Log.With("upload", p.trial.Key().Path(), "node", n.ID, "provider", t.provider, "pool", n.Pool)
 	log.Info("Upload is tried before it serves", "image", n.ImageID)
 	why := "its trial is over"
-	if v.save(ctx, t, p.trial, begun(was, n, p.control, v.Now())) {
+	if v.save(ctx, t, p.trial, begun(p.was, n, p.control, v.Now())) {
 		how := v.run(ctx, t, p, n, lock)
 		if ctx.Err() != nil {
 			return
