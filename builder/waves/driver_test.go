@@ -402,3 +402,32 @@ func TestDriverIsCutOffAfterAnyRequest(t *testing.T) {
 		})
 	}
 }
+
+// Mistake: requests for an image that is not built, each of which leaves a job that never
+// ends; one that ends is the last, whose request stands.
+func TestLaterRequestEndsTheJobOfTheFormer(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "a")
+	s.stop["a"] = true
+	s.driver("one", nil)
+	for i := range 12 {
+		w := &wave.Wave{ID: fmt.Sprintf("ask-%02d", i), By: "ann", Order: wave.ByPriority, Until: wave.UntilUploaded, MaxFailures: wave.DefaultMaxFailures, Follow: true}
+		if err := s.store.Ask(t.Context(), w, waves.Job(s.config, "a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	active := func() (ids []string) {
+		for _, e := range s.waves() {
+			if e.Active() {
+				ids = append(ids, e.ID)
+			}
+		}
+		return ids
+	}
+	s.eventually("one is left", func() bool { return slices.Equal(active(), []string{"ask-11"}) })
+	s.stop["a"] = false
+	s.builder("x")
+	if r := s.result("ask-11"); r.State != wave.Completed {
+		t.Errorf("the last: %+v", r)
+	}
+}

@@ -53,6 +53,14 @@ func (d *decision) followed(asked bool) {
 			p.Reason += "; the request stays, and builders go on trying"
 		}
 		d.move(Failed, FlagStays)
+	case asked && d.running == nil && d.Image.BuildRequested.Czxid > d.Since:
+		if p.Reason != "" {
+			p.Reason += "; a later request for its build took the place of this one"
+			d.move(Failed, FlagStays)
+			return
+		}
+		p.Reason = "a later request for its build took the place of this one"
+		d.move(Cancelled, FlagStays)
 	case d.Paused != "":
 		d.step.Note = d.Paused
 	case p.Reason != "":
