@@ -136,13 +136,23 @@ func (j *Journey) AwaitRejection(ctx context.Context) error {
 	})
 }
 
-// BuildCanary builds the image again, bad as it is, and returns when it is uploaded.
+// BuildCanary builds the image again, bad as it is, and returns when it is the canary.
 func (j *Journey) BuildCanary(ctx context.Context) error {
 	if err := j.buildAfter(ctx, j.Bad, &j.Canary); err != nil {
 		return err
 	}
 	var upload *zkmodel.Upload
-	return j.awaitUpload(ctx, j.Canary, &upload)
+	if err := j.awaitUpload(ctx, j.Canary, &upload); err != nil {
+		return err
+	}
+	return j.poll(ctx, func() (bool, error) { // or nodes would still be of the build before
+		for _, l := range j.launchers {
+			if said, err := l.said("Build is the canary"); said || err != nil {
+				return said, err
+			}
+		}
+		return false, nil
+	})
 }
 
 // GiveBackAtOnce takes nodes and gives them back as jobs do that find them to be bad, and
@@ -168,7 +178,11 @@ func (j *Journey) GiveBackAtOnce(ctx context.Context) error {
 				return err
 			}
 		}
-		time.Sleep(jobTime)
+		select {
+		case <-time.After(jobTime):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 		for _, n := range nodes {
 			if err := j.zuul.Return(n); err != nil {
 				return err
