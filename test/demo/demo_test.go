@@ -85,11 +85,15 @@ func TestSummaryHasEverything(t *testing.T) {
 		Upload:  &zkmodel.Upload{UploadKey: zkmodel.UploadKey{Provider: "local", ID: "0000000007"}, ExternalID: zkmodel.TextValue("EXTERNAL")},
 		Request: "200-0000000003", Node: &zkmodel.Node{ID: "0000000004", ExternalID: zkmodel.TextValue("GUEST")},
 		HostKey: "ssh-ed25519 AAAA", Answer: "Linux node", Accelerator: "tcg, because there is no vmx", Address: "127.0.0.1:2222",
+		Again: &zkmodel.Build{ID: "0000000012"}, Tried: "0000000014",
+		Bad: &zkmodel.Build{ID: "0000000013"}, Rejected: "rejected by validation",
+		Canary: &zkmodel.Build{ID: "0000000015"}, Retreated: "retreated by canary",
 	}
 	summarize(&out, f, &progress{times: []timing{{"build it", 1500e6}, {"boot it", 2e9}}})
 	for _, want := range []string{
 		"tiny", "0000000001 on host.example.org", "17 MiB", "MD5SUM", "SHASUM", "0000000007 to local", "EXTERNAL",
 		"200-0000000003", "0000000004 at 127.0.0.1:2222", "GUEST", "ssh-ed25519 AAAA", "Linux node", "tcg, because there is no vmx", "build it", "1.5 s", "3.5 s",
+		"0000000012 on node 0000000014", "0000000013: rejected by validation", "0000000015: retreated by canary",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())

@@ -158,6 +158,7 @@ func (j *Journey) BuildCanary(ctx context.Context) error {
 // GiveBackAtOnce takes nodes and gives them back as jobs do that find them to be bad, and
 // returns when the canary has retreated.
 func (j *Journey) GiveBackAtOnce(ctx context.Context) error {
+	defer func(first string) { j.Request = first }(j.Request)
 	for {
 		if j.Retreated = j.verdictOn(j.Canary); j.Retreated != "" {
 			return nil
