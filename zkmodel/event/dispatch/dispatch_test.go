@@ -105,7 +105,16 @@ func TestTheLogIsKeptByOneOfAll(t *testing.T) {
 		t.Helper()
 		zktest.Eventually(t, func() bool { return len(shares.Held()) == n }, "the launcher names %d shares", n)
 	}
-	builder, launcher := start(t, root, "builder", options), start(t, root, "launcher", options, func(d *dispatch.Deps) { d.Hold = shares.Hold })
+	inLine := func(n int, what string) {
+		t.Helper()
+		zktest.Eventually(t, func() bool {
+			line, err := recipe.Contenders(t.Context(), none.store.Session(), dispatch.ElectionPath)
+			return err == nil && len(line) == n
+		}, "%s", what)
+	}
+	builder := start(t, root, "builder", options)
+	inLine(1, "the builder is the first in line")
+	launcher := start(t, root, "launcher", options, func(d *dispatch.Deps) { d.Hold = shares.Hold })
 	builder.tell(t, 150)
 	named(0)
 	zktest.Eventually(t, func() bool { return launcher.left(t) == 100 }, "the log is trimmed")
@@ -121,10 +130,7 @@ func TestTheLogIsKeptByOneOfAll(t *testing.T) {
 	if n := none.left(t); n != 0 {
 		t.Errorf("%d events of a site that has none", n)
 	}
-	zktest.Eventually(t, func() bool {
-		line, err := recipe.Contenders(t.Context(), none.store.Session(), dispatch.ElectionPath)
-		return err == nil && len(line) == 0
-	}, "nobody stands for election any more")
+	inLine(0, "nobody stands for election any more")
 }
 
 // Mistakes: a program that leaves something in the background and is called for ever; a file
