@@ -87,21 +87,7 @@ func TestCanaryPage(t *testing.T) {
 	shows("image-list --detail", `0000000003 \| \d+ \| south +\| debian-12 .*\| canary: of 4 nodes 0 did not boot`)
 	shows("explain debian-12", `canary at north +serves +no +build 0000000003 does not serve all new nodes: canary: of 4 nodes`)
 	shows("explain debian-12", `build 0000000002 +keep +yes +it serves at north until a newer one is proven`)
-	ran := 0
-	for _, b := range lines {
-		for _, part := range strings.Split(b.Text, "$ poolkeeper ")[1:] {
-			line, want, _ := strings.Cut(part, "\n")
-			var stdout, stderr bytes.Buffer
-			if code := run(t.Context(), append([]string{"-c", config}, wordsOfLine(t, line)...), &stdout, &stderr); code != 0 || stderr.Len() > 0 {
-				t.Fatalf("%s: exit %d: %s", line, code, &stderr)
-			}
-			if got := stdout.String(); got != want {
-				t.Errorf("%s prints\n%sthe page says\n%s", line, got, want)
-			}
-			ran++
-		}
-	}
-	if ran != 2 {
+	if ran := printsAsShown(t, config, lines); ran != 2 {
 		t.Errorf("%d commands ran", ran)
 	}
 	north, err := store.Canary(t.Context(), "north", "debian-12")

@@ -92,24 +92,7 @@ func TestRollbackPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ran := 0
-	for _, b := range blocks {
-		if b.Lang != "console" {
-			continue
-		}
-		for _, part := range strings.Split(b.Text, "$ poolkeeper ")[1:] {
-			line, want, _ := strings.Cut(part, "\n")
-			var stdout, stderr bytes.Buffer
-			if code := run(t.Context(), append([]string{"-c", config}, wordsOfLine(t, line)...), &stdout, &stderr); code != 0 || stderr.Len() > 0 {
-				t.Fatalf("%s: exit %d: %s", line, code, &stderr)
-			}
-			if got := stdout.String(); got != want {
-				t.Errorf("%s prints\n%sthe page says\n%s", line, got, want)
-			}
-			ran++
-		}
-	}
-	if ran != 5 {
+	if ran := printsAsShown(t, config, blocks); ran != 5 {
 		t.Errorf("%d commands ran", ran)
 	}
 	other, err := store.Image(t.Context(), "fedora")
@@ -163,4 +146,27 @@ func TestRollbackRefuses(t *testing.T) {
 			t.Errorf("%+v", u)
 		}
 	}
+}
+
+// printsAsShown runs the commands of a page's console blocks as they stand there, one after
+// the other, compares what they print with what the page says, and counts them.
+func printsAsShown(t *testing.T, config string, blocks []shown.Block) (ran int) {
+	t.Helper()
+	for _, b := range blocks {
+		if b.Lang != "console" {
+			continue
+		}
+		for _, part := range strings.Split(b.Text, "$ poolkeeper ")[1:] {
+			line, want, _ := strings.Cut(part, "\n")
+			var stdout, stderr bytes.Buffer
+			if code := run(t.Context(), append([]string{"-c", config}, wordsOfLine(t, line)...), &stdout, &stderr); code != 0 || stderr.Len() > 0 {
+				t.Fatalf("%s: exit %d: %s", line, code, &stderr)
+			}
+			if got := stdout.String(); got != want {
+				t.Errorf("%s prints\n%sthe page says\n%s", line, got, want)
+			}
+			ran++
+		}
+	}
+	return ran
 }

@@ -30,7 +30,7 @@ func TestValidationPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, ran := zktest.Root(t), 0
+	root := zktest.Root(t)
 	var config string
 	for _, b := range blocks {
 		if b.Lang == "yaml" {
@@ -77,23 +77,7 @@ func TestValidationPage(t *testing.T) {
 		}
 		tried = append(tried, u)
 	}
-	for _, b := range blocks {
-		if b.Lang != "console" {
-			continue
-		}
-		for _, part := range strings.Split(b.Text, "$ poolkeeper ")[1:] {
-			line, want, _ := strings.Cut(part, "\n")
-			var stdout, stderr bytes.Buffer
-			if code := run(t.Context(), append([]string{"-c", config}, wordsOfLine(t, line)...), &stdout, &stderr); code != 0 || stderr.Len() > 0 {
-				t.Fatalf("%s: exit %d: %s", line, code, &stderr)
-			}
-			if got := stdout.String(); got != want {
-				t.Errorf("%s prints\n%sthe page says\n%s", line, got, want)
-			}
-			ran++
-		}
-	}
-	if ran != 2 {
+	if ran := printsAsShown(t, config, blocks); ran != 2 {
 		t.Errorf("%d commands ran", ran)
 	}
 	for i, promoted := range []bool{true, false} {
