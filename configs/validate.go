@@ -26,7 +26,7 @@ type Validate struct {
 
 // ValidateCheck is one check of a node. Exactly one of its fields is set.
 type ValidateCheck struct {
-	SSH     bool   // somebody can log in
+	SSH     bool   // a login works
 	Command string // a command of the node's shell that ends with 0
 	Script  string // a file of this host, or below elements-dir, that is run there and ends with 0
 }

@@ -104,7 +104,7 @@ func (s *site) tried(cloud string) []*zkmodel.Node {
 // what does well is validated, what fails beside a build that does well is not, and where
 // nothing boots the provider is at fault. A node that is tried has no request and is locked
 // all its life; there is one a provider. Mistakes: an upload that serves before it is
-// validated, two nodes at a time, one that somebody is given, a machine that is left.
+// validated, two nodes at a time, one that a request is given, a machine that is left.
 func TestUploadsAreTriedBeforeTheyServe(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, threeImages)
@@ -328,7 +328,7 @@ func (r reachable) WaitNode(ctx context.Context, id string) (providers.Instance,
 	return i, err
 }
 
-// A machine's host keys are read, somebody logs in with the key that the configuration
+// A machine's host keys are read, a login is made with the key that the configuration
 // names, and runs what is asked for. Mistakes: a key that cannot be read and rejects an
 // upload; a secret of the site in a record; a machine that is made without its key.
 func TestTrialsLogIn(t *testing.T) {

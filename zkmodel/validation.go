@@ -50,7 +50,7 @@ type CheckKind string
 
 // The kinds of checks.
 const (
-	// CheckSSH: the node's host keys are read and somebody can log in.
+	// CheckSSH: the node's host keys are read and a login works.
 	CheckSSH CheckKind = "ssh"
 	// CheckCommand is a command that ends with 0 on the node.
 	CheckCommand CheckKind = "command"

@@ -115,7 +115,7 @@ func (d *Driver) drain(ctx context.Context, store *hook.Store, held *recipe.Held
 }
 
 // deliver makes a wave of a delivery. The transaction that makes it takes the delivery out
-// of the queue, so that there is one, whoever dies meanwhile.
+// of the queue, so that there is one, also where the builder dies meanwhile.
 func (d *Driver) deliver(ctx context.Context, store *hook.Store, held *recipe.Held, one *hook.Delivery) error {
 	cfg := d.Config()
 	at := slices.IndexFunc(cfg.Hooks, func(h configs.Hook) bool { return h.Name == one.Hook })

@@ -111,7 +111,7 @@ func (a *Agent) take(ctx context.Context, id string) {
 }
 
 // serve does a command under its lock, answers it, and removes it once nobody waits for
-// the answer. It returns nil while somebody does.
+// the answer. It returns nil while one waits.
 //
 // Errors: recipe.ErrNoNode when the command is gone.
 func (a *Agent) serve(ctx context.Context, id string) error {
