@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
@@ -73,6 +74,9 @@ func script(cfg *configs.Config, name string) (string, error) {
 		text, err := io.ReadAll(io.LimitReader(file, maxScript+1))
 		if err == nil && len(text) > maxScript {
 			err = fmt.Errorf("script %s is longer than %d bytes", place, maxScript)
+		}
+		if err == nil && !utf8.Valid(text) { // the record is JSON, which would change it
+			err = fmt.Errorf("script %s is not text in UTF-8", place)
 		}
 		return string(text), err
 	}

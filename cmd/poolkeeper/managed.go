@@ -92,7 +92,11 @@ func (m *managed) verbs() map[string]manage.Verb {
 		},
 		verbDrain: func(ctx context.Context, c manage.Command) (string, func(), error) {
 			text, err := m.pause(ctx, c)
-			return "stops when nothing is in hand; " + text, func() { m.drain(ctx) }, err
+			if err != nil {
+				return "", nil, err
+			}
+			draining := m.beginDrain(ctx) // before the answer: a resume that follows it ends this
+			return "stops when nothing is in hand; " + text, func() { m.drain(draining) }, nil
 		},
 		verbStop: func(context.Context, manage.Command) (string, func(), error) {
 			return "stops now", m.stop, nil
@@ -188,12 +192,17 @@ func (m *managed) resume() {
 // drainEvery is how often it is looked whether a daemon is done.
 const drainEvery = 200 * time.Millisecond
 
-// drain stops a daemon that is paused, once nothing is in hand in two looks.
-func (m *managed) drain(ctx context.Context) {
+// beginDrain is what a drain lives by, until resume ends it.
+func (m *managed) beginDrain(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.drains = cancel
-	m.mu.Unlock()
+	return ctx
+}
+
+// drain stops a daemon that is paused, once nothing is in hand in two looks.
+func (m *managed) drain(ctx context.Context) {
 	d := m.d.(pausable) //nolint:forcetypeassert // pause has seen that it is
 	go func() {
 		for idle := 0; idle < 2; idle++ {
