@@ -51,16 +51,16 @@ type assignment struct {
 	owing   map[string]map[string]string // nodes whose machines may yet be made, by request and provider
 	uses    map[string]*lesson.Use       // of the clouds that do not tell their limits, or refused, by provider
 	room    map[string]int               // provider to launches that may still begin; -1 is any number
-	waits   map[string]*zkmodel.Request  // the oldest request so far that waits for room, by pool id
-	shared  map[string]*zkmodel.Request  // the oldest that waits for room in all of a provider, by provider
-	patient map[string]*zkmodel.Request  // the oldest that waits for its tenant's limit, by tenant
+	waits   queues                       // for room, by pool id
+	shared  queues                       // for room in all of a provider, by provider
+	patient queues                       // for the limit of a tenant, by tenant
 }
 
 func newAssignment(s *Snapshot) *assignment {
 	a := &assignment{
 		Snapshot: s, tenants: tenantUsage(s),
 		used: newUsage(s.Nodes, s.Pools), leaving: newUsage(leavers(s), s.Pools), ready: newIdleNodes(s.Nodes, s.Evicted, s.Frozen), owing: owing(s.Nodes),
-		uses: map[string]*lesson.Use{}, room: map[string]int{}, waits: map[string]*zkmodel.Request{}, shared: map[string]*zkmodel.Request{}, patient: map[string]*zkmodel.Request{},
+		uses: map[string]*lesson.Use{}, room: map[string]int{}, waits: queues{}, shared: queues{}, patient: queues{},
 	}
 	for _, p := range s.Pools {
 		a.room[p.Provider] = p.Room
@@ -143,19 +143,16 @@ func (a *assignment) accept(r *zkmodel.Request, y *yes, able []candidate) Decisi
 // wait is the decision over a request that may be served later.
 func (a *assignment) wait(r *zkmodel.Request, l *later) Wait {
 	d := Wait{About: About{r, l.reason}, Pool: l.pool, Queued: l.queued}
-	if l.tenant && older(r, a.patient[r.TenantName]) {
-		a.patient[r.TenantName] = r
+	if l.tenant && a.patient.join(r.TenantName, r) {
 		_, d.Again = a.drains(r)
 	}
 	if !l.queued {
 		return d
 	}
-	if !l.alone && older(r, a.waits[l.pool.ID]) {
-		a.waits[l.pool.ID] = r
+	if !l.alone && a.waits.join(l.pool.ID, r) {
 		_, d.Again = a.drains(r)
 	}
-	if l.shared && !l.alone && older(r, a.shared[l.pool.Provider]) {
-		a.shared[l.pool.Provider] = r
+	if l.shared && !l.alone && a.shared.join(l.pool.Provider, r) {
 		_, d.Again = a.drains(r)
 	}
 	if len(l.evict) == 0 {

@@ -111,13 +111,11 @@ func (a *assignment) notNow(p *Pool, r *zkmodel.Request, needs providers.Resourc
 	if p.Unavailable != "" {
 		return no("%s", p.Unavailable)
 	}
-	if first := a.waits[p.ID]; first != nil {
-		if yes, _ := a.drains(first); yes {
-			return no("pool %s is full, and request %s comes first", p.Name, first.ID)
-		}
+	if first := a.closed(a.waits[p.ID]); first != nil {
+		return no("pool %s is full, and request %s comes first", p.Name, first.ID)
 	}
-	if first := a.shared[p.Provider]; first != nil && (p.Cloud != nil || p.Learned.Lesson.Failures > 0) {
-		if yes, _ := a.drains(first); yes {
+	if p.Cloud != nil || p.Learned.Lesson.Failures > 0 {
+		if first := a.closed(a.shared[p.Provider]); first != nil {
 			return no("provider %s is full, and request %s comes first", p.Provider, first.ID)
 		}
 	}

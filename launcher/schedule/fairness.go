@@ -34,7 +34,40 @@ func (s *Snapshot) drains(r *zkmodel.Request) (bool, time.Time) {
 	return true, now.Add(overtakeTime + drainTime - phase)
 }
 
-// older reports whether a request was born before another; nil is younger than all.
-func older(r, than *zkmodel.Request) bool {
-	return than == nil || r.Stat.Ctime.Before(than.Stat.Ctime)
+// queue is who waits for the same, of those that were decided over so far.
+type queue struct {
+	first *zkmodel.Request // the oldest, which has a say
+	held  bool             // another waits for it already
+}
+
+// queues are those for all pools, providers or tenants, by their names.
+type queues map[string]*queue
+
+// join adds one that waits, and reports whether it has the say from now on. Where
+// another waits for who has it, the say stays: or those that come after both would go
+// past the other, which they must not, as it is better.
+func (q queues) join(name string, r *zkmodel.Request) bool {
+	line := q[name]
+	if line == nil {
+		q[name] = &queue{first: r}
+		return true
+	}
+	if line.held || !r.Stat.Ctime.Before(line.first.Stat.Ctime) {
+		return false
+	}
+	line.first = r
+	return true
+}
+
+// closed is the request for which room is kept now, so that who asks has to wait; nil
+// when there is none.
+func (s *Snapshot) closed(line *queue) *zkmodel.Request {
+	if line == nil {
+		return nil
+	}
+	if yes, _ := s.drains(line.first); !yes {
+		return nil
+	}
+	line.held = true
+	return line.first
 }

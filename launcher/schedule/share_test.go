@@ -121,6 +121,33 @@ func TestOldOnesAreNotOvertakenBehindYoungOnes(t *testing.T) {
 	}
 }
 
+// Catches a request that goes past a better one which room is kept from: who waits for
+// the one that the pool drains for, or the tenant, is older, and others may pass an old one
+// of that age. So may they where a large one of that age comes between both.
+func TestNobodyPassesWhoIsHeldBack(t *testing.T) {
+	passable := overtakeTime + drainTime
+	for _, what := range []string{"pool", "tenant"} {
+		for _, between := range []bool{false, true} {
+			large, held := tenantRequest("100-1", "red", 3), tenantRequest("100-2", "red", 1)
+			older, last := tenantRequest("100-3", "red", 3), tenantRequest("100-4", "red", 1)
+			s := tenantSnapshot(large, held, last)
+			if between {
+				s.Requests = append(s.Requests, older)
+			}
+			if what == "pool" {
+				s.Pools[0].Limits[providers.Instances], s.Tenants = 3, nil
+			}
+			large.Stat.Ctime, last.Stat.Ctime = s.Now.Add(-overtakeTime), s.Now
+			held.Stat.Ctime, older.Stat.Ctime = s.Now.Add(-passable), s.Now.Add(-passable)
+			for _, d := range Assign(s) {
+				if d.Verdict() != "wait" {
+					t.Errorf("%s, with one between %t: request %s: %s (%s)", what, between, d.Of().ID, d.Verdict(), d.Why())
+				}
+			}
+		}
+	}
+}
+
 // The zone of the first ready node is that of all others, ready or new.
 func TestReadyNodesChooseTheZone(t *testing.T) {
 	s := &Snapshot{

@@ -30,10 +30,8 @@ func (a *assignment) tenantFull(r *zkmodel.Request, needs providers.Resources) (
 	if s, lacks := short(a.tenants[r.TenantName], needs, limits); lacks {
 		return "tenant " + r.TenantName + " is at its limit: " + s, true
 	}
-	if first := a.patient[r.TenantName]; first != nil {
-		if yes, _ := a.drains(first); yes {
-			return "tenant " + r.TenantName + " is at its limit, and request " + first.ID + " comes first", true
-		}
+	if first := a.closed(a.patient[r.TenantName]); first != nil {
+		return "tenant " + r.TenantName + " is at its limit, and request " + first.ID + " comes first", true
 	}
 	return "", false
 }
