@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 
+	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -78,6 +80,31 @@ func (st *Store) DeleteRequest(ctx context.Context, id string) error {
 		return fmt.Errorf("delete request %s: %w", id, err)
 	}
 	return nil
+}
+
+// EraseRequest is DeleteRequest by a person, which is told.
+func (st *Store) EraseRequest(ctx context.Context, r *Request) error {
+	if st.session.Log() == nil {
+		return st.DeleteRequest(ctx, r.ID)
+	}
+	erased := gone{event.RequestDeleted, r.subject(), event.Data{
+		"request": r.ID, "labels": slices.Clone([]string(r.NodeTypes)), "requestor": r.Requestor, "by": ByOperator.teller(),
+	}}
+	for {
+		err := st.telling(ctx, func(also []recipe.Op) error {
+			_, err := st.session.Multi(ctx, slices.Concat([]recipe.Op{recipe.OpDelete(r.Path(), recipe.AnyVersion)}, also)...)
+			return err
+		}, erased)
+		switch {
+		case err == nil, errors.Is(err, recipe.ErrNoNode):
+			return nil
+		case !errors.Is(err, recipe.ErrConnectionLost):
+			return fmt.Errorf("delete request %s: %w", r.ID, err)
+		}
+		if err := st.session.Sync(ctx); err != nil {
+			return fmt.Errorf("delete request %s: %w", r.ID, err)
+		}
+	}
 }
 
 // WithdrawRequest removes a request that is still as it was read; one that has

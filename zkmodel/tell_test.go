@@ -94,6 +94,7 @@ func live(t *testing.T, store *zkmodel.Store) (stats map[string]int64) {
 	check(zkmodel.Move(r, zkmodel.RequestFailed, zkmodel.ByUs, 6))
 	r.Reason = "nobody has it"
 	check(store.FinishRequest(ctx, []*recipe.Held{held}, r, nil))
+	check(person.DeleteRequest(ctx, r.ID))
 	n := &zkmodel.Node{Provider: "ovh"}
 	lock, err = store.CreateNode(ctx, n)
 	check(err)
@@ -135,7 +136,7 @@ func TestChangesAreTold(t *testing.T) {
 			if e.Data["reason"] != "no mirror" || e.Data["builder"] != "b1" {
 				t.Errorf("data %v", e.Data)
 			}
-		case event.BuildDeleting, event.UploadDeleting, event.NodeDeleting:
+		case event.BuildDeleting, event.UploadDeleting, event.NodeDeleting, event.RequestDeleted:
 			if e.Data["by"] != "operator" {
 				t.Errorf("%s says nothing of who did it: %v", e.Type, e.Data)
 			}
@@ -149,7 +150,7 @@ func TestChangesAreTold(t *testing.T) {
 		"upload.deleted upload/debian-0000000002/ovh/0000000001",
 		"build.deleting build/debian-0000000002", "build.deleted build/debian-0000000002",
 		"provider.refusing provider/ovh", "provider.accepting provider/ovh",
-		"request.failed request/200-0000000000", "node.deleting node/0000000000",
+		"request.failed request/200-0000000000", "request.deleted request/200-0000000000", "node.deleting node/0000000000",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("told:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

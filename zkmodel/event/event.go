@@ -25,6 +25,8 @@ const (
 	UploadTested    = "poolkeeper.upload.validated"
 	UploadRejected  = "poolkeeper.upload.rejected"
 	UploadUntried   = "poolkeeper.upload.untried"
+	// RequestDeleted is a person's; those who made a request delete it without a word.
+	RequestDeleted  = "poolkeeper.request.deleted"
 	RequestFailed   = "poolkeeper.request.failed"
 	NodeHeld        = "poolkeeper.node.held"
 	NodeDeleting    = "poolkeeper.node.deleting"

@@ -16,10 +16,11 @@ const RequestorMark = "poolkeeper:"
 //
 // Errors: zkmodel.ErrNotFound.
 func (o *Operator) DeleteRequest(ctx context.Context, id string) error {
-	if _, err := o.store.Request(ctx, id); err != nil {
+	r, err := o.store.Request(ctx, id)
+	if err != nil {
 		return err
 	}
-	return o.store.DeleteRequest(ctx, id)
+	return o.store.EraseRequest(ctx, r)
 }
 
 // forgetRequest deletes a request that a person made once the last of
