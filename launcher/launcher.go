@@ -171,7 +171,13 @@ func (l *Launcher) shown() *metrics.Source {
 	for name, c := range l.clouds {
 		usable[name] = c.Usable
 	}
-	return &metrics.Source{Config: l.cfg, Pools: l.pools, Tree: l.mirror, Image: l.mirror.Image, Complete: l.Ready, Usable: usable}
+	return &metrics.Source{Config: l.cfg, Pools: l.pools, Tree: l.mirror, Image: l.mirror.Image, Complete: l.Ready, Usable: usable, Elected: l.elected}
+}
+
+// elected reports whether this launcher's figures of the tree are those that count.
+func (l *Launcher) elected() bool {
+	_, leads := l.deps.Process.Held()[zkmodel.ShareName(zkmodel.TidyElectionPath)]
+	return leads
 }
 
 // newMirror follows what a launcher looks at.

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"poolkeeper/launcher"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 )
@@ -17,8 +20,12 @@ import (
 func TestSharesAreNamed(t *testing.T) {
 	s := newSite(t, strings.Replace(beside(withStock), "{name: tiny}", "{name: tiny, min-ready: 2}", 1))
 	s.image()
-	lost := s.launch(named("nl01"))
-	s.launch(named("nl02"))
+	figures := map[string]*prometheus.Registry{"nl01": prometheus.NewRegistry(), "nl02": prometheus.NewRegistry()}
+	launch := func(host string) *running {
+		return s.launch(named(host), func(d *launcher.Deps) { d.Registerer = figures[host] })
+	}
+	lost := launch("nl01")
+	launch("nl02")
 	want := []string{
 		"duties/labels/small", "duties/labels/tiny", "duties/providers/cloud", "duties/providers/other",
 		"elections/offers", "elections/tidy",
@@ -43,12 +50,19 @@ func TestSharesAreNamed(t *testing.T) {
 		before, shares = named()
 		return len(before) == 2 && slices.Equal(shares, want)
 	}, "two launchers name all shares once")
+	elected := func(host string) float64 { return gathered(t, figures[host])["elected"] }
+	if sum := elected("nl01") + elected("nl02"); sum != 1 {
+		t.Errorf("%.0f launchers are elected", sum)
+	}
 	lost.client.Close() // as if it had died: its session ends
 	zktest.Eventually(t, func() bool {
 		var shares []string
 		after, shares = named()
 		return len(after) == 1 && slices.Equal(shares, want)
 	}, "the other one names them all")
+	if elected("nl02") != 1 {
+		t.Error("the other one is not elected")
+	}
 	for share, since := range before["nl01"] {
 		if after["nl02"][share] <= since {
 			t.Errorf("%s is nl02's since %f, and was nl01's since %f", share, after["nl02"][share], since)

@@ -27,6 +27,9 @@ type Source struct {
 	Complete func() error
 	// Usable tells for each configured provider whether it can be used at the moment.
 	Usable map[string]func() bool
+	// Elected reports whether this launcher leads the election of those that tidy up: of one
+	// of all launchers it is true.
+	Elected func() bool
 }
 
 // gauges tell of nodes, requests and limits as they are when they are scraped. What is
@@ -36,7 +39,7 @@ type Source struct {
 type gauges struct {
 	source atomic.Pointer[Source]
 
-	nodes, labels, requests, addressable, pools, tenants, usable, validation, canaries *prometheus.Desc
+	nodes, labels, requests, addressable, pools, tenants, usable, validation, canaries, elected *prometheus.Desc
 
 	series series // of the counters
 }
@@ -53,6 +56,7 @@ func newGauges() *gauges {
 		pools:       desc("pool_limit", "Limits that the configuration sets for the pool.", "provider", "pool", "resource"),
 		tenants:     desc("tenant_limit", "Limits of the tenant.", "tenant", "resource"),
 		validation:  desc("validation_nodes", "Nodes in the tree that try an upload before it serves, and have no request.", "provider"),
+		elected:     desc("elected", "1 at the one launcher whose figures of the tree are to count where all are summed, else 0."),
 		usable:      desc("provider_usable", "1 while this launcher can use the provider, 0 while it cannot; page and log say why.", "provider"),
 		canaries:    desc("canary_nodes", "Nodes of a canary, and of the build before since it is one.", "provider", "image", "build", "result"),
 	}
@@ -77,8 +81,14 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		tell(g.usable, 0, "")
 		tell(g.validation, 0, "")
 		tell(g.canaries, 0, "", "", "", "")
+		tell(g.elected, 0)
 		return
 	}
+	elected := 0
+	if of.Elected() {
+		elected = 1
+	}
+	tell(g.elected, elected)
 	nodes := of.countNodes()
 	if of.Complete() == nil {
 		g.series.forget(of, nodes)

@@ -31,6 +31,7 @@ func site(seen *tree, names ...string) *Source {
 	of := &Source{
 		Config: &configs.Config{Labels: []configs.Label{{Name: "small"}}},
 		Tree:   seen, Complete: func() error { return nil }, Usable: map[string]func() bool{},
+		Elected: func() bool { return true },
 	}
 	for _, name := range names {
 		section := configs.Pool{Name: "main", MaxServers: 3, MaxCores: -1, MaxRAM: -1, MaxVolumes: -1, MaxVolumeGB: -1, Labels: []configs.PoolLabel{{Name: "small"}}}
@@ -132,6 +133,7 @@ func TestGaugesTellOfEveryState(t *testing.T) {
 		"validation_nodes provider=cloud":                                      1,
 		"validation_nodes provider=down":                                       0,
 		"provider_usable provider=down":                                        0,
+		"elected":                                                              1,
 	}
 	for _, state := range zkmodel.NodeStates() {
 		want[fmt.Sprintf("nodes pool=main provider=down state=%s", state)] = 0
