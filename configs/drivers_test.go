@@ -40,3 +40,18 @@ func TestSettingsAreCopiedWithTheirLimits(t *testing.T) {
 		}
 	}
 }
+
+// A pretended machine answers at this host. An address elsewhere would be asked for its
+// keys, and be sent commands.
+func TestNetworksOfThisHost(t *testing.T) {
+	for network, good := range map[string]bool{
+		"127.1.0.0/24": true, "127.1.0.0/30": true,
+		"10.0.0.0/24": false, "127.1.0.1/24": false, "127.1.0.0/31": false, "127.1.0.0": false, "[1]": false,
+	} {
+		text := "providers: [{name: pretended, driver: fake, fake: {network: " + network + "}}]\n"
+		_, err := Load(write(t, "nodepool.yaml", site+text), Options{Env: alone(), Strict: true})
+		if (err == nil) != good {
+			t.Errorf("%s: %v", network, err)
+		}
+	}
+}

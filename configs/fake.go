@@ -1,6 +1,9 @@
 package configs
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // FakeDriver configures the pretended cloud for tests and load.
 type FakeDriver struct {
@@ -9,6 +12,9 @@ type FakeDriver struct {
 	BootDelay    time.Duration
 	UploadDelay  time.Duration
 	DeleteDelay  time.Duration
+	// Network gives each machine an address of its own, whose SSH server is asked for its
+	// host keys as that of a real one; the zero value gives all the word "fake".
+	Network netip.Prefix
 	// FailEvery makes an operation fail now and then: its name (upload,
 	// create, wait, delete-node, delete-image, list) to every how many calls.
 	FailEvery map[string]int
@@ -51,8 +57,25 @@ func fakeSection(f *FakeDriver) decodeFunc {
 			"boot-delay":    seconds(&f.BootDelay, 0),
 			"upload-delay":  seconds(&f.UploadDelay, 0),
 			"delete-delay":  seconds(&f.DeleteDelay, 0),
+			"network":       network(&f.Network),
 			"fail-every":    failEvery(&f.FailEvery),
 		})
+	}
+}
+
+// network decodes addresses of this host: pretended machines are nowhere else.
+func network(out *netip.Prefix) decodeFunc {
+	return func(v value) {
+		s, ok := v.text()
+		if !ok {
+			return
+		}
+		p, err := netip.ParsePrefix(s)
+		if err != nil || p != p.Masked() || !p.Addr().IsLoopback() || p.Bits() > 30 {
+			v.fail("expected loopback addresses, as 127.1.0.0/24, got %s", v.describe())
+			return
+		}
+		*out = p
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -79,6 +80,37 @@ func TestZones(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{"az1": 2, "az2": 1, "mine": 1}, seen); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Mistakes: two machines with one address; one that nobody frees; machines without end.
+func TestNetwork(t *testing.T) {
+	p := closing(t, open(t, &configs.FakeDriver{Network: netip.MustParsePrefix("127.1.0.0/30")}))
+	boot := func(i int) (string, providers.Instance) {
+		t.Helper()
+		id, err := p.CreateNode(t.Context(), spec(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		instance, err := p.WaitNode(t.Context(), id)
+		if err != nil || instance.SkipHostScan || len(instance.HostKeys) > 0 {
+			t.Fatalf("%+v, %v", instance, err)
+		}
+		return id, instance
+	}
+	first, one := boot(1)
+	_, two := boot(2)
+	if one.InterfaceIP != "127.1.0.1" || two.InterfaceIP != "127.1.0.2" {
+		t.Errorf("addresses %s and %s", one.InterfaceIP, two.InterfaceIP)
+	}
+	if _, err := p.CreateNode(t.Context(), spec(3)); !errors.Is(err, providers.ErrQuota) {
+		t.Errorf("a third machine: %v", err)
+	}
+	if err := p.DeleteNode(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if _, four := boot(4); four.InterfaceIP != one.InterfaceIP {
+		t.Errorf("the address that came free is not used: %s", four.InterfaceIP)
 	}
 }
 

@@ -33,13 +33,16 @@ func (p *Provider) create(ctx context.Context, spec providers.NodeSpec) (string,
 		Image: spec.ImageID, Metadata: maps.Clone(spec.Metadata), Ready: now().Add(p.fake.BootDelay),
 	}
 	id := n.ID
-	err := p.ledger.change(func(s *state) (*event, error) {
+	err := p.ledger.change(func(s *state) (_ *event, err error) {
 		if first, ok := s.byNode[spec.NodeID]; ok && providers.SameLaunch(s.nodes[first].Metadata, spec.Metadata) {
 			id = first
 			return nil, nil
 		}
 		if len(s.nodes) >= p.fake.MaxInstances {
 			return nil, fmt.Errorf("%w: all %d instances are taken", providers.ErrQuota, p.fake.MaxInstances)
+		}
+		if n.Address, err = p.address(s); err != nil {
+			return nil, err
 		}
 		return &event{Node: &n}, nil
 	})
@@ -85,11 +88,35 @@ func (p *Provider) WaitNode(ctx context.Context, externalID string) (providers.I
 	if err != nil {
 		return providers.Instance{}, fmt.Errorf("wait for node %s: %w", externalID, err)
 	}
-	return providers.Instance{
+	i := providers.Instance{
 		ExternalID: externalID, Cloud: cloud, Region: region, AZ: n.AZ, HostID: address,
 		InterfaceIP: address, PublicIPv4: address, PrivateIPv4: address,
 		HostKeys: []string{hostKey}, SkipHostScan: true,
-	}, nil
+	}
+	if n.Address != "" {
+		i.InterfaceIP, i.PublicIPv4, i.PrivateIPv4 = n.Address, n.Address, n.Address
+		i.HostKeys, i.SkipHostScan = nil, false
+	}
+	return i, nil
+}
+
+// address is the first of the network that no machine has, or "" without a network. The
+// network's first and last are left out.
+func (p *Provider) address(s *state) (string, error) {
+	network := p.fake.Network
+	if !network.IsValid() {
+		return "", nil
+	}
+	taken := map[string]bool{}
+	for _, n := range s.nodes {
+		taken[n.Address] = true
+	}
+	for a := network.Addr().Next(); network.Contains(a.Next()); a = a.Next() {
+		if !taken[a.String()] {
+			return a.String(), nil
+		}
+	}
+	return "", fmt.Errorf("%w: all addresses of %s are taken", providers.ErrQuota, network)
 }
 
 func (p *Provider) wait(ctx context.Context, id string) (node, error) {

@@ -22,6 +22,7 @@ type node struct {
 	Image    string
 	Metadata map[string]string
 	Ready    time.Time // when it has booted
+	Address  string    `json:",omitempty"` // of the network, where there is one
 }
 
 // event is one change of the table: exactly one field is set.
