@@ -110,7 +110,9 @@ func TestOldWavesGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.later(15 * 24 * time.Hour)
+	s.mu.Lock()
 	s.stop["a"], s.stop["b"] = true, true
+	s.mu.Unlock()
 	s.create("new")
 	s.create("over", func(w *wave.Wave) { w.Until = wave.UntilBuilt })
 	if err := s.store.Set(ctx, "over", wave.MarkCancel, wave.Word{By: "ann"}); err != nil {

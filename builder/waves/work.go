@@ -2,6 +2,7 @@ package waves
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -132,6 +133,9 @@ func (w *work) ring() {
 // turn takes the wave as far as it goes now. It reports whether it is over, or when time
 // alone changes something about it.
 func (w *work) turn(ctx context.Context) (over bool, next time.Time, err error) {
+	if w.Status.State == wave.Reporting && w.Over() { // what is wanted of it since comes later
+		return true, next, w.tell(ctx)
+	}
 	if err := w.Mirror.Barrier(ctx); err != nil {
 		return false, next, err
 	}
@@ -252,22 +256,26 @@ func (w *work) begin(ctx context.Context) (next time.Time, begun bool, err error
 	return next, true, nil
 }
 
-// end reports.
+// end notes what the wave has come to, and tells it.
 func (w *work) end(ctx context.Context) error {
-	now := w.Now()
 	if w.Status.State != wave.Reporting {
-		var moved error
-		err := w.Save(ctx, func(s *wave.Status) { moved = wave.Move(s, wave.Reporting, now); s.Note, s.Waits = "", false })
-		if err == nil {
-			err = moved
-		}
-		if err != nil {
+		if err := w.Settle(ctx, w.cancel != "", w.Now()); err != nil {
 			return err
 		}
 		w.Step(Reported)
 	}
-	report, err := w.Finish(ctx, w.cancel != "", now)
+	return w.tell(ctx)
+}
+
+// tell tells of a wave that is reporting. What is in the way of that is noted: who waits for
+// the report sees why there is none.
+func (w *work) tell(ctx context.Context) error {
+	report, err := w.Finish(ctx, w.Now())
 	if err != nil {
+		if !conflict(err) && ctx.Err() == nil {
+			note := "its report cannot be written: " + err.Error()
+			err = errors.Join(err, w.Save(ctx, func(s *wave.Status) { s.Note, s.Driver = note, w.Host }))
+		}
 		return err
 	}
 	w.Metrics.WaveEnded(report.State)
@@ -310,7 +318,7 @@ func (w *work) retry(ctx context.Context, wanted map[wave.Mark]wave.Word) error 
 	err := w.Apply(ctx, changes, func(s *wave.Status) {
 		if s.State.Over() && len(changes) > 0 {
 			moved = wave.Move(s, wave.Processing, w.Now())
-			s.Ended = nil
+			s.End, s.Ended = "", nil
 		}
 		s.Forgiven = min(s.Forgiven, s.Counts[wave.Failed])
 	}, marks...)

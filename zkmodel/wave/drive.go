@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -40,7 +41,8 @@ type row struct {
 // Open reads a wave under its lock, and puts all its jobs into the index, once. One job
 // needs none.
 //
-// Errors: zkmodel.ErrNotFound, zkmodel.ErrUndecodable.
+// Errors: zkmodel.ErrNotFound; zkmodel.ErrUndecodable, also of a state that this release
+// does not know.
 func (st *Store) Open(ctx context.Context, held *recipe.Held, id string) (*Drive, error) {
 	e, err := st.Wave(ctx, id)
 	if err != nil {
@@ -59,6 +61,9 @@ func (st *Store) Open(ctx context.Context, held *recipe.Held, id string) (*Drive
 	if err := d.readRows(ctx); err != nil {
 		return nil, err
 	}
+	if err := d.known(); err != nil {
+		return nil, err
+	}
 	switch {
 	case !d.Wave.indexed():
 		return d, st.session.EnsurePath(ctx, jobsPath(id))
@@ -66,6 +71,19 @@ func (st *Store) Open(ctx context.Context, held *recipe.Held, id string) (*Drive
 		return d, d.lay(ctx)
 	}
 	return d, nil
+}
+
+// known refuses what a later release has written in words that this one has not.
+func (d *Drive) known() error {
+	if state := d.Status.State; !state.Known() {
+		return fmt.Errorf("open wave %s: %w: this release knows no state %q", d.Wave.ID, zkmodel.ErrUndecodable, state)
+	}
+	for i := range d.rows {
+		if state := d.rows[i].State; !state.Known() {
+			return fmt.Errorf("open job %s of wave %s: %w: this release knows no state %q", d.Jobs[i].Image, d.Wave.ID, zkmodel.ErrUndecodable, state)
+		}
+	}
+	return nil
 }
 
 func (d *Drive) readStatus(ctx context.Context) error {
@@ -212,18 +230,39 @@ func (d *Drive) Unmarked(mark Mark) recipe.Op {
 // Reopened is the step that takes back the wave's result.
 func (d *Drive) Reopened() recipe.Op { return d.store.queue.Reopen(d.Wave.ID) }
 
-// Finish writes the report as the wave's result, and its last state, in one transaction.
-func (d *Drive) Finish(ctx context.Context, cancelled bool, now time.Time) (*Report, error) {
+// Settle ends the work at a wave whose jobs are all over: what it comes to is known from here
+// on, and is told by whatever process has the lock. What is wanted of it afterwards
+// changes that no more.
+func (d *Drive) Settle(ctx context.Context, cancelled bool, now time.Time) error {
 	next := d.Status
-	next.Counts, next.Note, next.Waits, next.Ended = d.counts(), "", false, &now
-	end := Completed
-	switch {
-	case cancelled || next.Counts[Cancelled] == len(d.rows):
-		end = Cancelled
-	case next.Counts[Failed] > 0:
-		end = Failed
+	next.Counts, next.Note, next.Waits = d.counts(), "", false
+	next.End, next.Ended = d.comesTo(cancelled), &now
+	if err := Move(&next, Reporting, now); err != nil {
+		return fmt.Errorf("end wave %s: %w", d.Wave.ID, err)
 	}
-	if err := Move(&next, end, now); err != nil {
+	return d.write(ctx, next, nil)
+}
+
+// comesTo is the last state of a wave whose jobs are all over.
+func (d *Drive) comesTo(cancelled bool) State {
+	switch counts := d.counts(); {
+	case cancelled && counts[Cancelled] > 0 || counts[Cancelled] == len(d.rows):
+		return Cancelled
+	case counts[Failed] > 0:
+		return Failed
+	}
+	return Completed
+}
+
+// Finish tells what a wave that is reporting has come to: the report as its result, its event
+// and its last state are written in one transaction.
+func (d *Drive) Finish(ctx context.Context, now time.Time) (*Report, error) {
+	next := d.Status
+	next.Counts, next.Note = d.counts(), ""
+	if next.End == "" { // an older release has ended the work
+		next.End, next.Ended = d.comesTo(false), &now
+	}
+	if err := Move(&next, next.End, now); err != nil {
 		return nil, fmt.Errorf("end wave %s: %w", d.Wave.ID, err)
 	}
 	report := d.report(next)

@@ -11,12 +11,13 @@ import (
 // State is that of a wave or of a job of it.
 type State string
 
-// The states. Reporting is a wave's alone.
+// The states. Reporting is a wave's alone: a job has nobody to tell but its wave, which
+// learns of its end in the transaction that is its end.
 const (
 	Pending    State = "pending"    // has not begun
 	Held       State = "held"       // has not begun, and must not
 	Processing State = "processing" // a build is asked for, under way, or being uploaded
-	Reporting  State = "reporting"  // all jobs are over, the report is being written
+	Reporting  State = "reporting"  // all jobs are over, the end is known, and is being told
 	Completed  State = "completed"
 	Failed     State = "failed"
 	Cancelled  State = "cancelled"

@@ -108,8 +108,10 @@ type Status struct {
 	Forgiven int        `json:"forgiven,omitempty"` // failed jobs that have held the rest already
 	Began    *time.Time `json:"began,omitempty"`
 	// Estimate is what its builds were to take when it began.
-	Estimate *Estimate  `json:"estimate,omitempty"`
-	Ended    *time.Time `json:"ended,omitempty"`
+	Estimate *Estimate `json:"estimate,omitempty"`
+	// End is what the wave comes to, and Ended since when that is known: from reporting on.
+	End   State      `json:"end,omitempty"`
+	Ended *time.Time `json:"ended,omitempty"`
 }
 
 // Progress is how far a job has come. Who holds its wave's lock writes it. A job of which
