@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -143,6 +144,9 @@ func (st *Store) Erase(ctx context.Context, h *Holdings) error {
 		err = e.unserved(ctx) // now that nobody can take what we hold
 	}
 	if err == nil {
+		err = e.begin(ctx, h)
+	}
+	if err == nil {
 		err = e.remove(ctx)
 	}
 	if err != nil {
@@ -247,12 +251,38 @@ func (e *erasure) remove(ctx context.Context) error {
 			return fmt.Errorf("delete %s: %w", folder, err)
 		}
 	}
+	return nil
+}
+
+// begin removes what was learned of the provider, and tells what is being erased in that
+// transaction: from then on records go, whatever becomes of us.
+func (e *erasure) begin(ctx context.Context, h *Holdings) error {
+	var uploads, nodes []string
+	for _, u := range h.Uploads() {
+		uploads = append(uploads, u.subject())
+	}
+	for _, n := range e.nodes {
+		nodes = append(nodes, n.ID)
+	}
+	var ops []recipe.Op
 	for _, path := range []string{LimitsPath(e.provider), RefusalsPath(e.provider), FindingsPath(e.provider)} {
-		if err := e.drop(ctx, path); err != nil {
+		_, there, err := e.session.Known(ctx, path)
+		if err != nil {
 			return err
 		}
+		if there {
+			ops = append(ops, recipe.OpDelete(path, recipe.AnyVersion))
+		}
 	}
-	return nil
+	return e.telling(ctx, func(also []recipe.Op) error {
+		if len(ops)+len(also) == 0 {
+			return nil
+		}
+		_, err := e.session.Multi(ctx, slices.Concat(ops, also)...)
+		return err
+	}, gone{event.ProviderErased, "provider/" + e.provider, event.Data{
+		"provider": e.provider, "uploads": uploads, "nodes": nodes, "by": ByOperator.teller(),
+	}})
 }
 
 // drop deletes a node that may be gone already.

@@ -32,7 +32,7 @@ func (d *Driver) clean(ctx context.Context, s *recipe.Session) {
 	}
 	removed := false
 	for _, id := range old(entries, d.Now()) {
-		err := store.Delete(ctx, id)
+		err := store.Expire(ctx, id)
 		switch {
 		case err == nil:
 			removed = true

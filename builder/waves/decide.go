@@ -187,7 +187,7 @@ func (w *work) tooManyFailed(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	why := fmt.Sprintf("%d of %d jobs have failed, more than %s; wave release goes on", failed, len(w.Jobs), w.Wave.MaxFailures)
-	err = w.Save(ctx, func(s *wave.Status) { s.Forgiven, s.Note = failed, why }, w.Marked(wave.MarkHold, wave.Word{Reason: why}))
+	err = w.Hold(ctx, wave.Word{Reason: why}, func(s *wave.Status) { s.Forgiven, s.Note = failed, why })
 	if err != nil {
 		return false, err
 	}

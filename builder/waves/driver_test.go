@@ -136,10 +136,10 @@ func TestFailuresHoldTheRest(t *testing.T) {
 		_, held := e.Marks[wave.MarkHold]
 		return err == nil && held && s.in("w", wave.Failed, "a") && s.in("w", wave.Pending) && s.in("w", wave.Processing) //nolint:contextcheck // the test's
 	})
-	if err := s.store.Delete(ctx, "w"); !errors.Is(err, wave.ErrNotOver) {
+	if err := s.store.Delete(ctx, "w", wave.Word{}); !errors.Is(err, wave.ErrNotOver) {
 		t.Errorf("delete a wave under way: %v", err)
 	}
-	if err := s.store.Clear(ctx, "w", wave.MarkHold); err != nil {
+	if err := s.store.Clear(ctx, "w", wave.MarkHold, wave.Word{}); err != nil {
 		t.Fatal(err)
 	}
 	r := s.result("w")
@@ -165,7 +165,7 @@ func TestFailuresHoldTheRest(t *testing.T) {
 	if r := s.result("w"); r.State != wave.Completed || r.Counts[wave.Completed] != 5 {
 		t.Errorf("after the retry: %+v", r)
 	}
-	s.eventually("it is removed", func() bool { return s.store.Delete(ctx, "w") == nil })
+	s.eventually("it is removed", func() bool { return s.store.Delete(ctx, "w", wave.Word{}) == nil })
 	names, err := s.models.Session().Children(ctx, wave.Root+"/jobs")
 	if err != nil || len(names) != 0 {
 		t.Errorf("left of jobs: %q, %v", names, err)

@@ -41,7 +41,7 @@ func TestWhatAWaveComesToIsToldByAny(t *testing.T) {
 	if known.End != wave.Failed || known.Ended == nil || known.Counts[wave.Completed] != 2 {
 		t.Errorf("what is known: %+v", known)
 	}
-	if err := s.store.Delete(ctx, "w"); !errors.Is(err, wave.ErrNotOver) {
+	if err := s.store.Delete(ctx, "w", wave.Word{}); !errors.Is(err, wave.ErrNotOver) {
 		t.Errorf("delete a wave that is not told: %v", err)
 	}
 	if err := s.store.Retry(ctx, "w", "", wave.Word{By: "ann"}); err != nil {

@@ -22,6 +22,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/configs/sealed"
 	"poolkeeper/test/zktest"
+	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/event/dispatch"
 	"poolkeeper/zkmodel/recipe"
@@ -255,5 +256,57 @@ func TestSinksOfThePage(t *testing.T) {
 	complaints.Reset() // letters of a sink that is configured no more would be lost
 	if code := run(t.Context(), []string{"-c", file, "-s", secure, "events", "--replay", "gone"}, &out, &complaints); code != exitFailed || !strings.Contains(complaints.String(), `has no sink "gone"`) {
 		t.Errorf("replay for nobody: exit code %d: %s", code, &complaints)
+	}
+}
+
+// Mistakes: what a person does with a wave, or with all that is left of a provider, that is
+// not told, or not by whom and why, or that is told although nothing has changed.
+func TestWavesAndErasuresAreTold(t *testing.T) {
+	u := newTool(t, "diskimages: [{name: debian, formats: [raw]}, {name: fedora, formats: [raw]}]\nevents: {}\n")
+	u.znode(zkmodel.BuildPath("debian", "0000000001"), `{"state": "ready"}`)
+	u.znode(zkmodel.UploadPath("debian", "0000000001", "gone", "0000000001"), `{"state": "ready", "external_id": "img"}`)
+	for _, node := range []string{"0000000001", "0000000002"} {
+		u.znode(zkmodel.NodePath(node), `{"state": "ready", "provider": "gone", "state_time": 1}`)
+	}
+	for _, line := range []string{
+		"wave create --all --id spring --until built", "wave create --match debian --id autumn --until built",
+		"wave hold spring --reason 'no room'", "wave hold spring --reason again", "wave hold spring fedora", "wave release spring", "wave release spring",
+		"wave hold --all --reason freeze", "wave release --all",
+		"wave cancel spring debian", "wave cancel spring --reason 'a mistake'", "wave delete spring",
+		"erase --force gone",
+	} {
+		if code, _, stderr := u.run(wordsOfLine(t, line)...); code != exitDone {
+			t.Fatalf("%s: %s", line, stderr)
+		}
+	}
+	if code, _, _ := u.run("wave", "delete", "autumn"); code == exitDone {
+		t.Error("a wave that is not over is deleted")
+	}
+	code, out, stderr := u.run("events", "--json")
+	if code != exitDone {
+		t.Fatal(stderr)
+	}
+	var got []string
+	for line := range strings.Lines(out) {
+		var e event.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil || e.Data["by"] == "" || !strings.HasPrefix(e.Source, "/poolkeeper/operator/") {
+			t.Errorf("%s: %v", line, err)
+		}
+		words := []string{strings.TrimPrefix(e.Type, "poolkeeper."), e.Subject}
+		for _, key := range []string{"image", "reason", "uploads", "nodes"} {
+			if value, there := e.Data[key]; there {
+				words = append(words, fmt.Sprint(value))
+			}
+		}
+		got = append(got, strings.Join(words, " "))
+	}
+	want := []string{
+		"wave.held wave/spring no room", "wave.held wave/spring fedora", "wave.released wave/spring",
+		"wave.held waves freeze", "wave.released waves",
+		"wave.cancelled wave/spring debian", "wave.cancelled wave/spring a mistake", "wave.deleted wave/spring",
+		"provider.erased provider/gone [upload/debian-0000000001/gone/0000000001] [0000000001 0000000002]",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("told:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

@@ -81,14 +81,14 @@ func (c waveReleaseCmd) Run(ctx context.Context, a *app) error {
 		return errWhichWave
 	}
 	if c.All {
-		return a.withWaves(ctx, func(ctx context.Context, t waveTools) error { return t.store.Release(ctx) })
+		return a.withWaves(ctx, func(ctx context.Context, t waveTools) error { return t.store.Release(ctx, wave.Word{By: requestor()}) })
 	}
 	return a.withWave(ctx, c.ID, func(ctx context.Context, t waveTools, e *wave.Entry) error {
 		mark, err := t.marked(ctx, e, wave.MarkHold, c.Image)
 		if err != nil {
 			return err
 		}
-		return t.store.Clear(ctx, c.ID, mark)
+		return t.store.Clear(ctx, c.ID, mark, wave.Word{By: requestor()})
 	})
 }
 
@@ -186,7 +186,7 @@ func (c waveDeleteCmd) Run(ctx context.Context, a *app) error {
 	return a.withWaves(ctx, func(ctx context.Context, t waveTools) error {
 		var failed error
 		for _, id := range c.IDs {
-			err := t.store.Delete(ctx, id)
+			err := t.store.Delete(ctx, id, wave.Word{By: requestor()})
 			switch {
 			case errors.Is(err, zkmodel.ErrNotFound):
 				err = fmt.Errorf("there is no wave %s", id)

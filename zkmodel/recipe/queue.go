@@ -188,14 +188,14 @@ func (q *Queue) Waited(ctx context.Context, id string) (bool, error) {
 // goes first: what a crash leaves of the rest is garbage.
 //
 // Errors: ErrWaited.
-func (q *Queue) Remove(ctx context.Context, held *Held, id string) error {
+func (q *Queue) Remove(ctx context.Context, held *Held, id string, also ...Op) error {
 	switch waited, err := q.Waited(ctx, id); {
 	case err != nil:
 		return err
 	case waited:
 		return fmt.Errorf("remove %s: %w", q.path(queueRequests, id), ErrWaited)
 	}
-	if err := held.DeleteTree(ctx, q.path(queueRequests, id)); err != nil {
+	if err := held.DeleteTree(ctx, q.path(queueRequests, id), also...); err != nil {
 		return err
 	}
 	return q.collect(ctx, id)

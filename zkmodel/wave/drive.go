@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -196,11 +197,25 @@ func (d *Drive) Over() bool {
 
 // write saves a status in one transaction with more, behind the fence.
 func (d *Drive) write(ctx context.Context, next Status, more []recipe.Op) error {
+	return d.tell(ctx, next, more, nil)
+}
+
+// tell is write that also tells of the word with which the wave is held; nil tells of nothing.
+func (d *Drive) tell(ctx context.Context, next Status, more []recipe.Op, word *Word) error {
 	data, err := json.Marshal(next)
 	if err != nil {
 		return fmt.Errorf("save wave %s: %w", d.Wave.ID, err)
 	}
-	results, err := d.held.Multi(ctx, append([]recipe.Op{recipe.OpSet(statusPath(d.Wave.ID), data, d.version)}, more...)...)
+	var results []recipe.OpResult
+	do := func(also []recipe.Op) (err error) {
+		results, err = d.held.Multi(ctx, slices.Concat([]recipe.Op{recipe.OpSet(statusPath(d.Wave.ID), data, d.version)}, more, also)...)
+		return err
+	}
+	if word == nil {
+		err = do(nil)
+	} else {
+		err = d.store.telling(ctx, event.WaveHeld, d.Wave.ID, "", *word, do)
+	}
 	if err != nil {
 		return fmt.Errorf("save wave %s: %w", d.Wave.ID, err)
 	}
@@ -216,10 +231,13 @@ func (d *Drive) Save(ctx context.Context, change func(*Status), marks ...recipe.
 	return d.write(ctx, next, marks)
 }
 
-// Marked is the step that makes a mark of the wave.
-func (d *Drive) Marked(mark Mark, word Word) recipe.Op {
+// Hold holds the wave, and changes the status in the same transaction.
+func (d *Drive) Hold(ctx context.Context, word Word, change func(*Status)) error {
+	next := d.Status
+	next.Counts = maps.Clone(d.Status.Counts)
+	change(&next)
 	text, _ := json.Marshal(word) // strings always encode
-	return recipe.OpCreate(d.store.markPath(d.Wave.ID, mark), text, recipe.Persistent)
+	return d.tell(ctx, next, []recipe.Op{recipe.OpCreate(d.store.markPath(d.Wave.ID, MarkHold), text, recipe.Persistent)}, &word)
 }
 
 // Unmarked is the step that takes a mark of the wave away.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -18,15 +19,24 @@ func (st *Store) Set(ctx context.Context, id string, mark Mark, word Word) error
 	if err != nil {
 		return fmt.Errorf("mark wave %s: %w", id, err)
 	}
-	_, err = st.session.Create(ctx, st.markPath(id, mark), text, recipe.Persistent)
+	err = st.write(ctx, mark.kind(), id, mark.Job(), word, recipe.OpCreate(st.markPath(id, mark), text, recipe.Persistent))
 	if err != nil && !errors.Is(err, recipe.ErrNodeExists) {
 		return fmt.Errorf("mark wave %s: %w", id, notFound(err))
 	}
 	return nil
 }
 
-// Clear takes a mark away; one that is not there is no error.
-func (st *Store) Clear(ctx context.Context, id string, mark Mark) error {
+// Clear takes a mark that holds away; one that is not there is no error. word is who does.
+func (st *Store) Clear(ctx context.Context, id string, mark Mark, word Word) error {
+	err := st.write(ctx, event.WaveReleased, id, mark.Job(), word, recipe.OpDelete(st.markPath(id, mark), recipe.AnyVersion))
+	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
+		return fmt.Errorf("unmark wave %s: %w", id, err)
+	}
+	return nil
+}
+
+// unmark is Clear of what another mark tells of.
+func (st *Store) unmark(ctx context.Context, id string, mark Mark) error {
 	err := st.session.Delete(ctx, st.markPath(id, mark), recipe.AnyVersion)
 	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
 		return fmt.Errorf("unmark wave %s: %w", id, err)
@@ -41,7 +51,7 @@ func (st *Store) Hold(ctx context.Context, word Word) error {
 		err = st.session.EnsurePath(ctx, Root)
 	}
 	if err == nil {
-		_, err = st.session.Create(ctx, HoldPath, text, recipe.Persistent)
+		err = st.write(ctx, event.WaveHeld, "", "", word, recipe.OpCreate(HoldPath, text, recipe.Persistent))
 	}
 	if err != nil && !errors.Is(err, recipe.ErrNodeExists) {
 		return fmt.Errorf("hold all waves: %w", err)
@@ -49,9 +59,10 @@ func (st *Store) Hold(ctx context.Context, word Word) error {
 	return nil
 }
 
-// Release lets waves go on that Hold holds.
-func (st *Store) Release(ctx context.Context) error {
-	if err := st.session.Delete(ctx, HoldPath, recipe.AnyVersion); err != nil && !errors.Is(err, recipe.ErrNoNode) {
+// Release lets waves go on that Hold holds. word is who does.
+func (st *Store) Release(ctx context.Context, word Word) error {
+	err := st.write(ctx, event.WaveReleased, "", "", word, recipe.OpDelete(HoldPath, recipe.AnyVersion))
+	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
 		return fmt.Errorf("release all waves: %w", err)
 	}
 	return nil
@@ -84,10 +95,23 @@ func (e *Entry) busy() bool {
 	return e.Active() && (begun || !cancelled)
 }
 
-// Delete removes a wave that is over, or that was cancelled before it began.
+// Delete removes a wave that is over, or that was cancelled before it began, and tells who does.
 //
 // Errors: zkmodel.ErrNotFound, ErrNotOver, recipe.ErrWaited, recipe.ErrLocked.
-func (st *Store) Delete(ctx context.Context, id string) error {
+func (st *Store) Delete(ctx context.Context, id string, word Word) error {
+	return st.delete(ctx, id, func(held *recipe.Held) error {
+		return st.telling(ctx, event.WaveDeleted, id, "", word, func(also []recipe.Op) error {
+			return st.queue.Remove(ctx, held, id, also...)
+		})
+	})
+}
+
+// Expire is Delete of a wave that has been over for long, which nobody is told of.
+func (st *Store) Expire(ctx context.Context, id string) error {
+	return st.delete(ctx, id, func(held *recipe.Held) error { return st.queue.Remove(ctx, held, id) })
+}
+
+func (st *Store) delete(ctx context.Context, id string, remove func(*recipe.Held) error) error {
 	e, err := st.Wave(ctx, id)
 	if err != nil {
 		return err
@@ -103,7 +127,7 @@ func (st *Store) Delete(ctx context.Context, id string) error {
 		err = ErrNotOver
 	}
 	if err == nil {
-		err = st.queue.Remove(ctx, held, id)
+		err = remove(held)
 	}
 	if err != nil {
 		return fmt.Errorf("delete wave %s: %w", id, errors.Join(err, held.Release(ctx)))
@@ -147,13 +171,13 @@ func (st *Store) Retry(ctx context.Context, id, image string, word Word) error {
 	} else {
 		for mark := range e.Marks {
 			if mark.Job() != "" && mark == MarkCancel.Of(mark.Job()) {
-				if err := st.Clear(ctx, id, mark); err != nil {
+				if err := st.unmark(ctx, id, mark); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	if err := st.Clear(ctx, id, cancel); err != nil {
+	if err := st.unmark(ctx, id, cancel); err != nil {
 		return err
 	}
 	return st.Set(ctx, id, retry, word)
