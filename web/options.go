@@ -44,6 +44,9 @@ type Tree struct {
 	Nodes      func() []*zkmodel.Node
 	Requests   func() []*zkmodel.Request
 	Components func(kind string) []*zkmodel.Component
+	// Validations are the uploads under trial in a provider, or in all for "". Where they
+	// are not followed, or cannot be read, it has fewer than there are.
+	Validations func(provider string) ([]*zkmodel.Validation, error)
 	// WaitSynced returns once all parts have been read in the session that
 	// lives; nil when that is always so.
 	WaitSynced func(context.Context) error

@@ -57,6 +57,7 @@ type snapshot struct {
 	requests []*zkmodel.Request
 	daemons  []*zkmodel.Component // builders and launchers
 	pools    []*zkmodel.Component
+	trials   []*zkmodel.Validation
 	ownLogs  bool // this host has logs
 	guarded  []string
 }
@@ -79,6 +80,9 @@ func (h *handler) look() *snapshot {
 	if list := h.Tree.Components; list != nil {
 		s.daemons = append(append(s.daemons, list(zkmodel.KindBuilder)...), list(zkmodel.KindLauncher)...)
 		s.pools = list(zkmodel.KindPool)
+	}
+	if h.Tree.Validations != nil {
+		s.trials, _ = h.Tree.Validations("") // what is not read shows as being on trial
 	}
 	return s
 }

@@ -87,6 +87,9 @@ func (s *snapshot) viewBuild(image *zkmodel.Image, b *zkmodel.BuildTree) buildVi
 		if text := image.Canary(u.Provider).Uses(b.Build); text != "" && one.State.Kind != "bad" && u.State == zkmodel.UploadReady {
 			one.State, one.Reason = badge{"canary", "busy"}, text
 		}
+		if u.OnTrial() {
+			s.viewTrial(&one, u)
+		}
 		v.Uploads = append(v.Uploads, one)
 	}
 	return v
@@ -116,6 +119,23 @@ func (s *snapshot) viewUpload(u *zkmodel.Upload, verdict *zkmodel.Verdict) uploa
 		}
 	}
 	return v
+}
+
+// viewTrial shows how far the trial of an upload has come.
+func (s *snapshot) viewTrial(view *uploadView, u *zkmodel.Upload) {
+	view.State = badge{"on trial", "busy"}
+	view.Percent, view.Progress = 0, "" // it is sent
+	v := zkmodel.ValidationOf(s.trials, u)
+	if v == nil {
+		return
+	}
+	view.Since, view.Reason = moment(v.Since.Time(), s.now), v.Text()
+	if r := v.Result; r != nil {
+		view.Since = moment(r.Since.Time(), s.now)
+		if r.Tries > 0 {
+			view.Failures = fmt.Sprintf("nodes failed: %d", r.Tries)
+		}
+	}
 }
 
 // failures tells of failures in a row, and how long they are waited out.

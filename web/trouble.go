@@ -35,6 +35,7 @@ func (s *snapshot) troubles() []trouble {
 	for _, image := range s.images {
 		list = append(list, s.imageTroubles(image)...)
 		list = append(list, s.uploadTroubles(image)...)
+		list = append(list, s.trialTroubles(image)...)
 	}
 	for _, n := range s.nodes {
 		list = append(list, s.nodeTroubles(n)...)

@@ -15,21 +15,18 @@ func (s *snapshot) verdictTroubles(image *zkmodel.Image, newest *zkmodel.Upload)
 	if verdict == nil && (pin == nil || pin.Build == newest.Build) {
 		return nil
 	}
-	serves := "no build of it serves"
-	if u := image.Serving(provider, zkmodel.Suspect); u != nil {
-		serves = "build " + u.Build + " serves"
-	}
+	now := serves(image, provider)
 	var list []trouble
 	if verdict != nil {
 		list = append(list, trouble{
 			What: fmt.Sprintf("Image %s-%s in %s was %s, %s", newest.Image, newest.Build, provider,
-				strings.ReplaceAll(string(verdict.Kind), "-", " "), serves),
+				strings.ReplaceAll(string(verdict.Kind), "-", " "), now),
 			Why: verdict.Text(), Since: moment(verdict.Time.Time(), s.now),
 		})
 	}
 	if pin != nil {
 		list = append(list, trouble{
-			What: fmt.Sprintf("Image %s in %s is pinned to build %s, %s", image.Name, provider, pin.Build, serves),
+			What: fmt.Sprintf("Image %s in %s is pinned to build %s, %s", image.Name, provider, pin.Build, now),
 			Why:  pin.Text(), Since: moment(pin.Time.Time(), s.now),
 		})
 	}

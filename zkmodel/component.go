@@ -112,6 +112,19 @@ func Deaf(pools []*Component, provider string) []*Component {
 	return deaf
 }
 
+// TriesUploads reports whether any of the pools that are registered for a provider has a
+// launcher that tries uploads before they serve.
+func TriesUploads(pools []*Component, provider string) bool {
+	return slices.ContainsFunc(pools, func(c *Component) bool {
+		return c.Broken == nil && c.ProviderName == provider && slices.Contains(c.Knows, KnowsValidation)
+	})
+}
+
+// NobodyTries says that TriesUploads is false, and what helps.
+func NobodyTries(provider string) string {
+	return "no launcher that is registered for " + provider + " tries uploads: start one of this release or later, or let it serve with image-promote"
+}
+
 // KnowNoCanaries are the pools of a provider, among those that are registered, whose launchers
 // use a build as soon as it is ready, whatever canary there is.
 func KnowNoCanaries(pools []*Component, provider string) []*Component {

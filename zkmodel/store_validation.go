@@ -91,14 +91,38 @@ func (st *Store) Validations(ctx context.Context) ([]*Validation, error) {
 			}
 		}
 	}
-	all, err := gather(ctx, paths, func(ctx context.Context, at string) (*Validation, error) {
-		v, err := st.readValidation(ctx, at)
-		return v, notFound(err)
-	})
+	all, err := st.validationsAt(ctx, paths)
 	if err != nil {
 		return nil, fmt.Errorf("list validations: %w", err)
 	}
 	return all, nil
+}
+
+// TrialsOf reads the trials of uploads of some images. Where no upload is under trial,
+// nothing is read.
+func (st *Store) TrialsOf(ctx context.Context, images ...*Image) ([]*Validation, error) {
+	var paths []string
+	for _, i := range images {
+		for _, b := range i.Builds {
+			for _, u := range b.Uploads {
+				if u.OnTrial() {
+					paths = append(paths, ValidationPath(u.UploadKey))
+				}
+			}
+		}
+	}
+	all, err := st.validationsAt(ctx, paths)
+	if err != nil {
+		return nil, fmt.Errorf("read validations: %w", err)
+	}
+	return all, nil
+}
+
+func (st *Store) validationsAt(ctx context.Context, paths []string) ([]*Validation, error) {
+	return gather(ctx, paths, func(ctx context.Context, at string) (*Validation, error) {
+		v, err := st.readValidation(ctx, at)
+		return v, notFound(err)
+	})
 }
 
 // SaveValidationResult writes how far a trial has come, under the lock of AwaitValidations.

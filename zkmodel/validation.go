@@ -178,6 +178,9 @@ func (v *Validation) State() ValidationState {
 	return v.Result.State
 }
 
+// Waits reports whether a launcher is still to try it, or to go on.
+func (v *Validation) Waits() bool { return v.Broken == nil && v.Promoted == nil && !v.Result.Final() }
+
 // Untried is since when it has not been tried, or no try has told anything; the zero time
 // during a first try, and when the trial has ended.
 func (v *Validation) Untried() time.Time {

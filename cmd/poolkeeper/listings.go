@@ -29,23 +29,27 @@ func (o output) show(a *app, table *listing.Table) error {
 	return table.WriteText(a.stdout, o.Detail)
 }
 
-// images prints a listing of the images in the tree.
-func (o output) images(ctx context.Context, a *app, list func([]*zkmodel.Image, time.Time) *listing.Table) error {
-	return a.withStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
-		images, err := store.Images(ctx)
-		if err != nil {
-			return err
-		}
-		return o.show(a, list(images, time.Now()))
-	})
-}
-
 // imageListCmd lists uploads.
 type imageListCmd struct{ output }
 
 // Run is the command.
 func (c imageListCmd) Run(ctx context.Context, a *app) error {
-	return c.images(ctx, a, listing.Uploads)
+	return a.withStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
+		images, err := store.Images(ctx)
+		if err != nil {
+			return err
+		}
+		return c.show(a, listing.UploadsOnTrial(images, a.trials(ctx, store, images), time.Now()))
+	})
+}
+
+// trials reads the trials of uploads of some images. The listing is worth having without.
+func (a *app) trials(ctx context.Context, store *zkmodel.Store, images []*zkmodel.Image) []*zkmodel.Validation {
+	trials, err := store.TrialsOf(ctx, images...)
+	if err != nil {
+		fmt.Fprintln(a.stderr, "poolkeeper: cannot tell how far trials of uploads have come:", listing.Visible(a.secrets.Text(err.Error())))
+	}
+	return trials
 }
 
 // dibImageListCmd lists builds.
@@ -53,7 +57,13 @@ type dibImageListCmd struct{ output }
 
 // Run is the command.
 func (c dibImageListCmd) Run(ctx context.Context, a *app) error {
-	return c.images(ctx, a, listing.Builds)
+	return a.withStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
+		images, err := store.Images(ctx)
+		if err != nil {
+			return err
+		}
+		return c.show(a, listing.Builds(images, time.Now()))
+	})
 }
 
 // imageStatusCmd lists the images' flags.
@@ -79,7 +89,7 @@ func (c imageStatusCmd) Run(ctx context.Context, a *app) error {
 					listing.Visible(image.Name), cfg.Path)
 			}
 		}
-		return c.show(a, listing.Images(images, time.Now(), configured))
+		return c.show(a, listing.ImagesOnTrial(images, a.trials(ctx, store, images), time.Now(), configured))
 	})
 }
 

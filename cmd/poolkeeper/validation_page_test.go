@@ -89,6 +89,21 @@ func TestValidationPage(t *testing.T) {
 			t.Errorf("the record in %s was written by a command: %v", tried[i].Provider, err)
 		}
 	}
+	lists := map[string][]string{
+		"image-list --detail":   {"| Trial ", "| waiting for 00:00:00:0"},
+		"image-list -o json":    {`"trial": {"state":"waiting","why":"promoted by `},
+		"image-status --detail": {"build 0000000001 at north is waiting for 00:00:00:0", "build 0000000001 at south is waiting"},
+		"image-status -o json":  {`"trials": [{"build":"0000000001","provider":"north","upload":"0000000001","state":"waiting"`},
+	}
+	for line, wants := range lists {
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), append([]string{"-c", config}, strings.Fields(line)...), &stdout, &stderr)
+		for _, want := range wants {
+			if code != 0 || !strings.Contains(stdout.String(), want) {
+				t.Errorf("%s: exit %d, no %q in\n%s%s", line, code, want, &stdout, &stderr)
+			}
+		}
+	}
 	var stdout, stderr bytes.Buffer
 	code := run(t.Context(), []string{"-c", config, "explain", "debian-12"}, &stdout, &stderr)
 	for _, want := range []string{"it serves now: promoted by", "it goes: its build was rejected by"} {

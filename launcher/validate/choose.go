@@ -33,7 +33,7 @@ type plan struct {
 func waiting(all []*zkmodel.Validation, provider string) []*zkmodel.Validation {
 	var list []*zkmodel.Validation
 	for _, v := range all {
-		if v.Broken == nil && v.Provider == provider && v.Promoted == nil && !v.Result.Final() {
+		if v.Provider == provider && v.Waits() {
 			list = append(list, v)
 		}
 	}

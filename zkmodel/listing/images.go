@@ -56,7 +56,10 @@ func Builds(images []*zkmodel.Image, now time.Time) *Table {
 }
 
 // Uploads lists every upload: image-list.
-func Uploads(images []*zkmodel.Image, now time.Time) *Table {
+func Uploads(images []*zkmodel.Image, now time.Time) *Table { return uploads(images, now, nil) }
+
+// uploads is Uploads with a column for trials, unless there is nothing that fills it.
+func uploads(images []*zkmodel.Image, now time.Time, tried func(*zkmodel.Upload) cell) *Table {
 	t := &Table{columns: []column{
 		{title: "Build ID", key: "id"},
 		{title: "Upload ID", key: "upload_id"},
@@ -72,18 +75,25 @@ func Uploads(images []*zkmodel.Image, now time.Time) *Table {
 		{title: "Retry In", key: "retry_at", detail: true},
 		{title: "Reason", key: "reason", detail: true},
 	}}
+	if tried != nil {
+		t.columns = append(t.columns, column{title: "Trial", key: "trial", detail: true})
+	}
 	for _, image := range images {
 		t.gaps(image, func(zkmodel.Gap) bool { return true }, "image", "id", "provider")
 		for _, b := range image.Builds {
 			for _, u := range b.Uploads {
 				t.note(u.Broken)
-				t.rows = append(t.rows, []cell{
+				row := []cell{
 					text(u.Build), text(u.ID), text(u.Provider), text(u.Image),
 					text(u.ExternalName), foreign(u.ExternalID), state(u.State, u.Broken),
 					since(changed(u.StateTime, u.Stat.Mtime), now),
 					text(u.Format), progress(u.Progress), failures(u.Failures),
 					retry(u.RetryAt, u.State == zkmodel.UploadFailed, now), reason(cmp.Or(u.Reason, said(image, b, u), u.Suspect), u.Broken),
-				})
+				}
+				if tried != nil {
+					row = append(row, tried(u))
+				}
+				t.rows = append(t.rows, row)
 			}
 		}
 	}
@@ -94,6 +104,11 @@ func Uploads(images []*zkmodel.Image, now time.Time) *Table {
 // those of which nothing is left are not listed: they are not configured, have no
 // builds, and nobody asked for anything. configured may be nil: then it is not known.
 func Images(images []*zkmodel.Image, now time.Time, configured func(image string) bool) *Table {
+	return flags(images, now, configured, nil)
+}
+
+// flags is Images with a column for trials, unless there is nothing that fills it.
+func flags(images []*zkmodel.Image, now time.Time, configured func(string) bool, tried func(*zkmodel.Image) cell) *Table {
 	t := &Table{columns: []column{
 		{title: "Image", key: "image"},
 		{title: "Paused", key: "paused"},
@@ -101,6 +116,9 @@ func Images(images []*zkmodel.Image, now time.Time, configured func(image string
 		{title: "Build Request Age", key: "build_request_age"},
 		{title: "Reason", key: "reason", detail: true},
 	}}
+	if tried != nil {
+		t.columns = append(t.columns, column{title: "Trials", key: "trials", detail: true})
+	}
 	for _, image := range images {
 		known := configured == nil || configured(image.Name)
 		if !known && bare(image) {
@@ -113,7 +131,11 @@ func Images(images []*zkmodel.Image, now time.Time, configured func(image string
 				request = text("building")
 			}
 		}
-		t.rows = append(t.rows, []cell{text(image.Name), flag(image.Paused), request, asked, reason(cmp.Or(unserved(image, known), pins(image)), image.Unread)})
+		row := []cell{text(image.Name), flag(image.Paused), request, asked, reason(cmp.Or(unserved(image, known), pins(image)), image.Unread)}
+		if tried != nil {
+			row = append(row, tried(image))
+		}
+		t.rows = append(t.rows, row)
 	}
 	return t
 }

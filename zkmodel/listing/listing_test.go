@@ -127,6 +127,65 @@ func TestJSONIsOneObjectARow(t *testing.T) {
 	}
 }
 
+// What trials add is one column; all else is as without. Mistakes: a column in Nodepool's
+// listings; a trial of another upload; text of a record that breaks the table.
+func TestTrials(t *testing.T) {
+	tree := images()
+	tried := func(build, record string) {
+		key := zkmodel.UploadKey{Image: "image-001", Build: build, Provider: "north", ID: "0000000001"}
+		b := tree[1].Build(build)
+		b.Uploads = append(b.Uploads, zkmodel.DecodeUpload(key, []byte(record), recipe.Stat{Czxid: 7, Mtime: now}))
+	}
+	const record = `{"state": "uploading", "state_time": 1795161299.0, "external_id": "x"}`
+	tried("0000000001", record)
+	tried("0000000002", record)
+	trials := []*zkmodel.Validation{{
+		Image: "image-001", Build: "0000000001", Provider: "north", Upload: "0000000001", UploadCzxid: 7, Since: zkmodel.EpochOf(now.Add(-2 * time.Hour)),
+		Result: &zkmodel.ValidationResult{
+			State: zkmodel.ValidationUntried, Why: "no\nroom", Tries: 2, Faults: 3, Since: zkmodel.EpochOf(now.Add(-time.Minute)), Pool: "main",
+			FirstUntried: zkmodel.EpochOf(now.Add(-time.Hour)),
+		},
+	}, {Image: "image-001", Build: "0000000002", Provider: "north", Upload: "0000000001", UploadCzxid: 6}} // of an earlier one
+	const text = "untried for 00:00:01:00, nodes failed: 2, tries that told nothing: 3: no room"
+	const one = `"state":"untried","why":"no\nroom","since":1795161240,"untried_since":1795157700,"tries":2,"faults":3,"pool":"main"}`
+	const lost = `"state":"on trial","why":"its record is not there, or cannot be read","tries":0,"faults":0}`
+	for name, test := range map[string]struct {
+		with, without *Table
+		text, json    []string
+	}{
+		"uploads": {
+			UploadsOnTrial(tree, trials, now), Uploads(tree, now),
+			[]string{"| Trial ", "| " + text + " |", "| on trial: its record is not there, or cannot be read"},
+			[]string{`"trial": {` + one, `"trial": {` + lost, `"trial": null`},
+		},
+		"images": {
+			ImagesOnTrial(tree, trials, now, nil), Images(tree, now, nil),
+			[]string{"| Trials ", "| build 0000000001 at north is " + text + "; build 0000000002 at north is on trial"},
+			[]string{`"trials": []`, `"trials": [{"build":"0000000001","provider":"north","upload":"0000000001",` + one + `,{"build":"0000000002","provider":"north","upload":"0000000001",` + lost + "]"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var plain, bare, detailed, json strings.Builder
+			if err := errors.Join(test.with.WriteText(&plain, false), test.without.WriteText(&bare, false), test.with.WriteText(&detailed, true), test.with.WriteJSON(&json)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(bare.String(), plain.String()); diff != "" {
+				t.Errorf("without details (-want +got):\n%s", diff)
+			}
+			for _, want := range test.text {
+				if !strings.Contains(detailed.String(), want) {
+					t.Errorf("%q is not in\n%s", want, &detailed)
+				}
+			}
+			for _, want := range test.json {
+				if !strings.Contains(json.String(), want) {
+					t.Errorf("%s is not in\n%s", want, &json)
+				}
+			}
+		})
+	}
+}
+
 // Credentials of pods stand where other nodes have a port.
 func TestCredentialsAreNotShown(t *testing.T) {
 	var out strings.Builder
