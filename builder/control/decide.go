@@ -102,6 +102,9 @@ func (l *loop) untilAlarm() time.Duration {
 	for _, t := range l.alarms {
 		wait = min(wait, t.Sub(now))
 	}
+	if !l.manned.IsZero() {
+		wait = min(wait, l.manned.Sub(now))
+	}
 	return max(wait, time.Millisecond)
 }
 

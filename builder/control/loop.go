@@ -28,6 +28,8 @@ type loop struct {
 	dirty   map[string]bool      // images to decide about
 	alarms  map[string]time.Time // when to decide about an image that nobody touches
 	short   map[string]bool      // images that wait for room on the disk
+	nobody  unmanned             // where uploads wait that no launcher tries
+	manned  time.Time            // when to look at that again; zero is when something changes
 	members []string             // the builders that were registered, and how they worked
 	done    chan ended
 	left    chan struct{} // closed when nobody listens to done any more
@@ -53,6 +55,7 @@ func newLoop(c *Control, s Session) *loop {
 		dirty:   map[string]bool{},
 		alarms:  map[string]time.Time{},
 		short:   map[string]bool{},
+		nobody:  unmanned{since: map[string]time.Time{}, told: map[string]bool{}},
 		done:    make(chan ended),
 		left:    make(chan struct{}),
 	}
@@ -84,6 +87,7 @@ func (l *loop) run(ctx context.Context) error {
 		l.decide(ctx)
 		l.start(ctx)
 		l.publish()
+		l.tellUnmanned()
 		alarm.Reset(l.untilAlarm())
 		select {
 		case <-changes.C():

@@ -1,7 +1,9 @@
 package control
 
 import (
+	"maps"
 	"slices"
+	"time"
 
 	"poolkeeper/zkmodel"
 )
@@ -30,9 +32,7 @@ func Untriable(image *zkmodel.Image, pools []*zkmodel.Component) (is map[string]
 			if is == nil {
 				is = map[string]bool{}
 			}
-			is[u.Provider] = !slices.ContainsFunc(pools, func(p *zkmodel.Component) bool {
-				return p.Broken == nil && p.ProviderName == u.Provider && slices.Contains(p.Knows, zkmodel.KnowsValidation)
-			})
+			is[u.Provider] = !zkmodel.TriesUploads(pools, u.Provider)
 		}
 	}
 	return is
@@ -55,4 +55,69 @@ func (l *loop) onTrial() []string {
 		}
 	}
 	return images
+}
+
+// startTime is how long a provider may be without a launcher that tries uploads until that
+// is told: one that is started anew is no news.
+const startTime = time.Minute
+
+// unmanned is where uploads wait that no launcher tries. All of it belongs to the loop.
+type unmanned struct {
+	since map[string]time.Time // by provider
+	told  map[string]bool
+}
+
+// look takes the providers where uploads wait that no launcher tries. It returns those of
+// which that is to be told now, those of which it was told and is over, and when to look
+// again although nothing changes.
+func (u *unmanned) look(providers []string, now time.Time) (told, over []string, next time.Time) {
+	for _, p := range providers {
+		since, known := u.since[p]
+		if !known {
+			since, u.since[p] = now, now
+		}
+		switch due := since.Add(startTime); {
+		case u.told[p]:
+		case !due.After(now):
+			u.told[p] = true
+			told = append(told, p)
+		case next.IsZero() || due.Before(next):
+			next = due
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(u.since)) {
+		if !slices.Contains(providers, p) {
+			if u.told[p] {
+				over = append(over, p)
+			}
+			delete(u.since, p)
+			delete(u.told, p)
+		}
+	}
+	return told, over, next
+}
+
+// tellUnmanned says once of each provider of this builder that uploads wait there and no
+// launcher tries any, and once when that is over.
+func (l *loop) tellUnmanned() {
+	l.manned = time.Time{}
+	all, err := l.Mirror.Validations("")
+	if err != nil {
+		return // then nobody knows
+	}
+	pools, example := l.Mirror.Components(zkmodel.KindPool), map[string]string{}
+	for _, v := range all {
+		if _, ours := l.Config().Provider(v.Provider); ours && v.Waits() && !zkmodel.TriesUploads(pools, v.Provider) {
+			example[v.Provider] = v.Key().Path()
+		}
+	}
+	told, over, next := l.nobody.look(slices.Sorted(maps.Keys(example)), l.clock.now())
+	for _, p := range told {
+		l.Log.Warn("Uploads wait that no launcher of their provider tries; those before them serve", "provider", p, "upload", example[p],
+			"why", zkmodel.NobodyTries(p))
+	}
+	for _, p := range over {
+		l.Log.Info("No upload waits for a launcher that tries uploads any more", "provider", p)
+	}
+	l.manned = next
 }

@@ -52,7 +52,7 @@ func (d *decision) decideTrial(b *zkmodel.BuildTree, u *zkmodel.Upload, gone str
 	subject := "upload " + b.ID + "/" + u.Provider + "/" + u.ID
 	switch {
 	case t.End == TrialGoesOn && d.Untriable[u.Provider] && t.Record != nil:
-		d.say(subject, "trial", "", "%s; no launcher that is registered for %s tries uploads", t.Record.Text(), u.Provider)
+		d.say(subject, "trial", "", "%s; %s", t.Record.Text(), zkmodel.NobodyTries(u.Provider))
 	case t.End == TrialGoesOn:
 		d.say(subject, "trial", "", "%s; until then the one before it serves", t.Why)
 	default:
