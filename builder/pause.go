@@ -9,7 +9,8 @@ func (b *Builder) Pause(why string) {
 	b.control.Reconfigured()
 }
 
-// InHand says what this builder works at, "" is nothing, and whether that is known.
+// InHand says what this builder works at, "" is nothing, and whether that is known. Once
+// it is paused, no build begins that was not in hand at the first look.
 func (b *Builder) InHand() (what string, known bool) {
 	builds, uploads := b.control.InFlight().Count()
 	if builds+uploads == 0 {

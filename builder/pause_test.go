@@ -4,9 +4,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
+	"poolkeeper/builder/step"
 	"poolkeeper/zkmodel"
 )
 
@@ -58,10 +61,48 @@ func TestPausedBuilderBuildsNothing(t *testing.T) {
 	s.eventually("it builds again", func() bool { return one.Ready() == nil })
 }
 
+// A build that has passed the look at the pause, and has no record yet, is in hand of the
+// builder that is paused meanwhile. Catches: a drain that finds nothing in hand twice, and
+// ends the daemon in the middle of the build that then begins.
+func TestPauseCountsTheBuildThatBegins(t *testing.T) {
+	s := newSite(t)
+	s.addImage("more")
+	var begins atomic.Bool
+	gate := make(chan struct{})
+	one := s.pausable("one", func(d *Deps) {
+		d.Step = func(at step.Step) { begins.Store(begins.Load() || at == step.BuildLocked) }
+		d.Deciding = func(context.Context) func() {
+			if begins.Load() {
+				<-gate
+			}
+			return func() {}
+		}
+	})
+	open := sync.OnceFunc(func() { close(gate) })
+	defer open()
+	inHand := func() string {
+		what, known := one.InHand()
+		if !known {
+			t.Error("what is in hand is not known")
+		}
+		return what
+	}
+	s.eventually("a build begins, and waits at the gate", func() bool { return strings.HasPrefix(inHand(), "builds: ") })
+	one.Pause("paused by anna")
+	if what := inHand(); what == "" || len(s.builds("img", zkmodel.BuildBuilding))+len(s.builds("more", zkmodel.BuildBuilding)) > 0 {
+		t.Errorf("in hand: %q, or a build has begun", what)
+	}
+	open()
+	s.eventually("it begins, or has seen the pause, and ends", func() bool { return inHand() == "" })
+}
+
 // pausable starts a builder on a host of its own. It is stopped with the test.
-func (s *site) pausable(host string) *Builder {
+func (s *site) pausable(host string, change ...func(*Deps)) *Builder {
 	s.t.Helper()
 	deps := s.deps()
+	for _, c := range change {
+		c(&deps)
+	}
 	deps.Client, deps.Hostname, deps.FQDN = s.dial(s.root), host, host
 	config := *s.config
 	b, err := New(&config, deps)

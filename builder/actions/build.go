@@ -34,7 +34,8 @@ func (w *Worker) build(ctx context.Context, a plan.Action) error {
 	defer unbind()
 	w.Step(step.BuildLocked)
 	w.Refresh(ctx)
-	w.Host.CanBuild() // else the plan says that the build is not ours
+	defer w.InFlight.Begin(a.Image)() // a drain waits for what does not see it yet
+	w.Host.CanBuild()                 // else the plan says that the build is not ours
 	a, in, err := w.confirm(ctx, a, func(d *plan.InFlight) { d.Locked = true })
 	if err != nil {
 		return err

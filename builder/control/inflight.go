@@ -12,6 +12,24 @@ type InFlight struct {
 	mu      sync.Mutex
 	builds  map[string]string // id of the build by image
 	uploads map[string]bool
+	begins  map[string]bool // images of which a build may begin, or has
+}
+
+// Begin notes that a build of an image may begin, until the function that it returns is
+// called. It is called before it is looked whether builds may begin: so who forbids them
+// first and counts afterwards counts each build that has not seen that.
+func (d *InFlight) Begin(image string) (end func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.begins == nil {
+		d.begins = map[string]bool{}
+	}
+	d.begins[image] = true
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.begins, image)
+	}
 }
 
 // Build notes the build of an image.
@@ -48,11 +66,17 @@ func (d *InFlight) end(a plan.Action) {
 	}
 }
 
-// Count is how many builds and uploads there are.
+// Count is how many builds and uploads there are, with builds that may begin.
 func (d *InFlight) Count() (builds, uploads int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.builds), len(d.uploads)
+	builds = len(d.builds)
+	for image := range d.begins {
+		if _, noted := d.builds[image]; !noted {
+			builds++
+		}
+	}
+	return builds, len(d.uploads)
 }
 
 // of is what concerns an image.
