@@ -180,7 +180,7 @@ func (s *session) furnish(site string) {
 	})
 	s.trials = validate.New(validate.Deps{
 		Store: s.store, Config: s.cfg, Own: s.own, Jobs: s.jobs, Quotas: s.quotas, Tree: s.mirror, Image: s.mirror.Image, Pools: s.pools,
-		Clouds: s.clouds, Scanner: s.scanner, Site: site, Teacher: teacher, Remover: s.reaper, Secrets: s.deps.Secrets, Name: s.deps.FQDN, Paused: s.deps.Process.Paused,
+		Clouds: s.clouds, Scanner: s.scanner, Site: site, Teacher: teacher, Remover: s.reaper, Secrets: s.deps.Secrets, Name: s.deps.FQDN, Paused: s.deps.Process.Paused, Hold: s.deps.Process.Hold,
 		Check: s.deps.Check, Log: s.log, Step: s.deps.Step, Notify: s.notify, Now: s.now, Ahead: s.ahead,
 	})
 }

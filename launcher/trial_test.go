@@ -199,6 +199,10 @@ func TestTrialsComeLast(t *testing.T) {
 	s.gone(busy)
 	<-checking
 	s.ends(u, zkmodel.ValidationChecking, "")
+	zktest.Eventually(t, func() bool {
+		list, err := s.store.Daemons(t.Context())
+		return err == nil && len(list) == 1 && list[0].Shares["validations/cloud"] > 0 && list[0].Shares["validations/other"] == 0
+	}, "its record says who tries")
 	if err := s.store.PromoteValidation(t.Context(), u.UploadKey, "ann", ""); err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,8 @@ type Deps struct {
 	Metrics Metrics
 	Log     hclog.Logger
 	Step    func(at Moment)
-	// Hold, when set, notes that a wave is driven here, until what it returns is called.
+	// Hold, when set, notes that a wave is driven here, or that waves are made of what hooks
+	// are told, until what it returns is called.
 	Hold func(share string) (release func())
 	// What this builder tells of itself while there are waves. Free is how many bytes builds
 	// may write, negative when nobody knows; nil never knows.

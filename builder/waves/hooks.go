@@ -49,6 +49,7 @@ func (d *Driver) answer(ctx context.Context, s *recipe.Session) error {
 	if err != nil {
 		return err
 	}
+	defer d.Hold(hook.LockPath)()
 	bound, unbind := held.Bind(ctx)
 	queue := recipe.NewTree(d.Client, hook.QueuePath, recipe.TreeOptions{
 		Filter: func(string) recipe.Interest { return recipe.None }, Logger: d.Log,

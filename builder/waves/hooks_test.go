@@ -66,6 +66,7 @@ func TestWavesOfHooks(t *testing.T) {
 	s.driver("two", nil)
 	s.builder("x")
 	ctx := t.Context()
+	s.eventually("one of them answers hooks", func() bool { return s.holders(hook.LockPath) == 1 })
 	s.told("gone", "1")
 	s.told("none", "2")
 	s.told("elements", "3")
@@ -87,6 +88,9 @@ func TestWavesOfHooks(t *testing.T) {
 	s.result(w.ID)
 	if n := s.queued(); n != 1 {
 		t.Errorf("%d wait, want that of a hook that is not configured", n)
+	}
+	if n := s.holders(hook.LockPath); n != 1 {
+		t.Errorf("%d builders answer hooks", n)
 	}
 	s.later(8 * 24 * time.Hour)
 	s.eventually("what waits for nothing goes", func() bool { return s.queued() == 0 })

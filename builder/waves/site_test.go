@@ -44,6 +44,7 @@ type site struct {
 	events bool // are told
 	tap    *zktest.Tap
 	size   int64            // of what is built
+	held   map[string]int   // how many drivers hold a share
 	free   map[string]int64 // bytes that hosts have; others do not know
 }
 
@@ -56,7 +57,7 @@ func newSite(t *testing.T, images ...string) *site {
 // newSiteAt is newSite on a server and below a root of its own.
 func newSiteAt(t *testing.T, addr, root string, images ...string) *site {
 	t.Helper()
-	s := &site{t: t, addr: addr, root: root, fails: map[string]int{}, stop: map[string]bool{}, builds: map[string]int{}}
+	s := &site{t: t, addr: addr, root: root, fails: map[string]int{}, stop: map[string]bool{}, builds: map[string]int{}, held: map[string]int{}}
 	s.config = &configs.Config{}
 	north, south := configs.Provider{Name: "north"}, configs.Provider{Name: "south"}
 	for _, image := range images {
@@ -109,6 +110,24 @@ func (f *figures) WaveEnded(state wave.State) {
 	f.waves[state]++
 }
 
+// holds notes what drivers hold.
+func (s *site) holds(share string) (release func()) {
+	count := func(by int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.held[share] += by
+	}
+	count(1)
+	return func() { count(-1) }
+}
+
+// holders is how many drivers hold a share.
+func (s *site) holders(share string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held[share]
+}
+
 // driver runs a driver until the test ends or stop is called. at is told of each moment.
 func (s *site) driver(host string, at func(c *recipe.Client, m waves.Moment)) (stop func()) {
 	s.t.Helper()
@@ -139,6 +158,7 @@ func (s *site) driver(host string, at func(c *recipe.Client, m waves.Moment)) (s
 			}
 			return -1
 		},
+		Hold: s.holds,
 		Step: func(m waves.Moment) {
 			if at != nil {
 				at(client, m)

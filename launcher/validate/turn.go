@@ -99,6 +99,7 @@ func (v *Validator) serve(ctx context.Context, t *turn) error {
 	}()
 	ctx, cancel := lock.Bind(ctx)
 	defer cancel()
+	defer v.Hold(zkmodel.ValidationsPath(t.provider))()
 	if err := v.Tree.Barrier(ctx); err != nil { // what the last one has written is seen
 		return err
 	}

@@ -65,6 +65,8 @@ type Deps struct {
 	Secrets *redact.Secrets // that no reason may have; nil knows none
 	Name    string          // of this launcher, for those who look at locks
 	Paused  func() string   // why this launcher begins nothing new, "" while it does
+	// Hold notes that a provider's uploads are tried here, until what it returns is called.
+	Hold func(share string) (release func())
 
 	Check  Runner // nil is checks.Run
 	Log    hclog.Logger
