@@ -31,7 +31,11 @@ func (w *work) decide(ctx context.Context, marks map[wave.Mark]wave.Word) error 
 
 // note keeps up to date what keeps the wave from going on.
 func (w *work) note(ctx context.Context) error {
-	note, waits := cmp.Or(w.hold, w.behind.why), w.waits()
+	waits, stalled := w.waits(), ""
+	if waits && w.stalls() {
+		waits, stalled = false, "no build of it has begun or ended for "+wave.GiveUp.String()+": waves of a lower priority do not wait for it"
+	}
+	note := cmp.Or(w.hold, w.behind.why, stalled)
 	if w.Status.Note == note && w.Status.Driver == w.Host && w.Status.Waits == waits {
 		return nil
 	}
@@ -53,6 +57,9 @@ func (w *work) pass(ctx context.Context, marks map[wave.Mark]wave.Word, of func(
 		delete(w.alarms, rank)
 		if !step.Again.IsZero() {
 			w.alarms[rank] = step.Again
+		}
+		if w.begun[rank] || step.Running || step.State != p.State || step.Build != p.Build {
+			w.lively = w.Now()
 		}
 		if w.begun[rank] = step.Running; !step.Running {
 			delete(w.begun, rank)
@@ -126,6 +133,7 @@ func (w *work) step(marks map[wave.Mark]wave.Word, rank int, room bool, space fu
 		sight.Window = image.NextWindow(now)
 	}
 	sight.Absent, sight.Nobody = w.hosts.absent(job.Image, w.Host, configured && builds(cfg, image, w.Arch))
+	sight.Resting = w.hosts.resting(job.Image)
 	p := w.Job(rank)
 	estimate := wave.EstimateOf(sight.Image)
 	if l := space(); l != nil && estimate != nil && room && p.State != wave.Processing {

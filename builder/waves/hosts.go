@@ -2,6 +2,7 @@ package waves
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -124,11 +125,63 @@ type hosts struct {
 	// late: others of ours are there, which will tell soon. since is when that was seen first.
 	late  bool
 	since time.Time
+	// out are those of list that build nothing at the moment, and why; others says that a
+	// builder that does not tell of itself may build.
+	out    map[string]string
+	others bool
+}
+
+// attend notes which builders build nothing at the moment: an operator has paused them, or
+// their host cannot.
+func (h *hosts) attend(builders []*zkmodel.Component) {
+	h.out, h.others = map[string]string{}, false
+	builds := map[string]bool{}
+	for _, c := range builders {
+		at := slices.IndexFunc(h.list, func(b wave.Host) bool { return c.Broken == nil && same(b.Name, c.Hostname) })
+		rests := c.Broken == nil && (c.Reason != "" || c.State == zkmodel.ComponentPaused)
+		switch {
+		case at < 0:
+			h.others = h.others || !rests
+		case rests:
+			h.out[h.list[at].Name] = cmp.Or(c.Reason, "paused")
+		default:
+			builds[h.list[at].Name] = true
+		}
+	}
+	for name := range builds { // several run there
+		delete(h.out, name)
+	}
+}
+
+// resting says why all builders of an image build nothing at the moment; "" when one does, or
+// may, or when there are none.
+func (h *hosts) resting(image string) string {
+	why := ""
+	for _, b := range h.list {
+		if _, builds := slices.BinarySearch(b.Images, image); !builds {
+			continue
+		}
+		reason, out := h.out[b.Name]
+		if !out {
+			return ""
+		}
+		why = cmp.Or(why, "waits for a builder that builds at the moment: "+b.Name+": "+reason)
+	}
+	if h.others {
+		return ""
+	}
+	return why
+}
+
+// working are those of the builders that tell of themselves that build at the moment.
+func (h *hosts) working() []wave.Host {
+	return slices.DeleteFunc(slices.Clone(h.list), func(b wave.Host) bool { _, out := h.out[b.Name]; return out })
 }
 
 // survey reads anew who is there, if that was long ago, and has the jobs looked at again
 // that wait for a builder or for space, if anything is different.
 func (w *work) survey(ctx context.Context) error {
+	defer func() { w.hosts.attend(w.Mirror.Components(zkmodel.KindBuilder)) }()
 	was, now, every := w.hosts, w.Now(), hostsEvery
 	if was.late {
 		every = soon
@@ -194,7 +247,7 @@ func (w *work) ledger() *wave.Ledger {
 	if !w.hosts.all || len(w.hosts.list) == 0 {
 		return nil
 	}
-	l := wave.NewLedger(w.hosts.list)
+	l := wave.NewLedger(w.hosts.working())
 	for rank, job := range w.Jobs {
 		if p := w.Job(rank); p.State == wave.Processing && p.Build == "" && p.Estimate != nil {
 			l.Take(job.Image, p.Estimate.Bytes)
@@ -206,7 +259,7 @@ func (w *work) ledger() *wave.Ledger {
 // workers is how many builds may run at a time, as far as builders tell.
 func (h *hosts) workers() int {
 	n := 0
-	for _, b := range h.list {
+	for _, b := range h.working() {
 		n += b.Workers
 	}
 	return n

@@ -67,3 +67,21 @@ func (w *work) waits() bool {
 	}
 	return false
 }
+
+// stalls reports whether no build of the wave is under way, and none has begun or ended for
+// so long that waves of a lower priority wait for it no more: its builders may have other
+// work, or be stuck.
+func (w *work) stalls() bool {
+	return len(w.begun) == 0 && !w.Now().Before(w.lively.Add(wave.GiveUp))
+}
+
+// since is when something last happened to the jobs of a wave, by its records.
+func (w *work) since() time.Time {
+	last := w.Status.StateTime
+	for rank := range w.Jobs {
+		if at := w.Job(rank).StateTime; at.After(last) {
+			last = at
+		}
+	}
+	return last
+}

@@ -2,10 +2,13 @@ package waves_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"poolkeeper/builder/waves"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/wave"
 )
 
@@ -84,3 +87,114 @@ func TestHigherWavesComeFirst(t *testing.T) {
 }
 
 func behind(id string) string { return "waits for wave " + id + ", which has a higher priority" }
+
+// Mistakes: a wave that holds those of a lower priority back for ever, since all builders of its
+// images are paused, or are busy with something else, or nobody drives it; a paused builder
+// that takes the room of one that builds; a job that does not go on when its builder does.
+func TestWaitForAHigherWaveEnds(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "a", "b", "g")
+	s.config.DiskImages[2].HostLabels = []string{"gpu"} // which driver one has not
+	s.stop["g"] = true
+	ctx, ses := t.Context(), s.models.Session()
+	for _, folder := range []string{zkmodel.ComponentsRoot + "/builder", wave.HostsPath} {
+		if err := ses.EnsurePath(ctx, folder); err != nil {
+			t.Fatal(err)
+		}
+	}
+	component, err := ses.Create(ctx, zkmodel.ComponentsRoot+"/builder/gpu", nil, recipe.Ephemeral|recipe.Sequential)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpu := func(state, reason string) {
+		t.Helper()
+		data, err := (&zkmodel.Component{Hostname: "gpu", Kind: zkmodel.KindBuilder, State: state, Reason: reason}).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ses.Set(ctx, component, data, recipe.AnyVersion); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gpu(zkmodel.ComponentRunning, "")
+	host := wave.Host{Name: "gpu.example", Images: []string{"g"}, Workers: 1, Free: -1, Factor: 2}
+	if _, err := ses.Create(ctx, wave.HostsPath+"/gpu.example-", host.Encode(), recipe.Ephemeral|recipe.Sequential); err != nil {
+		t.Fatal(err)
+	}
+	create := func(id string, priority wave.Priority, images ...string) {
+		t.Helper()
+		w := &wave.Wave{ID: id, Priority: priority, MaxParallel: 1, Until: wave.UntilUploaded, MaxFailures: "100%"}
+		var jobs []wave.Job
+		for _, image := range images {
+			jobs = append(jobs, waves.Job(s.config, image))
+		}
+		if made, err := s.store.Create(ctx, w, jobs); err != nil || !made {
+			t.Fatalf("create %s: %v, %v", id, made, err)
+		}
+	}
+	status := func(id string) wave.Status {
+		t.Helper()
+		e, err := s.store.Wave(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Status
+	}
+	s.driver("one", nil)
+	create("w", wave.High, "g", "a")
+	s.eventually("g is asked for", func() bool { return s.in("w", wave.Processing, "g") && status("w").Waits })
+	create("low", wave.Low, "b")
+	s.eventually("low waits", func() bool { return status("low").Note == behind("w") })
+
+	// g's builder has other work for long.
+	s.later(wave.GiveUp)
+	s.eventually("low waits no more", func() bool {
+		return s.in("low", wave.Processing, "b") && strings.HasPrefix(status("w").Note, "no build of it has begun or ended for 30m0s")
+	})
+	s.builder("x")
+	if r := s.result("low"); r.State != wave.Completed {
+		t.Errorf("low: %+v", r)
+	}
+
+	// It is paused: a takes its place in the wave, which has room for one.
+	gpu(zkmodel.ComponentPaused, "paused by ann")
+	s.eventually("a is built", func() bool { return s.in("w", wave.Completed, "a") && s.in("w", wave.Pending, "g") })
+	if note := s.note("g"); note != "waits for a builder that builds at the moment: gpu.example: paused by ann" || status("w").Waits {
+		t.Errorf("g: %q, the wave %+v", note, status("w"))
+	}
+	if _, asked, err := ses.Exists(ctx, zkmodel.RequestBuildPath("g")); asked || err != nil {
+		t.Errorf("g is asked for: %v", err)
+	}
+	create("low2", wave.Low, "b")
+	if r := s.result("low2"); r.State != wave.Completed {
+		t.Errorf("low2: %+v", r)
+	}
+	gpu(zkmodel.ComponentRunning, "")
+	s.mu.Lock()
+	clear(s.stop)
+	s.mu.Unlock()
+	if r := s.result("w"); r.State != wave.Completed || r.Counts[wave.Completed] != 2 {
+		t.Errorf("w: %+v", r)
+	}
+}
+
+// Mistake: a wave that nobody drives, or an older builder that is stuck, which others wait for.
+func TestWavesThatNobodyDrivesHoldNobody(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "a")
+	ctx := t.Context()
+	waiting := recipe.OpSet(wave.Root+"/status/stuck", []byte(`{"state":"processing","waits":true}`), 0)
+	for id, more := range map[string][]recipe.Op{"pending": nil, "stuck": {waiting}} {
+		w := &wave.Wave{ID: id, Priority: wave.High, MaxFailures: "0"}
+		if made, err := s.store.Create(ctx, w, []wave.Job{{Image: "a"}}, more...); err != nil || !made {
+			t.Fatalf("create %s: %v, %v", id, made, err)
+		}
+	}
+	for id, bound := range map[string]time.Duration{"pending": wave.GiveUp, "stuck": wave.Standstill} {
+		for wait, want := range map[time.Duration]bool{time.Minute: true, bound - time.Minute: true, bound + time.Minute: false} {
+			if waits, over, err := s.store.Waits(ctx, id, time.Now().Add(wait)); waits != want || over || err != nil {
+				t.Errorf("%s is waited for after %s: %v, over %v, %v", id, wait, waits, over, err)
+			}
+		}
+	}
+}

@@ -25,6 +25,7 @@ type work struct {
 	cancel string
 	hosts  hosts
 	begun  map[int]bool // jobs whose build is under way
+	lively time.Time    // when a build of it began or ended last
 	behind behind
 }
 
@@ -39,6 +40,7 @@ func (d *Driver) work(ctx context.Context, store *wave.Store, held *recipe.Held,
 	for rank, job := range w.Jobs {
 		w.ranks[job.Image] = rank
 	}
+	w.lively = w.since()
 	images, builders := d.Mirror.SubscribeImages(), d.Mirror.SubscribeComponents()
 	defer images.Close()
 	defer builders.Close()
@@ -114,6 +116,9 @@ func (w *work) until(next time.Time) time.Duration {
 	}
 	for _, at := range w.alarms {
 		wait = min(wait, at.Sub(now))
+	}
+	if w.Status.Waits && len(w.begun) == 0 {
+		wait = min(wait, w.lively.Add(wave.GiveUp).Sub(now))
 	}
 	return max(wait, time.Millisecond)
 }

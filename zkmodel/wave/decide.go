@@ -1,6 +1,7 @@
 package wave
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,6 +40,7 @@ type Sight struct {
 	Closed               map[string]string         // providers that cannot be used, and why
 	Absent               string                    // why perhaps no builder builds the image; "" when one does
 	Nobody               bool                      // that is certain
+	Resting              string                    // why all builders of the image build nothing now; "" when one does
 	Full                 string                    // why no builder has the space for a build; "" when one has
 	Gone                 func(builder string) bool // whether the builder of a build is not there; nil is never
 	Room                 bool                      // one more build may be asked for
@@ -284,6 +286,9 @@ func (d *decision) process() {
 	case d.Paused != "" || d.Hold != "":
 		d.step.Note = d.Paused + d.Hold
 		d.move(Pending, FlagTaken)
+	case d.Resting != "": // what it takes of max-parallel is for those that can be built
+		d.step.Note = d.Resting
+		d.move(Pending, FlagTaken)
 	default:
 		d.absent()
 	}
@@ -315,8 +320,8 @@ func (d *decision) begin() {
 	switch next := d.step.NotBefore; {
 	case d.running != nil: // another's, which counts
 		d.start(FlagStays)
-	case d.Paused != "":
-		d.step.Note = d.Paused
+	case d.Paused != "" || d.Resting != "":
+		d.step.Note = cmp.Or(d.Paused, d.Resting)
 	case next != nil && d.Now.Before(*next):
 		d.step.Note, d.step.Again = "tried again at "+next.UTC().Format(time.RFC3339), *next
 	case d.Window.After(d.Now) && d.flag() != FlagStays: // else a build begins for the flag all the same

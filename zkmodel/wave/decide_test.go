@@ -75,8 +75,18 @@ func TestDecide(t *testing.T) {
 			uploaded, held, scene(build(160, zkmodel.BuildReady, "north", "south"), func(s *wave.Sight) { s.Hold = "by ann" }),
 			wave.Completed, wave.FlagStays, "",
 		},
-		"paused, and begins":            {uploaded, pending, scene(func(s *wave.Sight) { s.Paused = "paused" }), wave.Pending, wave.FlagStays, "paused"},
-		"paused, and its flag stays":    {uploaded, processing, scene(asked(150), func(s *wave.Sight) { s.Paused = "paused" }), wave.Pending, wave.FlagTaken, "paused"},
+		"paused, and begins":         {uploaded, pending, scene(func(s *wave.Sight) { s.Paused = "paused" }), wave.Pending, wave.FlagStays, "paused"},
+		"paused, and its flag stays": {uploaded, processing, scene(asked(150), func(s *wave.Sight) { s.Paused = "paused" }), wave.Pending, wave.FlagTaken, "paused"},
+		"all its builders are paused, and it is asked for": {
+			uploaded, pending, scene(asked(50), func(s *wave.Sight) { s.Resting = "x is paused" }), wave.Pending, wave.FlagStays, "x is paused",
+		},
+		"all its builders are paused, and it takes room": {
+			uploaded, processing, scene(asked(150), func(s *wave.Sight) { s.Resting = "x is paused" }), wave.Pending, wave.FlagTaken, "x is paused",
+		},
+		"a builder is paused that builds it": {
+			uploaded, processing, scene(asked(150), build(160, zkmodel.BuildBuilding), locked, func(s *wave.Sight) { s.Resting = "x is paused" }),
+			wave.Processing, wave.FlagStays, "",
+		},
 		"outside of its window":         {uploaded, pending, scene(func(s *wave.Sight) { s.Window = later }), wave.Pending, wave.FlagStays, "13:00:00"},
 		"tried again too soon":          {uploaded, wave.Progress{State: wave.Pending, NotBefore: &later}, scene(), wave.Pending, wave.FlagStays, "13:00:00"},
 		"cancelled, and stays":          {uploaded, processing, scene(asked(150), func(s *wave.Sight) { s.Cancel = "by ann" }), wave.Cancelled, wave.FlagTaken, "by ann"},

@@ -1,6 +1,7 @@
 package wave
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -61,8 +62,8 @@ func (d *decision) followed(asked bool) {
 		}
 		p.Reason = "a later request for its build took the place of this one"
 		d.move(Cancelled, FlagStays)
-	case d.Paused != "":
-		d.step.Note = d.Paused
+	case d.Paused != "" || d.Resting != "":
+		d.step.Note = cmp.Or(d.Paused, d.Resting)
 	case p.Reason != "":
 		d.step.Note = "its builder tries again"
 	case d.Window.After(d.Now):

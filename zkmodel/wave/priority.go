@@ -28,9 +28,12 @@ func (t *Tree) Above(priority Priority) []string {
 	return ids
 }
 
+// Standstill is how long a wave waits for one of a higher priority of which nothing changes.
+const Standstill = 8 * time.Hour
+
 // Waits reports whether images of a wave wait for a builder, so that a wave that comes after
 // it asks for none; and whether it is over, or gone. One that is planned for later does
-// not wait.
+// not wait, nor does one that nobody begins for GiveUp, or that stands still.
 func (st *Store) Waits(ctx context.Context, id string, now time.Time) (waits, over bool, err error) {
 	e, err := st.Wave(ctx, id)
 	switch {
@@ -41,7 +44,11 @@ func (st *Store) Waits(ctx context.Context, id string, now time.Time) (waits, ov
 	case e.Broken != nil || !e.Active():
 		return false, true, nil //nolint:nilerr // what is gone is over
 	case e.Status.State == Pending:
-		return e.At == nil || !now.Before(*e.At), false, nil
+		due := e.Stat.Ctime
+		if e.At != nil {
+			due = *e.At
+		}
+		return !now.Before(due) && now.Sub(due) < GiveUp, false, nil
 	}
-	return e.Status.State == Processing && e.Status.Waits, false, nil
+	return e.Status.State == Processing && e.Status.Waits && now.Sub(e.Changed) < Standstill, false, nil
 }

@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"poolkeeper/configs/kit"
 	"poolkeeper/zkmodel"
@@ -100,9 +101,10 @@ func (st *Store) Create(ctx context.Context, w *Wave, jobs []Job, more ...recipe
 // Entry is a wave as it stands.
 type Entry struct {
 	Wave
-	Status Status
-	Marks  map[Mark]Word
-	Broken error // why a record of it cannot be decoded
+	Status  Status
+	Changed time.Time // when its status was written last
+	Marks   map[Mark]Word
+	Broken  error // why a record of it cannot be decoded
 }
 
 // Active reports whether there is anything to do for the wave.
@@ -130,11 +132,12 @@ func (st *Store) Wave(ctx context.Context, id string) (*Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read wave %s: %w", id, notFound(err))
 	}
-	status, _, err := st.session.Get(ctx, statusPath(id))
+	status, written, err := st.session.Get(ctx, statusPath(id))
 	if err != nil {
 		return nil, fmt.Errorf("read wave %s: %w", id, notFound(err))
 	}
 	e := decode(id, data, stat, status)
+	e.Changed = written.Mtime
 	names, err := st.session.Children(ctx, st.queue.RequestPath(id))
 	if err != nil {
 		return nil, fmt.Errorf("read wave %s: %w", id, notFound(err))
