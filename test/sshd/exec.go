@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,7 +16,7 @@ import (
 )
 
 // Exec answers on a listener with some host keys, lets one user with one key in, and runs
-// what is asked for with this host's sh. It ends with the test, or when stop is called.
+// what is asked for with this host's sh, which has SSH_CONNECTION as below OpenSSH's. It ends with the test, or when stop is called.
 func Exec(tb testing.TB, l net.Listener, user string, key ssh.PublicKey, hostKeys ...ssh.Signer) (stop func()) {
 	tb.Helper()
 	config := &ssh.ServerConfig{PublicKeyCallback: func(conn ssh.ConnMetadata, shown ssh.PublicKey) (*ssh.Permissions, error) {
@@ -65,6 +67,7 @@ func converse(ctx context.Context, conn net.Conn, config *ssh.ServerConfig) {
 			_ = r.Reply(true, nil)
 			run := exec.CommandContext(ctx, "sh", "-c", command.Text)
 			run.WaitDelay = time.Second // for what it has started
+			run.Env = append(os.Environ(), "SSH_CONNECTION="+strings.ReplaceAll(conn.RemoteAddr().String()+" "+conn.LocalAddr().String(), ":", " "))
 			run.Stdin, run.Stdout, run.Stderr = channel, channel, channel.Stderr()
 			var status struct{ Code uint32 }
 			if err := run.Run(); err != nil {
