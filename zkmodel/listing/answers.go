@@ -37,6 +37,8 @@ func answered(a manage.Answer) string {
 		return "gone"
 	case errors.Is(a.Err, manage.ErrSilent):
 		return "silent"
+	case errors.Is(a.Err, manage.ErrBegun):
+		return "begun"
 	case a.Err != nil:
 		return "failed"
 	case !a.Done:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,7 +70,7 @@ func (a *Agent) Run(ctx context.Context) error {
 			changes.Take()
 		}
 		ids := a.mine(tree.Children(Root + "/requests"))
-		a.forget(ids)
+		a.forget(ids, working)
 		for _, id := range ids {
 			if working[id] {
 				continue
@@ -98,6 +99,7 @@ func (a *Agent) mine(ids []string) (mine []string) {
 
 // take serves a command until it is gone from the tree.
 func (a *Agent) take(ctx context.Context, id string) {
+	defer a.settle(id)
 	for ctx.Err() == nil {
 		err := a.serve(ctx, id)
 		if errors.Is(err, recipe.ErrNoNode) {
@@ -130,7 +132,7 @@ func (a *Agent) serve(ctx context.Context, id string) error {
 		return err
 	}
 	if waited { // else who gave it has left: it is not done, or was before
-		if err := a.answer(ctx, queue, held, id); err != nil {
+		if err := a.answer(ctx, queue, held, id); err != nil && !errors.Is(err, recipe.ErrWithdrawn) {
 			return err
 		}
 	}
@@ -144,9 +146,14 @@ func (a *Agent) serve(ctx context.Context, id string) error {
 }
 
 // answer does a command, unless it was done before, and writes what has come of it.
+//
+// Errors: recipe.ErrWithdrawn, and nothing was done.
 func (a *Agent) answer(ctx context.Context, queue *recipe.Queue, held *recipe.Held, id string) error {
 	data, err := queue.Request(ctx, id)
 	if err != nil {
+		return err
+	}
+	if err := queue.Begin(ctx, held, id); err != nil {
 		return err
 	}
 	one := a.of(id)
@@ -156,10 +163,18 @@ func (a *Agent) answer(ctx context.Context, queue *recipe.Queue, held *recipe.He
 		a.afterwards(one)
 		return nil
 	}
-	if ctx.Err() != nil {
+	return err
+}
+
+// settle ends the work on a command that is gone, or on any when this daemon ends: what
+// was done is brought to its end, though nobody can be told.
+func (a *Agent) settle(id string) {
+	a.mu.Lock()
+	one := a.known[id]
+	a.mu.Unlock()
+	if one != nil {
 		a.afterwards(one)
 	}
-	return err
 }
 
 // afterwards does what is to be done behind an answer.
@@ -204,16 +219,16 @@ func (a *Agent) of(id string) *answer {
 	return a.known[id]
 }
 
-// forget drops the answers to commands that are gone.
-func (a *Agent) forget(there []string) {
+// forget drops the answers to commands that are gone, and are not worked at.
+func (a *Agent) forget(there []string, working map[string]bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.known) == 0 {
 		return
 	}
 	kept := map[string]*answer{}
-	for _, id := range there {
-		if one := a.known[id]; one != nil {
+	for id, one := range a.known {
+		if working[id] || slices.Contains(there, id) {
 			kept[id] = one
 		}
 	}

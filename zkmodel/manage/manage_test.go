@@ -56,7 +56,7 @@ func start(t *testing.T, root, kind, host, id string) *daemon {
 		"slow": func(_ context.Context, c manage.Command) (string, func(), error) {
 			d.done <- c.Argument
 			<-d.begin
-			return "slowly", nil, nil
+			return "slowly", func() { d.after.Add(1) }, nil
 		},
 		"refuse": func(context.Context, manage.Command) (string, func(), error) {
 			return "", nil, errors.New("not today: " + strings.Repeat("x", 20_000))
@@ -205,6 +205,15 @@ func TestCommands(t *testing.T) {
 	if got := <-deaf.done; got != "more" {
 		t.Errorf("it did %q first, which was taken back", got)
 	}
+
+	// It has begun when the time is over: that is said, and what comes after its answer is done.
+	done := deaf.after.Load()
+	if got := send(t, s, list, "slow", "late", time.Second); !errors.Is(got["nb03"].Err, manage.ErrBegun) || !got["nb02"].Done {
+		t.Errorf("one that has begun: %+v", got)
+	}
+	close(deaf.begin)
+	zktest.Eventually(t, func() bool { return deaf.after.Load() == done+1 }, "it ends what it has begun")
+	nothingLeft(t, s)
 }
 
 // An operator's command that is killed before the daemon has begun is not done; what is left

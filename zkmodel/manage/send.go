@@ -30,15 +30,18 @@ var (
 	ErrUnknown = errors.New("it does not know this command")
 	// ErrGone: the daemon has left without an answer.
 	ErrGone = errors.New("it is gone, without an answer")
-	// ErrSilent: it is there, and has not answered in time. The command is taken back.
+	// ErrSilent: it is there, and has not answered in time. The command is taken back: it
+	// is not done later.
 	ErrSilent = errors.New("it has not answered")
+	// ErrBegun: it has begun, and has not ended in time. It may still do it.
+	ErrBegun = errors.New("it has begun, and has not answered: it may still do it")
 )
 
 // Answer is what came of a command for one daemon.
 type Answer struct {
 	Daemon zkmodel.Daemon
 	Result
-	Err error // ErrUnknown, ErrGone, ErrSilent, or what ZooKeeper says; nil with a Result
+	Err error // ErrUnknown, ErrGone, ErrSilent, ErrBegun, or what ZooKeeper says; nil with a Result
 }
 
 // Sender gives commands in one session.
@@ -98,9 +101,31 @@ func (s *Sender) ask(ctx context.Context, c Command) (Result, error) {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return Result{}, err
+		if data, err = s.withdraw(ctx, id, err); err != nil {
+			return Result{}, err
+		}
 	}
 	return decode[Result](data)
+}
+
+// withdraw takes a command back to which no answer has come, so that it does not come
+// late, and returns why there is none; or the answer, if that has come meanwhile.
+func (s *Sender) withdraw(ctx context.Context, id string, why error) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
+	defer cancel()
+	err := s.queue.Withdraw(ctx, id)
+	if errors.Is(err, recipe.ErrBegun) {
+		if data, err := s.queue.Result(ctx, id); err == nil {
+			return data, nil
+		}
+	}
+	switch {
+	case err == nil || errors.Is(err, recipe.ErrNoNode) || !errors.Is(why, ErrSilent):
+		return nil, why
+	case errors.Is(err, recipe.ErrBegun):
+		return nil, ErrBegun
+	}
+	return nil, fmt.Errorf("%w, and cannot be told that its command is taken back: %w", why, err)
 }
 
 // watch ends the wait for a daemon that is gone.

@@ -182,6 +182,52 @@ func TestQueueSubmitsOnceOverALostAnswer(t *testing.T) {
 	}
 }
 
+// Mistakes: work that begins although who asked for it was told that it will not, or the
+// other way round; one of the two that does not know what holds, as an answer was lost.
+func TestQueueBeginsOrIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	root, ctx := zktest.Root(t), patiently(t)
+	ask, work := recipe.NewQueue(session(t, dial(t, root)), "/q"), recipe.NewQueue(session(t, dial(t, root)), "/q")
+	asked := func(id string) *recipe.Held {
+		_, err := ask.Submit(ctx, id, nil, nil, ask.OpsWait(id, "asker")...)
+		must(t, err)
+		held, err := work.Take(ctx, id, "worker")
+		must(t, err)
+		return held
+	}
+	begun := 0
+	for i := range 20 {
+		id := fmt.Sprint("race", i)
+		held := asked(id)
+		took := make(chan error, 1)
+		go func() { took <- ask.Withdraw(ctx, id) }()
+		err := work.Begin(ctx, held, id)
+		if err == nil {
+			begun++
+			want(t, <-took, recipe.ErrBegun)
+			must(t, work.Begin(ctx, held, id)) // it goes on in another session
+			continue
+		}
+		want(t, err, recipe.ErrWithdrawn)
+		must(t, <-took)
+	}
+	t.Logf("%d of 20 have begun", begun)
+	held := asked("gone")
+	must(t, ask.Leave(ctx, "gone"))
+	must(t, work.Remove(ctx, held, "gone"))
+	want(t, ask.Withdraw(ctx, "gone"), recipe.ErrNoNode)
+	other := session(t, dial(t, root))
+	for cut := range lossy {
+		c, p := proxied(t, root, timeout(10*time.Second))
+		asked("lost " + cut)
+		late := recipe.NewQueue(session(t, c), "/q")
+		breaking(t, p, cut, func() bool {
+			data, _, err := other.Get(ctx, "/q/waiters/lost "+cut)
+			return err == nil && len(data) > 0
+		}, func() error { return late.Withdraw(ctx, "lost "+cut) })
+	}
+}
+
 // Mistakes: garbage that stays for ever after a crash between two steps of a removal or
 // of a result; a sweep that takes what belongs to a request; an id that cannot be used
 // again as something of it was left.
