@@ -48,7 +48,11 @@ func (w *Worker) deleteBuild(ctx context.Context, a plan.Action) error {
 	if err != nil {
 		return err
 	}
-	if err := w.Store.DeleteBuild(ctx, a.Image, a.Build); err != nil {
+	err = w.Store.DeleteBuild(ctx, a.Image, a.Build)
+	if errors.Is(err, zkmodel.ErrNotFound) { // another builder was quicker
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	w.Log.Info("Build deleted", "image", a.Image, "build", a.Build, "why", a.Why, "left", len(in.Image.Builds)-1)
