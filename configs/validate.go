@@ -67,6 +67,13 @@ func validateTimeout(out *time.Duration) decodeFunc {
 	}
 }
 
+// What the record of a trial has room for, in which all of it stands (a script is at most
+// 64 KiB, which is known when it is read).
+const (
+	maxScripts  = 8
+	maxCommands = 64 << 10 // bytes, of all commands
+)
+
 func validateChecks(out *[]ValidateCheck) decodeFunc {
 	return func(v value) {
 		var list []ValidateCheck
@@ -75,6 +82,19 @@ func validateChecks(out *[]ValidateCheck) decodeFunc {
 		}
 		if len(list) == 0 && v.node.Kind == yaml.SequenceNode {
 			v.fail("a validation without checks would validate anything; leave the key out for [ssh]")
+		}
+		scripts, commands := 0, 0
+		for _, c := range list {
+			commands += len(c.Command)
+			if c.Script != "" {
+				scripts++
+			}
+		}
+		if scripts > maxScripts {
+			v.fail("%d scripts do not fit into the record of a trial, which has room for %d: put several into one, or bring them with an element", scripts, maxScripts)
+		}
+		if commands > maxCommands {
+			v.fail("commands of %d bytes do not fit into the record of a trial, which has room for %d: write a script", commands, maxCommands)
 		}
 		*out = list
 	}

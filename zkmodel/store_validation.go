@@ -19,7 +19,7 @@ import (
 func (st *Store) BeginValidation(ctx context.Context, lock *recipe.Held, u *Upload, v *Validation) error {
 	v.Image, v.Build, v.Provider, v.Upload, v.UploadCzxid = u.Image, u.Build, u.Provider, u.ID, u.Stat.Czxid
 	v.Since = EpochOf(st.now())
-	data, err := json.Marshal(v)
+	data, err := v.Encode()
 	if err != nil {
 		return fmt.Errorf("begin validation of %s: %w", u.Path(), err)
 	}
@@ -287,7 +287,7 @@ func (st *Store) reread(ctx context.Context, u *Upload, err error) error {
 // TellUntried notes, in one transaction with an event, that an upload is not tried for long.
 func (st *Store) TellUntried(ctx context.Context, lock *recipe.Held, u *Upload, v *Validation) error {
 	v.Told = EpochOf(st.now())
-	data, err := json.Marshal(v)
+	data, err := v.Encode()
 	if err != nil {
 		return fmt.Errorf("tell that %s is not tried: %w", u.Path(), err)
 	}

@@ -1,6 +1,7 @@
 package zkmodel
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -216,6 +217,21 @@ type Promotion struct {
 	By     string `json:"by"`
 	Reason string `json:"reason,omitempty"`
 	Time   Epoch  `json:"time"`
+}
+
+// MaxValidation is how long the record of a trial may be (bytes): ZooKeeper takes no
+// transaction of 1 MiB.
+const MaxValidation = 768 << 10
+
+// Encode is the record as it goes into the znode.
+func (v *Validation) Encode() ([]byte, error) {
+	var text bytes.Buffer
+	out := json.NewEncoder(&text)
+	out.SetEscapeHTML(false) // scripts are full of what that makes longer
+	if err := out.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
 }
 
 // decodeValidation reads the record of a trial at a path.

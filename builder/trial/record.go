@@ -49,6 +49,13 @@ func Wanted(cfg *configs.Config, name, provider string) (*zkmodel.Validation, er
 		}
 		v.Checks = append(v.Checks, check)
 	}
+	record, err := v.Encode()
+	if err == nil && len(record) > zkmodel.MaxValidation {
+		err = fmt.Errorf("its checks are %d bytes long in ZooKeeper, which has room for %d: shorten its scripts", len(record), zkmodel.MaxValidation)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("image %s cannot be tried, so that it is not uploaded: %w", name, err)
+	}
 	return v, nil
 }
 
