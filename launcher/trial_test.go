@@ -315,7 +315,7 @@ func TestControlOutlivesItsLaunchers(t *testing.T) {
 		c.At, c.Name = "", name
 		c.spawn(t)
 	}
-	if r := s.ends(u, zkmodel.ValidationUntried, "cloud is at fault"); r.Tries != 0 || r.Faults == 0 {
+	if r := s.ends(u, zkmodel.ValidationUntried, "neither build 0000000002 (check failed: no python) nor build 0000000001, which serves, "); r.Tries != 0 || r.Faults == 0 {
 		t.Errorf("%+v", r)
 	}
 }

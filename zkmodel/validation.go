@@ -156,7 +156,9 @@ type ValidationResult struct {
 	// control. "" without.
 	Failure string `json:"failure,omitempty"`
 	Failed  Epoch  `json:"failed,omitempty"` // when that was
-	Pool    string `json:"pool,omitempty"`   // of Node; the control's, too
+	// Checked says of Failure that a check failed, on a node that had booted.
+	Checked bool   `json:"checked,omitempty"`
+	Pool    string `json:"pool,omitempty"` // of Node; the control's, too
 	// Faults is how many tries in a row have told nothing, and Again when it is tried again.
 	Faults int   `json:"faults,omitempty"`
 	Again  Epoch `json:"again,omitempty"`

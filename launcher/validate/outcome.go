@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"poolkeeper/configs/kit"
+	"poolkeeper/launcher/checks"
 	"poolkeeper/zkmodel"
 )
 
@@ -43,6 +44,9 @@ type ended struct {
 	timedOut bool  // its checks had begun, and took too long
 }
 
+// check reports whether it was a check that failed: the node had booted.
+func (e ended) check() bool { return e.timedOut || errors.Is(e.why, checks.ErrFailed) }
+
 // begun is the result while a node is made; control says that it is one of what serves.
 func begun(was zkmodel.ValidationResult, n *zkmodel.Node, control *zkmodel.Upload, now time.Time) zkmodel.ValidationResult {
 	r := was
@@ -62,7 +66,7 @@ func tooLate(was zkmodel.ValidationResult, now time.Time) bool {
 
 // forget is a result without its failures: the upload is tried anew.
 func forget(was zkmodel.ValidationResult) zkmodel.ValidationResult {
-	was.Failure, was.Failed, was.Tries, was.TimedOut = "", 0, 0, false
+	was.Failure, was.Failed, was.Tries, was.TimedOut, was.Checked = "", 0, 0, false, false
 	return was
 }
 
@@ -102,8 +106,7 @@ func after(v *zkmodel.Validation, was zkmodel.ValidationResult, control, serves 
 	case control != nil && how.why == nil:
 		r = final(r, zkmodel.ValidationFailed, fmt.Sprintf("%s; a node of build %s does well in the same pool", was.Failure, control.Build))
 	case control != nil:
-		r = waitsFor(forget(r), fmt.Sprintf("provider %s is at fault: its node failed (%s), and so did one of build %s, which serves (%s)",
-			v.Provider, was.Failure, control.Build, how.why), now)
+		r = waitsFor(forget(r), bothFailed(v, was, control, how), now)
 		again()
 	case how.why == nil:
 		r = final(r, zkmodel.ValidationPassed, "")
@@ -111,7 +114,8 @@ func after(v *zkmodel.Validation, was zkmodel.ValidationResult, control, serves 
 		r.TimedOut = true
 		r = final(r, zkmodel.ValidationPassed, "on-timeout is serve: "+how.why.Error())
 	default:
-		r.Tries, r.TimedOut, r.Failure, r.Failed = was.Tries+1, how.timedOut, how.why.Error(), zkmodel.EpochOf(now)
+		r.Tries, r.TimedOut, r.Checked = was.Tries+1, how.timedOut, how.check()
+		r.Failure, r.Failed = how.why.Error(), zkmodel.EpochOf(now)
 		switch {
 		case serves != nil:
 			r.State = zkmodel.ValidationControl
@@ -124,6 +128,17 @@ func after(v *zkmodel.Validation, was zkmodel.ValidationResult, control, serves 
 		}
 	}
 	return r
+}
+
+// bothFailed says why nothing is known of an upload whose node failed, and its control, too.
+func bothFailed(v *zkmodel.Validation, was zkmodel.ValidationResult, control *zkmodel.Upload, how ended) string {
+	if was.Checked && how.check() {
+		return fmt.Sprintf("neither build %s (%s) nor build %s, which serves, (%s) passes the checks, and both boot in provider %s: "+
+			"mend the check or the account of image %s, which counts from the next upload on, or the key, which counts at once; image-promote lets this one serve",
+			v.Build, was.Failure, control.Build, how.why, v.Provider, v.Image)
+	}
+	return fmt.Sprintf("provider %s is at fault: its node failed (%s), and so did one of build %s, which serves (%s)",
+		v.Provider, was.Failure, control.Build, how.why)
 }
 
 // final is the result of a trial that is over.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"poolkeeper/launcher/checks"
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/providers"
@@ -27,6 +28,8 @@ func TestWhatFollowsFromANode(t *testing.T) {
 	good := serving
 	failedOnce := zkmodel.ValidationResult{Tries: 1, Failure: "no disk", Pool: "main"}
 	late := ended{why: fmt.Errorf("timeout of 9s is over: %w", errBroken), timedOut: true}
+	checkFails := ended{why: fmt.Errorf("%w: command python3: it ends with 127", checks.ErrFailed)}
+	failedCheck := zkmodel.ValidationResult{Tries: 1, Failure: "no python", Pool: "main", Checked: true}
 	refused := ended{why: blame(fmt.Errorf("no host: %w", providers.ErrQuota))}
 	for name, c := range map[string]struct {
 		was             zkmodel.ValidationResult
@@ -46,6 +49,10 @@ func TestWhatFollowsFromANode(t *testing.T) {
 		"it fails for the third time":                 {was: zkmodel.ValidationResult{Tries: 2}, how: ended{why: errBroken}, state: zkmodel.ValidationFailed, tries: 3, control2: true, why: "3 nodes failed"},
 		"the control does well":                       {was: failedOnce, control: good, serves: good, state: zkmodel.ValidationFailed, tries: 1, control2: true, why: "no disk"},
 		"the control fails":                           {was: failedOnce, control: good, serves: good, how: ended{why: errBroken}, state: zkmodel.ValidationUntried, faults: 1, again: true, why: "cloud is at fault"},
+		"both fail a check":                           {was: failedCheck, control: good, serves: good, how: checkFails, state: zkmodel.ValidationUntried, faults: 1, again: true, why: "neither build 0000000002 (no python) nor build 0000000001, which serves, (check failed: command python3: it ends with 127) passes the checks"},
+		"both check too long":                         {was: failedCheck, control: good, serves: good, how: late, state: zkmodel.ValidationUntried, faults: 1, again: true, why: "image-promote lets this one serve"},
+		"a check fails, the control does not boot":    {was: failedCheck, control: good, serves: good, how: ended{why: errBroken}, state: zkmodel.ValidationUntried, faults: 1, again: true, why: "cloud is at fault"},
+		"it does not boot, a check of the control":    {was: failedOnce, control: good, serves: good, how: checkFails, state: zkmodel.ValidationUntried, faults: 1, again: true, why: "cloud is at fault"},
 		"the control is refused":                      {was: failedOnce, control: good, serves: good, how: refused, state: zkmodel.ValidationUntried, faults: 1, again: true, why: "no host"},
 		"it is refused":                               {was: zkmodel.ValidationResult{Tries: 2}, how: refused, state: zkmodel.ValidationUntried, tries: 2, faults: 1, again: true, why: "no host"},
 		"its checks are late":                         {serves: good, how: late, state: zkmodel.ValidationControl, tries: 1, control2: true, why: "9s"},
@@ -56,7 +63,7 @@ func TestWhatFollowsFromANode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := &zkmodel.Validation{Provider: "cloud", Serve: c.serve}
+			v := &zkmodel.Validation{Provider: "cloud", Build: "0000000002", Serve: c.serve}
 			r := after(v, c.was, c.control, c.serves, c.how, moment)
 			if r.State != c.state || r.Tries != c.tries || r.Faults != c.faults || !strings.Contains(r.Why, c.why) || (r.Failure != "") != c.control2 && !r.Final() {
 				t.Errorf("%+v", r)
