@@ -102,6 +102,34 @@ func TestPausedLauncherTakesNothing(t *testing.T) {
 		t.Errorf("what was in hand was launched by %s", s.node(out.Nodes[0]).Launcher)
 	}
 	idle("nl02")
+	s.trialInHand(services["nl01"])
+}
+
+// trialInHand pauses a launcher, the only one that works, while its node is tried: that is in
+// hand until it is deleted, and nothing else is begun.
+func (s *site) trialInHand(works *launcher.Service) {
+	s.t.Helper()
+	booting, boot := make(chan struct{}, 10), make(chan struct{})
+	s.clouds["cloud"].SetHook(func(ctx context.Context, c fake.Call) error {
+		if c.Op == fake.OpWait && !c.Done {
+			booting <- struct{}{}
+			select {
+			case <-boot:
+			case <-ctx.Done():
+			}
+		}
+		return nil
+	})
+	trial := s.onTrial("debian", "cloud")
+	<-booting
+	works.Pause("paused by carl")
+	zktest.Eventually(s.t, func() bool { return s.inHand(works) == "trials of uploads: 1" }, "the trial is in hand")
+	close(boot)
+	zktest.Eventually(s.t, func() bool { return s.inHand(works) == "" }, "nothing is in hand")
+	if tried := s.tried("cloud"); len(tried) > 0 {
+		s.t.Errorf("node %s is left when nothing is in hand", tried[0].ID)
+	}
+	s.ends(trial, zkmodel.ValidationPassed, "")
 }
 
 // service starts a launcher as the program runs it.

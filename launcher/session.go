@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -259,10 +260,16 @@ func (s *session) decide(ctx context.Context, snap *schedule.Snapshot) time.Time
 
 // tellInHand says what a paused launcher still works at.
 func (s *session) tellInHand() {
-	now := ""
-	if n := len(s.own.Requests()); n > 0 {
-		now = fmt.Sprintf("requests: %d", n)
+	var list []string
+	for _, work := range []struct {
+		what string
+		n    int
+	}{{"requests", len(s.own.Requests())}, {"trials of uploads", s.trials.InHand()}} {
+		if work.n > 0 {
+			list = append(list, fmt.Sprintf("%s: %d", work.what, work.n))
+		}
 	}
+	now := strings.Join(list, ", ")
 	s.inHand.Store(&now)
 }
 

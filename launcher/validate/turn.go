@@ -48,6 +48,19 @@ func (v *Validator) busy() bool {
 	return len(v.turns) > 0
 }
 
+// InHand is how many nodes are tried here.
+func (v *Validator) InHand() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	n := 0
+	for _, t := range v.turns {
+		if t.atWork() {
+			n++
+		}
+	}
+	return n
+}
+
 // resting is until when a provider is left to other launchers.
 func (v *Validator) resting(provider string) time.Time {
 	v.mu.Lock()
@@ -129,6 +142,13 @@ func (t *turn) free() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.held && !t.busy
+}
+
+// atWork reports whether a node is being tried.
+func (t *turn) atWork() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.tries != ""
 }
 
 // give has work done. The turn must be free. Work that nobody is left for is done at once,

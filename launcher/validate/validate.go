@@ -119,9 +119,11 @@ func (v *Validator) Consider(ctx context.Context, snap *schedule.Snapshot) (quot
 			again = schedule.Earlier(again, v.resting(name).Add(-v.Ahead()))
 		case t == nil:
 			v.enter(ctx, name)
+		case v.Paused() != "" && !t.atWork(): // also while it stands in line
+			t.end()
 		case !t.free():
 			t.withdraw(list)
-		case len(list) == 0, v.Paused() != "":
+		case len(list) == 0:
 			t.end()
 		default:
 			c := v.choose(snap, rest, list, now)
