@@ -12,6 +12,7 @@ import (
 type Image struct {
 	Name           string
 	Paused         bool
+	PausedSince    int64        // the transaction that paused it; 0 when it is not, or nobody may know
 	BuildRequested *recipe.Stat // of the flag that asks for a build; nil when nobody asks
 	BuildsLocked   bool         // a process holds or wants the build lock
 	Builds         []*BuildTree // in the order of their creation

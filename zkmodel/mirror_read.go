@@ -53,7 +53,8 @@ func (m *Mirror) verdictsOf(image string) (*Verdicts, error) {
 // viewImage reads an image out of a view.
 func viewImage(v recipe.View, name string) *Image {
 	image := &Image{Name: name, Unread: v.Unread(ImagePath(name))}
-	_, image.Paused = v.Get(PausePath(name))
+	pause, paused := v.Get(PausePath(name))
+	image.Paused, image.PausedSince = paused, pause.Stat.Czxid
 	if flag, ok := v.Get(RequestBuildPath(name)); ok && flag.Err == nil {
 		image.BuildRequested = &flag.Stat
 	}

@@ -142,10 +142,11 @@ func (st *Store) Requests(ctx context.Context) ([]*Request, error) {
 // empty otherwise.
 func (st *Store) readImage(ctx context.Context, name string) (*Image, error) {
 	image := &Image{Name: name}
-	var err error
-	if _, image.Paused, err = st.session.Known(ctx, PausePath(name)); err != nil {
+	pause, paused, err := st.session.Known(ctx, PausePath(name))
+	if err != nil {
 		return nil, err
 	}
+	image.Paused, image.PausedSince = paused, pause.Czxid
 	stat, asked, err := st.session.Known(ctx, RequestBuildPath(name))
 	if err != nil {
 		return nil, err

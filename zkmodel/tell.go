@@ -96,35 +96,50 @@ func (n *Node) settle()    { n.by = 0 }
 func (r *Request) settle() { r.by = 0 }
 
 func (b *Build) told() (kind, subject string, data event.Data) {
-	data = event.Data{"image": b.Image, "build": b.ID, "builder": b.Builder, "by": b.by.teller()}
-	switch {
-	case b.by == 0:
+	if b.by == 0 {
 		return "", "", nil
-	case b.State == BuildBuilding:
+	}
+	kind, subject, data = b.Event()
+	data["by"] = b.by.teller()
+	return kind, subject, data
+}
+
+// Event is the event of the state that the build is in; kind is "" where there is none.
+func (b *Build) Event() (kind, subject string, data event.Data) {
+	data = event.Data{"image": b.Image, "build": b.ID, "builder": b.Builder, "formats": slices.Clone([]string(b.Formats))}
+	switch b.State {
+	case BuildBuilding:
 		kind = event.BuildBegan
-	case b.State == BuildReady:
+	case BuildReady:
 		kind = event.BuildReady
-	case b.State == BuildFailed:
+	case BuildFailed:
 		kind, data["reason"], data["exit_code"], data["failures"] = event.BuildFailed, b.Reason, b.ExitCode, b.Failures
-	case b.State == BuildDeleting:
+	case BuildDeleting:
 		kind = event.BuildDeleting
 	}
-	data["formats"] = slices.Clone([]string(b.Formats))
 	return kind, b.subject(), data
 }
 
 func (u *Upload) told() (kind, subject string, data event.Data) {
-	data = u.eventData()
-	data["by"] = u.by.teller()
-	switch {
-	case u.by == 0:
+	if u.by == 0 {
 		return "", "", nil
-	case u.State == UploadReady:
+	}
+	kind, subject, data = u.Event()
+	data["by"] = u.by.teller()
+	return kind, subject, data
+}
+
+// Event is the event of the state that the upload is in; kind is "" where there is none.
+func (u *Upload) Event() (kind, subject string, data event.Data) {
+	data = u.eventData()
+	switch u.State {
+	case UploadReady:
 		kind = event.UploadReady
-	case u.State == UploadFailed:
+	case UploadFailed:
 		kind, data["reason"], data["failures"] = event.UploadFailed, u.Reason, u.Failures
-	case u.State == UploadDeleting:
+	case UploadDeleting:
 		kind = event.UploadDeleting
+	case UploadUploading:
 	}
 	return kind, u.subject(), data
 }
@@ -153,7 +168,15 @@ func (n *Node) told() (kind, subject string, data event.Data) {
 }
 
 func (r *Request) told() (kind, subject string, data event.Data) {
-	if r.by == 0 || r.State != RequestFailed {
+	if r.by == 0 {
+		return "", "", nil
+	}
+	return r.Event()
+}
+
+// Event is the event of the state that the request is in; kind is "" where there is none.
+func (r *Request) Event() (kind, subject string, data event.Data) {
+	if r.State != RequestFailed {
 		return "", "", nil
 	}
 	return event.RequestFailed, r.subject(), event.Data{

@@ -8,6 +8,7 @@ import (
 	"poolkeeper/builder"
 	"poolkeeper/builder/dib"
 	"poolkeeper/web"
+	"poolkeeper/zkmodel/event/observe"
 )
 
 // builderCmd runs the builder.
@@ -61,6 +62,7 @@ func servedBuilder(ctx context.Context, s site, w workers, listen func(web.Optio
 	if err != nil {
 		return nil, nil, err
 	}
+	s.observe(b.Tree(), "builder", full, observe.Images)
 	server, err = listen(web.Options{
 		Daemon: "builder", Host: full, Ready: b.Ready, Gatherer: metrics, Logs: logs, Guarded: s.guarded.texts, Configured: b.HasImage,
 		Tree: web.Tree{Images: b.Tree().Images, Components: b.Tree().Components, Validations: b.Tree().Validations, WaitSynced: b.Tree().WaitSynced, WaitFor: b.Tree().WaitFor},

@@ -14,6 +14,7 @@ import (
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/event/dispatch"
+	"poolkeeper/zkmodel/event/observe"
 	"poolkeeper/zkmodel/listing"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -164,6 +165,15 @@ func newEvents(s site, daemon, host string) *dispatch.Service {
 	return dispatch.New(dispatch.Deps{
 		Client: s.client, Hold: s.process.Hold, Writer: "/poolkeeper/" + daemon + "/" + host, Member: daemon + " " + host, Logger: s.log,
 	})
+}
+
+// observe has a daemon tell what others write, as far as its mirror shows it.
+func (s site) observe(tree *zkmodel.Mirror, daemon, host string, parts ...observe.Part) {
+	for _, part := range parts {
+		s.events.Beside(observe.New(part, observe.Deps{
+			Client: s.client, Tree: tree, Member: daemon + " " + host, Logger: s.log, Hold: s.process.Hold,
+		}).Run)
+	}
 }
 
 // letters prints dead letters, or has them sent again.

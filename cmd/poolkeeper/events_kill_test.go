@@ -187,6 +187,9 @@ func (s *eventTown) logged() (ids []string, kinds map[string]int) {
 		if err != nil {
 			s.Fatal(err)
 		}
+		if e.Observed && e.Subject != "image/theirs" {
+			s.Errorf("%s of %s, which ours did, is told as others'", e.Type, e.Subject)
+		}
 		ids = append(ids, e.ID)
 		kinds[e.Type]++
 	}
@@ -222,9 +225,23 @@ func (s *eventTown) sinks() map[string][]string {
 	return map[string][]string{"file": first(filed), "hook": first(s.hooked)}
 }
 
+// theirs makes a znode as others do.
+func (s *eventTown) theirs(path string) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
+	defer cancel()
+	session, err := s.client.Session(ctx)
+	if err == nil {
+		err = session.EnsurePath(ctx, path)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
 // Mistakes: an event that is lost, or comes out of order, when the daemon that dispatches
 // them, the builder that makes them or the ZooKeeper server that leads is killed; a change
-// without its event.
+// without its event, or of ours that is taken for another's; one of others that is not told.
 func TestEventsOverDeathsOfAll(t *testing.T) {
 	t.Parallel()
 	s := newEventTown(t)
@@ -255,6 +272,12 @@ func TestEventsOverDeathsOfAll(t *testing.T) {
 	}
 	stop()
 	work.Wait()
+	s.theirs(zkmodel.PausePath("theirs"))
+	zktest.Eventually(t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return slices.ContainsFunc(s.hooked, func(e event.Event) bool { return e.Observed && e.Type == event.ImagePaused })
+	}, "what others do is told")
 	want, kinds := s.logged()
 	if kinds[event.ImagePaused]+kinds[event.ImageUnpaused] < int(s.changes.Load()) || kinds[event.BuildBegan] == 0 || kinds[event.Gap] > 0 {
 		t.Errorf("%d changes by a person, told are %v", s.changes.Load(), kinds)

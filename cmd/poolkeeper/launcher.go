@@ -5,6 +5,7 @@ import (
 
 	"poolkeeper/launcher"
 	"poolkeeper/web"
+	"poolkeeper/zkmodel/event/observe"
 )
 
 // launcherCmd runs the launcher.
@@ -31,6 +32,7 @@ func servedLauncher(ctx context.Context, s site, listen func(web.Options) (*web.
 	if err != nil {
 		return nil, nil, err
 	}
+	s.observe(l.Tree(), "launcher", full, observe.Images, observe.Requests)
 	tree := wholeTree(l.Tree())
 	tree.Requests = l.Requests // which say why they wait
 	server, err := listen(web.Options{

@@ -74,8 +74,11 @@ type Event struct {
 	Time        time.Time `json:"time"`
 	ContentType string    `json:"datacontenttype"`
 	Data        Data      `json:"data"`
+	// Observed says that others made the change, which was found in the tree. It is an
+	// extension of CloudEvents, as those that follow.
+	Observed bool `json:"observed,omitempty"`
 	// ReplayFor is the one sink that an event is for which it had refused before, and
-	// ReplayOf the id that it had then. They are extensions of CloudEvents.
+	// ReplayOf the id that it had then.
 	ReplayFor string `json:"replayfor,omitempty"`
 	ReplayOf  string `json:"replayof,omitempty"`
 }

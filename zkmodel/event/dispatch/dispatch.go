@@ -59,6 +59,8 @@ type Service struct {
 	log     hclog.Logger
 	metrics *metrics
 
+	beside []func(context.Context)
+
 	mu      sync.Mutex
 	options *Options
 	changed chan struct{} // closed when options change
@@ -81,6 +83,14 @@ func New(deps Deps) *Service {
 	s := &Service{deps: deps, log: deps.Logger.Named("events"), changed: make(chan struct{})}
 	s.metrics = newMetrics(deps.Client)
 	return s
+}
+
+// Beside has something else done while there are options, until its context ends; it is to
+// be called before Run. A Service that is nil does nothing.
+func (s *Service) Beside(run func(ctx context.Context)) {
+	if s != nil {
+		s.beside = append(s.beside, run)
+	}
 }
 
 // Set goes on with other options; nil tells of nothing from now on, and does nothing.
@@ -127,6 +137,11 @@ func (s *Service) Run(ctx context.Context) {
 func (s *Service) serve(ctx context.Context, options *Options) {
 	if options == nil {
 		return
+	}
+	var others sync.WaitGroup
+	defer others.Wait()
+	for _, run := range s.beside {
+		others.Go(func() { run(ctx) })
 	}
 	for ctx.Err() == nil {
 		err := recipe.NewElection(s.deps.Client, ElectionPath, s.deps.Member).Run(ctx, func(ctx context.Context, h *recipe.Held) error {

@@ -1,0 +1,96 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/event"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// change is the state of a record as the tree shows it.
+type change struct {
+	subject, kind string
+	data          event.Data
+	zxid          int64     // of the last write
+	born          int64     // of the first
+	since         time.Time // the state, by the clock of who wrote it; zero where nobody says
+	flag          string    // the znode whose absence is the state
+}
+
+// view is one part of the tree.
+type view interface {
+	subscribe() *recipe.Subscription
+	barrier(ctx context.Context) error
+	names() []string
+	// states are those of all that a name has; those that no event is of have no kind.
+	// whole says that nothing of it could not be read.
+	states(name string) (list []change, whole bool)
+}
+
+func (o *Observer) view() view {
+	if o.part == Requests {
+		return requests{o.deps.Tree}
+	}
+	return images{o.deps.Tree}
+}
+
+type images struct{ tree *zkmodel.Mirror }
+
+func (v images) subscribe() *recipe.Subscription   { return v.tree.SubscribeImages() }
+func (v images) barrier(ctx context.Context) error { return v.tree.Barrier(ctx) }
+func (v images) names() []string                   { return v.tree.ImageNames() }
+
+func (v images) states(name string) ([]change, bool) {
+	if name == zkmodel.Folder {
+		return nil, true
+	}
+	image := v.tree.Image(name)
+	flag := change{subject: "image/" + name, data: event.Data{"image": name}, kind: event.ImageUnpaused, flag: zkmodel.PausePath(name)}
+	if image.Paused {
+		flag.kind, flag.flag, flag.zxid, flag.born = event.ImagePaused, "", image.PausedSince, image.PausedSince
+	}
+	var list []change
+	if image.Unread == nil || image.Paused {
+		list = append(list, flag)
+	}
+	for _, b := range image.Builds {
+		if b.Broken == nil {
+			kind, subject, data := b.Event()
+			list = append(list, change{subject: subject, kind: kind, data: data, zxid: b.Stat.Mzxid, born: b.Stat.Czxid, since: b.StateTime.Time()})
+		}
+		for _, u := range b.Uploads {
+			if u.Broken == nil {
+				kind, subject, data := u.Event()
+				list = append(list, change{subject: subject, kind: kind, data: data, zxid: u.Stat.Mzxid, born: u.Stat.Czxid, since: u.StateTime.Time()})
+			}
+		}
+	}
+	return list, image.Unread == nil
+}
+
+type requests struct{ tree *zkmodel.Mirror }
+
+func (v requests) subscribe() *recipe.Subscription   { return v.tree.SubscribeRequests() }
+func (v requests) barrier(ctx context.Context) error { return v.tree.Barrier(ctx) }
+
+func (v requests) names() []string {
+	var names []string
+	for _, r := range v.tree.Requests() {
+		if r.State == zkmodel.RequestFailed {
+			names = append(names, r.ID)
+		}
+	}
+	return names
+}
+
+func (v requests) states(name string) ([]change, bool) {
+	r := v.tree.Request(name)
+	if r == nil || r.Broken != nil || r.State != zkmodel.RequestFailed {
+		return nil, r == nil || !errors.Is(r.Broken, recipe.ErrUnread)
+	}
+	kind, subject, data := r.Event()
+	return []change{{subject: subject, kind: kind, data: data, zxid: r.Stat.Mzxid, born: r.Stat.Czxid, since: r.StateTime.Time()}}, true
+}
