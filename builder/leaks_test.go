@@ -98,7 +98,8 @@ func TestSearchesForLeaksCountAcrossRestarts(t *testing.T) {
 	}
 }
 
-// A search that fails has what others found forgotten.
+// A search that fails has what others found forgotten. While a version of the configuration is
+// switched the cloud is asked, and nothing is decided by what it says.
 func TestFailedSearchForgetsWhatWasFound(t *testing.T) {
 	s := newSite(t)
 	stop := s.start()
@@ -106,13 +107,31 @@ func TestFailedSearchForgetsWhatWasFound(t *testing.T) {
 	stop()
 	leaked := s.leak("north", "0000000091")
 	broken := &atomic.Bool{}
+	var switching atomic.Bool
+	var searches, waiting atomic.Int32 // while it is switched
 	s.cloud("north").SetHook(func(_ context.Context, c fake.Call) error {
+		if c.Op == fake.OpList && switching.Load() {
+			searches.Add(1)
+		}
 		if c.Op == fake.OpList && broken.Load() {
 			return errors.New("out of order")
 		}
 		return nil
 	})
-	s.start(func(d *Deps) { d.LeakAge = 2 * time.Second })
+	pushed := make(chan struct{})
+	s.start(func(d *Deps) {
+		d.LeakAge = 2 * time.Second
+		d.Deciding = func(ctx context.Context) func() {
+			if switching.Load() && searches.Load() > 0 {
+				waiting.Add(1)
+				select {
+				case <-pushed:
+				case <-ctx.Done():
+				}
+			}
+			return func() {}
+		}
+	})
 	s.eventually("it is found", func() bool { return s.findings("north") != "" })
 	broken.Store(true)
 	s.eventually("it is forgotten", func() bool { return s.findings("north") == "" })
@@ -120,5 +139,12 @@ func TestFailedSearchForgetsWhatWasFound(t *testing.T) {
 	if !slices.Contains(s.inCloud("north"), leaked) {
 		t.Error("it was deleted although a search failed")
 	}
+	s.eventually("it is found again", func() bool { return s.findings("north") != "" })
+	switching.Store(true)
+	s.eventually("the second search waits with its decision", func() bool { return waiting.Load() > 0 })
+	if !slices.Contains(s.inCloud("north"), leaked) {
+		t.Error("it was deleted while a version is switched")
+	}
+	close(pushed)
 	s.eventually("it is gone", func() bool { return !slices.Contains(s.inCloud("north"), leaked) })
 }

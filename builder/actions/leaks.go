@@ -3,6 +3,7 @@ package actions
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -74,9 +75,6 @@ func (w *Worker) lookForLeaks(ctx context.Context, cfg *configs.Config, provider
 	ctx, unbind := lock.Bind(ctx)
 	defer unbind()
 	images, err := w.orphans(ctx, cloud, provider)
-	images = slices.DeleteFunc(images, func(i providers.Image) bool {
-		return cfg.FrozenUpload(provider, i.Metadata[providers.MetaImage]) != ""
-	})
 	if err != nil {
 		last, cancel := cleanupContext(ctx)
 		defer cancel()
@@ -116,13 +114,36 @@ func (w *Worker) orphans(ctx context.Context, cloud lent, provider string) ([]pr
 	if err := w.forgetLost(ctx, provider, images); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(images, func(i providers.Image) bool { return !w.isOrphan(provider, i) }), nil
+	defer w.Deciding(ctx)()
+	cfg := w.Config() // which may be another than when the cloud was asked
+	return slices.DeleteFunc(images, func(i providers.Image) bool { return !w.leaked(cfg, provider, i) }), nil
+}
+
+// leaked reports whether an image looks leaked, in a provider that a configuration still has.
+func (w *Worker) leaked(cfg *configs.Config, provider string, image providers.Image) bool {
+	_, there := cfg.Provider(provider)
+	return there && cfg.FrozenProvider(provider) == "" && cfg.FrozenUpload(provider, image.Metadata[providers.MetaImage]) == "" &&
+		w.isOrphan(provider, image)
+}
+
+// proveLeak decides, right before an image is deleted, that it is leaked.
+//
+// Errors: ErrStale, when a configuration that came since has other plans; as Absent.
+func (w *Worker) proveLeak(ctx context.Context, key zkmodel.UploadKey, image providers.Image) (zkmodel.Proof, error) {
+	defer w.Deciding(ctx)()
+	if !w.leaked(w.Config(), key.Provider, image) {
+		return zkmodel.Proof{}, fmt.Errorf("delete leaked image %s: %w", image.ExternalID, ErrStale)
+	}
+	return w.Tree.Absent(ctx, w.Store.Session(), key.Path())
 }
 
 // removeLeak deletes an image whose upload is proven to have no record.
 func (w *Worker) removeLeak(ctx context.Context, cloud lent, image providers.Image) error {
 	key := keyOf(image.Metadata)
-	proof, err := w.Tree.Absent(ctx, w.Store.Session(), key.Path())
+	proof, err := w.proveLeak(ctx, key, image)
+	if errors.Is(err, ErrStale) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -57,6 +57,7 @@ func (w *Worker) forget(ctx context.Context, u *zkmodel.Upload) error {
 		return err
 	}
 	defer Release(ctx, lock)
+	defer w.Deciding(ctx)()
 	if now.State != zkmodel.UploadReady || now.Suspect == "" || now.ExternalID.Text() != u.ExternalID.Text() {
 		return nil
 	}

@@ -64,6 +64,9 @@ type Deps struct {
 	// Hold, when set, notes that a wave is driven here, or that waves are made of what hooks
 	// are told, until what it returns is called.
 	Hold func(share string) (release func())
+	// Deciding, when set, is called before each decision by the configuration, and done once
+	// it is written.
+	Deciding func(ctx context.Context) (done func())
 	// What this builder tells of itself while there are waves. Free is how many bytes builds
 	// may write, negative when nobody knows; nil never knows.
 	Arch    string
@@ -90,6 +93,9 @@ func New(deps Deps) *Driver {
 	}
 	if deps.Free == nil {
 		deps.Free = func() int64 { return -1 }
+	}
+	if deps.Deciding == nil {
+		deps.Deciding = func(context.Context) func() { return func() {} }
 	}
 	if deps.Hold == nil {
 		deps.Hold = func(string) func() { return func() {} }

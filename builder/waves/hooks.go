@@ -107,6 +107,7 @@ func (d *Driver) drain(ctx context.Context, store *hook.Store, held *recipe.Held
 	if err := d.Mirror.Barrier(ctx); err != nil {
 		return err
 	}
+	defer d.Deciding(ctx)()
 	for _, one := range list {
 		if err := d.deliver(ctx, store, held, one); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", one.Hook, err))

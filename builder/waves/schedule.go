@@ -19,23 +19,9 @@ func (d *Driver) plan(ctx context.Context, s *recipe.Session) error {
 	store := wave.NewStore(s)
 	for {
 		changed := d.reconfigured()
-		cfg := d.Config()
-		wait := d.Resync
-		for i := range cfg.Waves {
-			next, err := d.due(ctx, store, cfg, &cfg.Waves[i])
-			if err != nil {
-				if ctx.Err() != nil {
-					return context.Cause(ctx)
-				}
-				d.Log.Warn("Cannot begin a wave that may be due; it is tried again", "wave", cfg.Waves[i].Name, "error", err)
-				next = d.Now().Add(time.Second)
-			}
-			if !next.IsZero() {
-				wait = min(wait, next.Sub(d.Now()))
-			}
-		}
+		wait, any := d.allDue(ctx, store)
 		var alarm <-chan time.Time
-		if len(cfg.Waves) > 0 {
+		if any {
 			alarm = time.After(max(wait, time.Millisecond))
 		}
 		select {
@@ -45,6 +31,25 @@ func (d *Driver) plan(ctx context.Context, s *recipe.Session) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// allDue makes the waves whose time has come, by one configuration, and says how long it is to
+// the next, and whether there are any.
+func (d *Driver) allDue(ctx context.Context, store *wave.Store) (wait time.Duration, any bool) {
+	defer d.Deciding(ctx)()
+	cfg := d.Config()
+	wait = d.Resync
+	for i := range cfg.Waves {
+		next, err := d.due(ctx, store, cfg, &cfg.Waves[i])
+		if err != nil && ctx.Err() == nil {
+			d.Log.Warn("Cannot begin a wave that may be due; it is tried again", "wave", cfg.Waves[i].Name, "error", err)
+			next = d.Now().Add(time.Second)
+		}
+		if !next.IsZero() {
+			wait = min(wait, next.Sub(d.Now()))
+		}
+	}
+	return wait, len(cfg.Waves) > 0
 }
 
 // due makes a wave if its time has come, and says when it comes next. However many times

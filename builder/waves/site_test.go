@@ -46,6 +46,7 @@ type site struct {
 	size   int64            // of what is built
 	held   map[string]int   // how many drivers hold a share
 	free   map[string]int64 // bytes that hosts have; others do not know
+	gate   *gate            // of decisions of the drivers
 }
 
 // newSite makes a site with images that go to two providers.
@@ -145,8 +146,12 @@ func (s *site) driver(host string, at func(c *recipe.Client, m waves.Moment)) (s
 		defer s.mu.Unlock()
 		return time.Now().Add(s.ahead)
 	}
+	var deciding func(context.Context) func()
+	if s.gate != nil {
+		deciding = s.gate.enter
+	}
 	d := waves.New(waves.Deps{
-		Client: client, Mirror: mirror, Config: func() *configs.Config { return s.config }, Now: now, Host: host,
+		Deciding: deciding, Client: client, Mirror: mirror, Config: func() *configs.Config { return s.config }, Now: now, Host: host,
 		Retry: plan.Backoff{First: 10 * time.Millisecond, Max: 50 * time.Millisecond}, Resync: time.Minute,
 		Metrics: &figures{jobs: map[wave.State]int{}, waves: map[wave.State]int{}},
 		Log:     hclog.New(&hclog.LoggerOptions{Name: host, Output: s.t.Output(), Level: hclog.Debug}),

@@ -164,20 +164,25 @@ func (w *work) turn(ctx context.Context) (over bool, next time.Time, err error) 
 	if w.hosts.late {
 		return false, next, nil
 	}
-	next, begun, err := w.begin(ctx)
-	if err != nil || !begun {
+	next, begun, err := w.goOn(ctx, marks)
+	if err != nil || !begun || !w.Over() {
 		return false, next, err
-	}
-	if err := w.lookAbove(ctx); err != nil {
-		return false, next, err
-	}
-	if err := w.decide(ctx, marks); err != nil {
-		return false, next, err
-	}
-	if !w.Over() {
-		return false, next, nil
 	}
 	return true, next, w.end(ctx)
+}
+
+// goOn begins the wave, and decides about its jobs, by one configuration. It reports whether
+// the wave has begun.
+func (w *work) goOn(ctx context.Context, marks map[wave.Mark]wave.Word) (next time.Time, begun bool, err error) {
+	defer w.Deciding(ctx)()
+	next, begun, err = w.begin(ctx)
+	if err == nil && begun {
+		err = w.lookAbove(ctx)
+	}
+	if err == nil && begun {
+		err = w.decide(ctx, marks)
+	}
+	return next, begun, err
 }
 
 // wish notes what operators want of the wave. Where that has changed, all jobs are

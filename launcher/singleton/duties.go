@@ -156,7 +156,7 @@ func (d *Duties) watchProvider(ctx context.Context, store *zkmodel.Store, provid
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		deleted := func() { d.Leaked(provider) }
-		return NewLeaks(provider, site, cloud, d.Mirror, d.records(store), deleted, d.Log, d.Now).Run(ctx, d.Resync)
+		return NewLeaks(provider, site, cloud, d.Mirror, d.records(store), deleted, d.Pools.Deciding, d.Log, d.Now).Run(ctx, d.Resync)
 	})
 	group.Go(func() error {
 		changes := d.LimitsTree.Subscribe(path.Base)

@@ -29,7 +29,9 @@ func (l *Leaks) ofAnotherLaunch(ctx context.Context, n *zkmodel.Node, m provider
 // removeLeak deletes a machine whose node is proven to have no record.
 func (l *Leaks) removeLeak(ctx context.Context, m providers.NodeInfo) error {
 	node := m.Metadata[providers.MetaNode]
+	decided := l.deciding(ctx)
 	proof, err := l.records.Absent(ctx, node)
+	decided()
 	if err != nil {
 		return err
 	}
@@ -42,14 +44,7 @@ func (l *Leaks) removeLeak(ctx context.Context, m providers.NodeInfo) error {
 func (l *Leaks) removeForeign(ctx context.Context, m providers.NodeInfo) error {
 	node := m.Metadata[providers.MetaNode]
 	return l.records.Locked(ctx, node, func(ctx context.Context, n *zkmodel.Node, prove func() (zkmodel.Proof, error)) error {
-		other, err := l.ofAnotherLaunch(ctx, n, m)
-		if err != nil {
-			return err
-		}
-		if !other {
-			return fmt.Errorf("node %s has a record: %w", node, zkmodel.ErrConflict)
-		}
-		proof, err := prove()
+		proof, err := l.proveForeign(ctx, n, m, prove)
 		if err != nil {
 			return err
 		}
@@ -57,4 +52,17 @@ func (l *Leaks) removeForeign(ctx context.Context, m providers.NodeInfo) error {
 			"external_id", m.ExternalID, "launch", m.Metadata[providers.MetaLaunch])
 		return l.cloud.Remove(ctx, proof, node, m.ExternalID)
 	})
+}
+
+// proveForeign decides that a machine is not that of its node's record.
+func (l *Leaks) proveForeign(ctx context.Context, n *zkmodel.Node, m providers.NodeInfo, prove func() (zkmodel.Proof, error)) (zkmodel.Proof, error) {
+	defer l.deciding(ctx)()
+	other, err := l.ofAnotherLaunch(ctx, n, m)
+	if err != nil {
+		return zkmodel.Proof{}, err
+	}
+	if !other {
+		return zkmodel.Proof{}, fmt.Errorf("node %s has a record: %w", n.ID, zkmodel.ErrConflict)
+	}
+	return prove()
 }

@@ -47,7 +47,8 @@ type Leaks struct {
 	cloud          LeakCloud
 	view           LeakView
 	records        LeakRecords
-	deleted        func() // is called for each machine that was deleted
+	deleted        func()                              // is called for each machine that was deleted
+	deciding       func(context.Context) (done func()) // is called before each decision
 	log            hclog.Logger
 	now            func() time.Time
 
@@ -55,8 +56,8 @@ type Leaks struct {
 }
 
 // NewLeaks makes a Leaks for a provider of an installation.
-func NewLeaks(provider, site string, cloud LeakCloud, view LeakView, records LeakRecords, deleted func(), log hclog.Logger, now func() time.Time) *Leaks {
-	return &Leaks{provider: provider, site: site, cloud: cloud, view: view, records: records, deleted: deleted, log: log, now: now}
+func NewLeaks(provider, site string, cloud LeakCloud, view LeakView, records LeakRecords, deleted func(), deciding func(context.Context) (done func()), log hclog.Logger, now func() time.Time) *Leaks {
+	return &Leaks{provider: provider, site: site, cloud: cloud, view: view, records: records, deleted: deleted, deciding: deciding, log: log, now: now}
 }
 
 // Run looks for leaks now and every so often, until ctx ends.
@@ -97,15 +98,9 @@ func (l *Leaks) collectMachines(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var found []providers.NodeInfo
-	for _, m := range list {
-		leaked, err := l.isLeaked(ctx, m)
-		if err != nil {
-			return err
-		}
-		if leaked {
-			found = append(found, m)
-		}
+	found, err := l.leaked(ctx, list)
+	if err != nil {
+		return err
 	}
 	kept, proven := leak.Confirm(found, func(m providers.NodeInfo) string { return m.ExternalID }, before, l.now(), 0)
 	for _, m := range proven {
@@ -119,6 +114,22 @@ func (l *Leaks) collectMachines(ctx context.Context) error {
 	}
 	l.findings = kept
 	return nil
+}
+
+// leaked are those of some machines that look leaked.
+func (l *Leaks) leaked(ctx context.Context, list []providers.NodeInfo) ([]providers.NodeInfo, error) {
+	defer l.deciding(ctx)()
+	var found []providers.NodeInfo
+	for _, m := range list {
+		leaked, err := l.isLeaked(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		if leaked {
+			found = append(found, m)
+		}
+	}
+	return found, nil
 }
 
 // isLeaked reports whether a machine is of this installation, and of a node that is not

@@ -21,18 +21,35 @@ type leakCloud struct {
 	launches map[string]string // by node, in the tree
 	did      []string
 	counted  int
+	inside   int // decisions under way
+	wrong    []string
+}
+
+// decide counts decisions; of is what is done, in one or outside of any.
+func (c *leakCloud) decide(context.Context) (done func()) {
+	c.inside++
+	return func() { c.inside-- }
+}
+
+func (c *leakCloud) of(what string, decisions int) {
+	if c.inside != decisions {
+		c.wrong = append(c.wrong, what)
+	}
 }
 
 func (c *leakCloud) ListNodes(context.Context) ([]providers.NodeInfo, error) {
+	c.of("list machines", 0)
 	return c.machines, c.listing
 }
 
 func (c *leakCloud) Remove(_ context.Context, _ zkmodel.Proof, node, externalID string) error {
+	c.of("delete a machine", 0)
 	c.did = append(c.did, "remove "+externalID+" of "+node)
 	return nil
 }
 
 func (c *leakCloud) CleanLeaks(_ context.Context, site string) (map[string]int, error) {
+	c.of("clean", 0)
 	c.did = append(c.did, "clean "+site)
 	return nil, nil
 }
@@ -40,6 +57,7 @@ func (c *leakCloud) CleanLeaks(_ context.Context, site string) (map[string]int, 
 func (c *leakCloud) MoreRoom() { c.did = append(c.did, "more room") }
 
 func (c *leakCloud) Absent(_ context.Context, node string) (zkmodel.Proof, error) {
+	c.of("prove", 1)
 	if c.Node(node) != nil {
 		return zkmodel.Proof{}, zkmodel.ErrRecorded
 	}
@@ -47,6 +65,7 @@ func (c *leakCloud) Absent(_ context.Context, node string) (zkmodel.Proof, error
 }
 
 func (c *leakCloud) LaunchOf(_ context.Context, n *zkmodel.Node) (string, error) {
+	c.of("judge a machine", 1)
 	return c.launches[n.ID], nil
 }
 
@@ -67,7 +86,7 @@ func machine(node string, more ...string) providers.NodeInfo {
 }
 
 func (c *leakCloud) leaks() *Leaks {
-	return NewLeaks("cloud", "site", c, c, c, func() { c.counted++ }, hclog.NewNullLogger(), clock)
+	return NewLeaks("cloud", "site", c, c, c, func() { c.counted++ }, c.decide, hclog.NewNullLogger(), clock)
 }
 
 // passes has the cloud searched some times, and returns what was removed.
@@ -76,6 +95,9 @@ func (c *leakCloud) passes(t *testing.T, times int) string {
 	l := c.leaks()
 	for range times {
 		wantNone(t, l.pass(t.Context()))
+	}
+	if len(c.wrong) > 0 || c.inside != 0 {
+		t.Errorf("within or without a decision, as it must not be: %q; %d are not left", c.wrong, c.inside)
 	}
 	var removed []string
 	for _, did := range c.did {
@@ -87,7 +109,8 @@ func (c *leakCloud) passes(t *testing.T, times int) string {
 }
 
 // Catches a search that deletes what is recorded, another installation's, another
-// provider's or nobody's, or that does not delete what leaked, or in the first search.
+// provider's or nobody's, or that does not delete what leaked, or in the first search; one that
+// asks the cloud within a decision, so that a push of a configuration waits for it.
 func TestLeaksAreWhatHasNoRecord(t *testing.T) {
 	node := func(id, external string) *zkmodel.Node {
 		return &zkmodel.Node{ID: id, State: zkmodel.NodeReady, ExternalID: zkmodel.TextValue(external)}
