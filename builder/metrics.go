@@ -26,6 +26,10 @@ type metrics struct {
 	errors    *prometheus.CounterVec   // by kind of action
 	leaks     *prometheus.CounterVec   // by provider
 	usable    *prometheus.GaugeVec     // by provider: 1 while it can be used
+	due       *prometheus.GaugeVec     // by image: when it is to be built
+	free      prometheus.Gauge         // bytes that builds may write here
+	reserve   prometheus.Gauge         // bytes that are to stay free
+	queue     *prometheus.GaugeVec     // by action: how many wait
 	driving   prometheus.Gauge         // waves that are driven here
 	waves     *prometheus.CounterVec   // by result
 	waveJobs  *prometheus.CounterVec   // by result
@@ -63,6 +67,10 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		clock:     prometheus.NewGauge(prometheus.GaugeOpts(opts("clock_offset_seconds", "How far the clock of this host is ahead of ZooKeeper's."))),
 		leaks:     counters("leaked_images_total", "Images without a record that were deleted from clouds.", "provider"),
 		usable:    gauges("provider_usable", "1 while this builder has met nothing that keeps it from using the provider, else 0; page, explain and log say why.", "provider"),
+		due:       gauges("image_due_timestamp_seconds", "When the image is to be built anew by its schedule or age, or was asked for; in the past while it waits.", "image"),
+		free:      prometheus.NewGauge(prometheus.GaugeOpts(opts("disk_free_bytes", "Free space of images-dir."))),
+		reserve:   prometheus.NewGauge(prometheus.GaugeOpts(opts("disk_reserve_bytes", "Space that builds leave free, by build-disk-reserve."))),
+		queue:     gauges("waiting_actions", "Builds, uploads and deletions of uploads that wait for a worker.", "action"),
 		driving:   prometheus.NewGauge(prometheus.GaugeOpts(opts("waves_driven", "Waves that this builder drives."))),
 		waves:     counters("waves_total", "Waves that ended on this builder.", "result"),
 		waveJobs:  counters("wave_jobs_total", "Jobs of waves that ended on this builder.", "result"),
@@ -78,6 +86,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		m.builds, m.buildTime, m.size, m.lastBuild, m.requested, m.building, m.uploads, m.uploadIn, m.uploading, m.errors, m.leaks, m.unfit,
 		m.usable, m.clock, m.driving, m.waves, m.waveJobs,
 		m.tried, m.trials, m.untried,
+		m.due, m.free, m.reserve, m.queue,
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, err
@@ -93,6 +102,27 @@ func (m *metrics) Snapshot(in plan.Input) {
 	}
 	m.series.note(in.Image.Name, "")
 	m.requested.WithLabelValues(in.Image.Name).Set(waits)
+	if in.Host.Free >= 0 {
+		m.free.Set(float64(in.Host.Free))
+	}
+	m.reserve.Set(float64(in.Config.BuildDiskReserve))
+}
+
+// Due takes over when an image is to be built next; zero is never, or nobody knows.
+func (m *metrics) Due(image string, at time.Time) {
+	if at.IsZero() {
+		m.due.DeleteLabelValues(image)
+		return
+	}
+	m.series.note(image, "")
+	m.due.WithLabelValues(image).Set(float64(at.UnixNano()) / 1e9)
+}
+
+// Waiting takes over how many actions wait, by kind; of those that take long.
+func (m *metrics) Waiting(counts map[plan.Kind]int) {
+	for _, kind := range []plan.Kind{plan.Build, plan.Upload, plan.DeleteUpload} {
+		m.queue.WithLabelValues(string(kind)).Set(float64(counts[kind]))
+	}
 }
 
 func (m *metrics) Withdrawn(is bool) {

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"poolkeeper/builder/buildlog"
+	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 )
 
@@ -25,6 +26,9 @@ func (b *Builder) LogPath(image, build string) string {
 
 // Tree is the builder's view of images and components, for those who show it.
 func (b *Builder) Tree() *zkmodel.Mirror { return b.mirror }
+
+// Config is the configuration that the builder works by.
+func (b *Builder) Config() *configs.Config { return b.config.Load() }
 
 // HasImage reports whether the configuration has an image, or leaves it out because of
 // a mistake.

@@ -63,7 +63,7 @@ func (m *metrics) named() []interface {
 } {
 	return []interface {
 		DeletePartialMatch(labels prometheus.Labels) int
-	}{m.builds, m.buildTime, m.size, m.lastBuild, m.requested, m.uploads, m.uploadIn, m.leaks, m.tried}
+	}{m.builds, m.buildTime, m.size, m.lastBuild, m.requested, m.uploads, m.uploadIn, m.leaks, m.tried, m.due}
 }
 
 // forgetSeries takes the figures out of images and providers that are in neither the

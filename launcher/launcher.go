@@ -167,11 +167,18 @@ func knows(cfg *configs.Config) zkmodel.Strings {
 
 // shown is what the gauges see of it.
 func (l *Launcher) shown() *metrics.Source {
-	usable := map[string]func() bool{}
+	usable, looks := map[string]func() bool{}, map[string]func() metrics.Cloud{}
 	for name, c := range l.clouds {
 		usable[name] = c.Usable
+		looks[name] = func() metrics.Cloud {
+			v := c.View()
+			return metrics.Cloud{Limits: v.Limits, Needs: v.Needs, Failures: v.Taught.Lesson.Failures}
+		}
 	}
-	return &metrics.Source{Config: l.cfg, Pools: l.pools, Tree: l.mirror, Image: l.mirror.Image, Complete: l.Ready, Usable: usable, Elected: l.elected}
+	return &metrics.Source{
+		Config: l.cfg, Pools: l.pools, Tree: l.mirror, Image: l.mirror.Image, Complete: l.Ready, Usable: usable,
+		Elected: l.elected, Clouds: looks, Decisions: l.Decisions, Stocked: l.stocked(), Now: func() time.Time { return l.now().Add(l.ahead()) },
+	}
 }
 
 // elected reports whether this launcher's figures of the tree are those that count.

@@ -49,6 +49,9 @@ func NewService(cfg *configs.Config, deps Deps) (*Service, error) {
 // it.
 func (s *Service) Tree() *zkmodel.Mirror { return s.deps.Mirror }
 
+// Config is the configuration that the launcher works by.
+func (s *Service) Config() *configs.Config { return s.now().cfg }
+
 // HasImage tells whether the configuration has an image, or leaves it out because of
 // a mistake.
 func (s *Service) HasImage(image string) bool { return s.now().cfg.HasImage(image) }

@@ -20,9 +20,10 @@ func (l *Launcher) runDuties(ctx context.Context) error {
 		Client: l.deps.Client, Config: l.cfg, Member: l.member, Mirror: l.mirror,
 		LimitsTree: l.limits.Tree, OfferView: l.offers, Clouds: clouds,
 		Stocked: l.stocked(), Pools: stockPools{l}, Machines: l.scanner,
-		Leaked: l.metrics.Leaked, Hold: l.deps.Process.Hold,
+		Leaked: l.metrics.Leaked, Hold: l.deps.Process.Hold, Has: l.metrics.Duty,
 		Ahead: l.ahead, Now: l.now, Resync: l.deps.Resync, Log: l.log,
 	}
+	l.metrics.NoDuties()
 	return duties.Run(ctx)
 }
 

@@ -77,6 +77,10 @@ type Metrics interface {
 	ClockOff(by time.Duration)
 	Tried(u *zkmodel.Upload, end plan.TrialEnd)
 	Trials(trials []*zkmodel.Validation, now time.Time)
+	// Due takes when an image is to be built next; zero is never, or nobody knows.
+	Due(image string, at time.Time)
+	// Waiting takes how many actions wait for a worker.
+	Waiting(counts map[plan.Kind]int)
 }
 
 // Session is what the work of a session is about.

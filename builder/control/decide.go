@@ -61,6 +61,7 @@ func (l *loop) decide(ctx context.Context) {
 			}
 		}
 		l.Metrics.Snapshot(in)
+		l.Metrics.Due(image, decided.Due)
 		l.tellSpace(image, decided.NoSpace)
 	}
 	clear(l.dirty)

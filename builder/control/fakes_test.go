@@ -44,6 +44,7 @@ type fakeMetrics struct {
 	mu        sync.Mutex
 	failed    []plan.Kind
 	withdrawn []bool
+	waiting   map[plan.Kind]int
 }
 
 func (*fakeMetrics) Snapshot(plan.Input) {}
@@ -52,6 +53,8 @@ func (*fakeMetrics) Tried(*zkmodel.Upload, plan.TrialEnd)    {}
 func (*fakeMetrics) Trials([]*zkmodel.Validation, time.Time) {}
 func (*fakeMetrics) ClockOff(time.Duration)                  {}
 func (m *fakeMetrics) Failed(kind plan.Kind)                 { m.failed = append(m.failed, kind) }
+func (*fakeMetrics) Due(string, time.Time)                   {}
+func (m *fakeMetrics) Waiting(counts map[plan.Kind]int)      { m.waiting = counts }
 func (m *fakeMetrics) Withdrawn(is bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

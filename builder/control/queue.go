@@ -163,6 +163,15 @@ func isUpload(t *task) int {
 	return 0
 }
 
+// waits counts what waits, by kind.
+func (q *queue) waits() map[plan.Kind]int {
+	counts := map[plan.Kind]int{}
+	for _, t := range q.waiting {
+		counts[t.Kind]++
+	}
+	return counts
+}
+
 // uploadsOf are the uploads of an image that run.
 func (q *queue) uploadsOf(image string) []*task {
 	var list []*task

@@ -23,6 +23,7 @@ func (l *loop) publish() {
 		}
 	}
 	l.Self.At(w)
+	l.Metrics.Waiting(l.queue.waits())
 }
 
 // queueOf is the queue of a builder that is at this.

@@ -84,6 +84,9 @@ type Plan struct {
 	// NoSpace says how far the disk is too small for a build that is due; ""
 	// when none is, or there is room.
 	NoSpace string
+	// Due is when the image is to be built anew by its age or schedule, or was asked for; in
+	// the past while that waits. Zero where nothing asks for it, or a rule forbids it.
+	Due time.Time
 }
 
 // Find returns the action with a key, if the plan has it.

@@ -20,6 +20,7 @@ func (d *decision) decideBuild() {
 		return
 	}
 	why, due := d.reason(requested)
+	d.plan.Due = due
 	if why == "" {
 		d.at(due)
 		return
@@ -115,11 +116,11 @@ func (d *decision) foreign() string {
 	return text.String()
 }
 
-// reason says why the image is to be built, or else when time will say so.
+// reason says why the image is to be built, and since when, or else when time will say so.
 func (d *decision) reason(requested bool) (why string, due time.Time) {
 	if requested {
 		d.say(subjectBuild, "requested", For, "request-build since %s", clock(d.Image.BuildRequested.Ctime))
-		return "requested", due
+		return "requested", d.Image.BuildRequested.Ctime
 	}
 	newest, covered := d.newestCovering()
 	if d.Image.Unread != nil && !covered {
@@ -148,7 +149,7 @@ func (d *decision) reason(requested bool) (why string, due time.Time) {
 	age, hasAge := dueByAge(d.config, newest.Build, d.Now)
 	if hasAge && !d.Now.Before(age) {
 		d.say(subjectBuild, "rebuild-age", For, "build %s was too old at %s", newest.ID, clock(age))
-		return "build " + newest.ID + " is older than rebuild-age", due
+		return "build " + newest.ID + " is older than rebuild-age", age
 	}
 	next, scheduled, err := dueBySchedule(d.config, newest.Build)
 	switch {
@@ -156,7 +157,7 @@ func (d *decision) reason(requested bool) (why string, due time.Time) {
 		d.say(subjectBuild, "rebuild-schedule", Against, "%v", err)
 	case scheduled && !d.Now.Before(next):
 		d.say(subjectBuild, "rebuild-schedule", For, "due since %s", clock(next))
-		return "scheduled for " + clock(next), due
+		return "scheduled for " + clock(next), next
 	}
 	due = earliest(hasAge, age, scheduled, next)
 	if stranded && (due.IsZero() || given.Before(due)) {

@@ -325,3 +325,27 @@ func TestPlanTellsOfLackingSpace(t *testing.T) {
 		t.Errorf("room: %q", got)
 	}
 }
+
+// When an image is due is told before it is, and stays told while the build waits: an alarm
+// for builds that do not come counts from there. It is not told where nothing asks for a
+// build, or a rule forbids it: a paused image would be late for ever.
+func TestWhenAnImageIsDue(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  func(s *scene)
+		want time.Time
+	}{
+		"in time":            {func(s *scene) { s.uploaded(hour) }, noon().Add(23 * hour)},
+		"late":               {func(s *scene) { s.uploaded(27 * hour) }, noon().Add(-3 * hour)},
+		"late, in no window": {func(s *scene) { s.image().RebuildAge = 2 * hour; s.uploaded(3 * hour) }, noon().Add(-hour)},
+		"asked for":          {func(s *scene) { s.uploaded(hour); s.request() }, noon()},
+		"nothing asks":       {func(s *scene) { s.image().RebuildAge = 0; s.uploaded(999 * day) }, time.Time{}},
+		"paused":             {func(s *scene) { s.Image.Paused = true; s.uploaded(27 * hour) }, time.Time{}},
+		"never built":        {func(*scene) {}, time.Time{}},
+	} {
+		s := newScene()
+		c.set(s)
+		if got := Decide(s.Input).Due; !got.Equal(c.want) {
+			t.Errorf("%s: due at %s, want %s", name, got, c.want)
+		}
+	}
+}

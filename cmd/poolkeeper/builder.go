@@ -63,6 +63,9 @@ func servedBuilder(ctx context.Context, s site, w workers, listen func(web.Optio
 		return nil, nil, err
 	}
 	s.observe(b.Tree(), "builder", full, observe.Images)
+	if err := tellTree(metrics, s, b.Config, b.Tree()); err != nil {
+		return nil, nil, err
+	}
 	server, err = listen(web.Options{
 		Daemon: "builder", Host: full, Ready: b.Ready, Gatherer: metrics, Logs: logs, Guarded: s.guarded.texts, Configured: b.HasImage,
 		Tree: web.Tree{Images: b.Tree().Images, Components: b.Tree().Components, Validations: b.Tree().Validations, WaitSynced: b.Tree().WaitSynced, WaitFor: b.Tree().WaitFor},

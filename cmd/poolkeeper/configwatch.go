@@ -80,6 +80,7 @@ func (w *configWatch) look(ctx context.Context, anyway bool) error {
 		w.app.configured(err)
 	}
 	ended(err)
+	w.keeper.s.reloads.Note(time.Now(), err)
 	if err != nil {
 		w.keeper.s.log.Error("Configuration not reloaded; the old one stays", "error", err)
 		return fmt.Errorf("the old configuration stays: %w", err)

@@ -19,6 +19,7 @@ import (
 	"poolkeeper/web"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event/dispatch"
+	"poolkeeper/zkmodel/figures"
 	"poolkeeper/zkmodel/fleet"
 	"poolkeeper/zkmodel/hook"
 	"poolkeeper/zkmodel/recipe"
@@ -58,6 +59,7 @@ type site struct {
 	events  *dispatch.Service // nil tells of nothing
 	process *zkmodel.Process  // this one, as the record of the daemon tells of it
 	hooks   *hook.Desk        // nil is told nothing
+	reloads *figures.Reloads  // how the configuration was read last; nil where nobody tells
 }
 
 // providers opens the providers of a process.
@@ -112,7 +114,7 @@ func (f daemonFlags) run(ctx context.Context, a *app, name string, s site, build
 		return err
 	}
 	s.secrets, s.watch, s.guarded = &a.secrets, &configWatch{}, &guarded{kind: name, host: host}
-	s.process = newProcess()
+	s.process, s.reloads = newProcess(), figures.NewReloads(time.Now())
 	s.events = newEvents(s, name, host)
 	s.events.Set(eventOptions(cfg))
 	s.hooks = hook.NewDesk(s.client, name+" "+host)

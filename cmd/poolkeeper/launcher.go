@@ -33,6 +33,9 @@ func servedLauncher(ctx context.Context, s site, listen func(web.Options) (*web.
 		return nil, nil, err
 	}
 	s.observe(l.Tree(), "launcher", full, observe.Images, observe.Requests)
+	if err := tellTree(metrics, s, l.Config, l.Tree()); err != nil {
+		return nil, nil, err
+	}
 	tree := wholeTree(l.Tree())
 	tree.Requests = l.Requests // which say why they wait
 	server, err := listen(web.Options{

@@ -14,6 +14,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/web"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/figures"
 	"poolkeeper/zkmodel/hook"
 )
 
@@ -102,6 +103,16 @@ func newMetrics(s site) *prometheus.Registry {
 	if s.hooks != nil {
 		r.MustRegister(s.hooks)
 	}
+	if s.client != nil {
+		r.MustRegister(figures.NewZooKeeper(s.client))
+	}
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
+}
+
+// tellTree has a daemon's registry tell of its configuration and of the images in the tree.
+func tellTree(r prometheus.Registerer, s site, config func() *configs.Config, tree *zkmodel.Mirror) error {
+	return r.Register(figures.New(figures.Source{
+		Version: version, Config: config, Tree: tree, Reloads: s.reloads,
+	}))
 }

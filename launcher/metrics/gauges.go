@@ -2,11 +2,14 @@ package metrics
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"poolkeeper/configs"
 	"poolkeeper/launcher/pool"
+	"poolkeeper/launcher/schedule"
+	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 )
 
@@ -30,6 +33,21 @@ type Source struct {
 	// Elected reports whether this launcher leads the election of those that tidy up: of one
 	// of all launchers it is true.
 	Elected func() bool
+	// Clouds tells for each configured provider how it looks at the moment.
+	Clouds map[string]func() Cloud
+	// Decisions are the last ones over the requests.
+	Decisions func() []schedule.Decision
+	// Stocked are the labels that are kept in stock.
+	Stocked []configs.Label
+	// Now is ZooKeeper's time.
+	Now func() time.Time
+}
+
+// Cloud is how a provider looks.
+type Cloud struct {
+	Limits   providers.Resources                  // that the cloud has told; nil where it tells none
+	Needs    map[string]map[string]schedule.Offer // what nodes take, by pool and label
+	Failures int                                  // rounds of launches in a row that ended with a refusal
 }
 
 // gauges tell of nodes, requests and limits as they are when they are scraped. What is
@@ -40,6 +58,8 @@ type gauges struct {
 	source atomic.Pointer[Source]
 
 	nodes, labels, requests, addressable, pools, tenants, usable, validation, canaries, elected *prometheus.Desc
+
+	oldest, quota, taken, refusing, wanted *prometheus.Desc
 
 	series series // of the counters
 }
@@ -59,11 +79,23 @@ func newGauges() *gauges {
 		elected:     desc("elected", "1 at the one launcher whose figures of the tree are to count where all are summed, else 0."),
 		usable:      desc("provider_usable", "1 while this launcher can use the provider, 0 while it cannot; page and log say why.", "provider"),
 		canaries:    desc("canary_nodes", "Nodes of a canary, and of the build before since it is one.", "provider", "image", "build", "result"),
+		oldest:      desc("oldest_request_seconds", "Age of the oldest request that waits, by why this launcher leaves it waiting; 0 when none does.", "reason"),
+		quota:       desc("quota_limit", "What the provider's cloud lets us use, where it tells.", "provider", "resource"),
+		taken:       desc("quota_used", "What the nodes in the tree take of the provider, whatever their state.", "provider", "resource"),
+		refusing:    desc("provider_refusals", "Rounds of launches in a row that ended with the cloud's refusal; 0 when it takes what it is asked for.", "provider"),
+		wanted:      desc("min_ready", "Ready nodes of the label that are to be kept in stock.", "label"),
 	}
 }
 
 // Describe implements prometheus.Collector.
-func (g *gauges) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(g, out) }
+func (g *gauges) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		g.nodes, g.labels, g.requests, g.addressable, g.pools, g.tenants, g.usable, g.validation, g.canaries, g.elected,
+		g.oldest, g.quota, g.taken, g.refusing, g.wanted,
+	} {
+		out <- d
+	}
+}
 
 // Collect implements prometheus.Collector.
 func (g *gauges) Collect(out chan<- prometheus.Metric) {
@@ -71,18 +103,8 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), labels...)
 	}
 	of := g.source.Load()
-	if of == nil { // described before it is used: one of each
-		tell(g.nodes, 0, "", "", "")
-		tell(g.labels, 0, "", "")
-		tell(g.requests, 0, "")
-		tell(g.addressable, 0, "", "")
-		tell(g.pools, 0, "", "", "")
-		tell(g.tenants, 0, "", "")
-		tell(g.usable, 0, "")
-		tell(g.validation, 0, "")
-		tell(g.canaries, 0, "", "", "", "")
-		tell(g.elected, 0)
-		return
+	if of == nil {
+		return // nothing is seen yet
 	}
 	elected := 0
 	if of.Elected() {
@@ -122,10 +144,48 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	of.eachTally(func(provider, image, build, result string, n int) {
 		tell(g.canaries, n, provider, image, build, result)
 	})
+	g.collectMore(of, requests, tell)
 	for tenant, limits := range pool.TenantLimits(of.Config) {
 		for resource, limit := range limits {
 			tell(g.tenants, limit, tenant, resource)
 		}
+	}
+}
+
+// collectMore tells of what waits, of the room in clouds, and of the stock.
+func (g *gauges) collectMore(of *Source, requests []*zkmodel.Request, tell func(*prometheus.Desc, int, ...string)) {
+	oldest, now := schedule.Oldest(requests, of.Decisions()), of.Now()
+	for _, cause := range schedule.Causes() {
+		age := 0
+		if since, waits := oldest[cause]; waits {
+			age = int(max(now.Sub(since), 0).Seconds())
+		}
+		tell(g.oldest, age, string(cause))
+	}
+	offers := map[schedule.PoolKey]map[string]schedule.Offer{}
+	for provider, look := range of.Clouds {
+		cloud := look()
+		for resource, limit := range cloud.Limits {
+			tell(g.quota, limit, provider, resource)
+		}
+		for pool, labels := range cloud.Needs {
+			offers[schedule.PoolKey{Provider: provider, Pool: pool}] = labels
+		}
+		tell(g.refusing, cloud.Failures, provider)
+	}
+	taken := schedule.Taken(of.Tree.Nodes(), offers)
+	for provider := range of.Clouds {
+		if taken[provider][providers.Instances] == 0 {
+			tell(g.taken, 0, provider, providers.Instances)
+		}
+		for resource, amount := range taken[provider] {
+			if resource != providers.Instances || amount > 0 {
+				tell(g.taken, amount, provider, resource)
+			}
+		}
+	}
+	for _, label := range of.Stocked {
+		tell(g.wanted, label.MinReady, label.Name)
 	}
 }
 

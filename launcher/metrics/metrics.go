@@ -21,6 +21,7 @@ import (
 type Metrics struct {
 	launches, requests, declines, deletes, leaks *prometheus.CounterVec
 	launchTime, waitTime                         *prometheus.HistogramVec
+	duties                                       *prometheus.GaugeVec
 	now                                          *gauges
 }
 
@@ -46,8 +47,12 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 		deletes:    counter("nodes_deleted_total", "Nodes deleted.", "provider"),
 		leaks:      counter("leaked_nodes_total", "Machines without a record that were deleted.", "provider"),
 		launchTime: seconds("launch_seconds", "Duration of an attempt to launch a node.", "provider", "pool", "result"),
-		now:        newGauges(),
-		waitTime:   seconds("request_seconds", "Age of a request when it was fulfilled.", "provider", "pool"),
+		duties: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "poolkeeper", Subsystem: "launcher", Name: "duty",
+			Help: "1 while this launcher does for all what one of them does: tidy, offers, provider (limits and leaks, or static nodes), stock.",
+		}, []string{"duty", "of"}),
+		now:      newGauges(),
+		waitTime: seconds("request_seconds", "Age of a request when it was fulfilled.", "provider", "pool"),
 	}
 	if reg == nil {
 		return m, nil
@@ -59,7 +64,7 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 	for _, h := range []**prometheus.HistogramVec{&m.launchTime, &m.waitTime} {
 		err = errors.Join(err, adopt(reg, h))
 	}
-	err = errors.Join(err, adopt(reg, &m.now))
+	err = errors.Join(err, adopt(reg, &m.duties), adopt(reg, &m.now))
 	m.now.series.counted(m.launches, m.requests, m.deletes, m.leaks, m.launchTime, m.waitTime)
 	return m, err
 }
@@ -116,6 +121,19 @@ func (m *Metrics) Leaked(provider string) {
 	m.now.series.note(provider, "")
 	m.leaks.WithLabelValues(provider).Inc()
 }
+
+// Duty notes whether this launcher has a duty of a provider or a label; "" where it is of
+// all.
+func (m *Metrics) Duty(duty, of string, has bool) {
+	value := 0.0
+	if has {
+		value = 1
+	}
+	m.duties.WithLabelValues(duty, of).Set(value)
+}
+
+// NoDuties forgets all duties: a launcher with another configuration may have others.
+func (m *Metrics) NoDuties() { m.duties.Reset() }
 
 // Tell has the gauges tell of a launcher from now on, whose counters begin at 0 where
 // there are none yet.

@@ -13,8 +13,10 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/pool"
+	"poolkeeper/launcher/schedule"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
 )
 
 // tree is a tree that does not change by itself.
@@ -32,6 +34,7 @@ func site(seen *tree, names ...string) *Source {
 		Config: &configs.Config{Labels: []configs.Label{{Name: "small"}}},
 		Tree:   seen, Complete: func() error { return nil }, Usable: map[string]func() bool{},
 		Elected: func() bool { return true },
+		Clouds:  map[string]func() Cloud{}, Decisions: func() []schedule.Decision { return nil }, Now: func() time.Time { return time.Unix(1000, 0) },
 	}
 	for _, name := range names {
 		section := configs.Pool{Name: "main", MaxServers: 3, MaxCores: -1, MaxRAM: -1, MaxVolumes: -1, MaxVolumeGB: -1, Labels: []configs.PoolLabel{{Name: "small"}}}
@@ -39,6 +42,7 @@ func site(seen *tree, names ...string) *Source {
 		of.Config.Providers = append(of.Config.Providers, provider)
 		of.Pools = append(of.Pools, pool.New("host", provider, section))
 		of.Usable[name] = func() bool { return name != "down" }
+		of.Clouds[name] = func() Cloud { return Cloud{} }
 	}
 	return of
 }
@@ -238,4 +242,60 @@ func TestLaunchResults(t *testing.T) {
 			t.Errorf("%v: %s, want %s", err, got, want)
 		}
 	}
+}
+
+// Each reason has the age of its oldest request, 0 where none waits: a reason that is left
+// out stays in a graph as it was. What nodes take counts by their provider, also where the
+// cloud tells no limit; a duty is had by one launcher, and none of another configuration stays.
+func TestGaugesTellOfWaitingAndRoom(t *testing.T) {
+	at := func(seconds int64) recipe.Stat { return recipe.Stat{Ctime: time.Unix(seconds, 0)} }
+	requests := []*zkmodel.Request{
+		{ID: "1", State: zkmodel.RequestRequested, Stat: at(900)},
+		{ID: "2", State: zkmodel.RequestRequested, Stat: at(800)},
+		{ID: "3", State: zkmodel.RequestRequested, Stat: at(700)},
+		{ID: "4", State: zkmodel.RequestRequested, Stat: at(990)},
+		{ID: "5", State: zkmodel.RequestFulfilled, Stat: at(1)},
+		{ID: "6", State: zkmodel.RequestRequested, Stat: at(1), Broken: errors.New("no JSON")},
+	}
+	seen := &tree{requests: requests, nodes: []*zkmodel.Node{
+		{Provider: "north", Pool: "main", Resources: providers.Resources{providers.Instances: 1, providers.Cores: 4}},
+		{Provider: "north", Pool: "main", Type: zkmodel.Strings{"small"}, State: zkmodel.NodeHold},
+		{Provider: "north", Pool: "main", Broken: errors.New("no JSON")},
+	}}
+	of := site(seen, "north", "south")
+	about := func(i int) schedule.About { return schedule.About{Request: requests[i], Reason: "why"} }
+	of.Decisions = func() []schedule.Decision {
+		return []schedule.Decision{
+			schedule.Wait{About: about(0), Cause: schedule.Quota}, schedule.Wait{About: about(1), Cause: schedule.Quota}, schedule.Yield{About: about(2)},
+		}
+	}
+	of.Clouds["north"] = func() Cloud {
+		return Cloud{
+			Limits: providers.Resources{providers.Cores: 16}, Failures: 2,
+			Needs: map[string]map[string]schedule.Offer{"main": {"small": {Needs: providers.Resources{providers.Instances: 1, providers.Cores: 2}}}},
+		}
+	}
+	of.Stocked = []configs.Label{{Name: "small", MinReady: 7}}
+	registry := prometheus.NewRegistry()
+	m := made(t, registry, of)
+	m.Duty("stock", "small", true)
+	m.Duty("stock", "large", false)
+	expect(t, registry, map[string]float64{
+		"oldest_request_seconds reason=quota":          200,
+		"oldest_request_seconds reason=others":         300,
+		"oldest_request_seconds reason=undecided":      10,
+		"oldest_request_seconds reason=tenant":         0,
+		"quota_limit provider=north resource=cores":    16,
+		"quota_limit provider=south resource=cores":    -1,
+		"quota_used provider=north resource=cores":     6,
+		"quota_used provider=north resource=instances": 2,
+		"quota_used provider=south resource=instances": 0,
+		"provider_refusals provider=north":             2,
+		"provider_refusals provider=south":             0,
+		"min_ready label=small":                        7,
+		"duty duty=stock of=small":                     1,
+		"duty duty=stock of=large":                     0,
+	})
+	m.NoDuties()
+	expect(t, registry, map[string]float64{"duty duty=stock of=small": -1})
 }

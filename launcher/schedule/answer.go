@@ -37,6 +37,7 @@ func (y yes) launches() int { return y.needs[providers.Instances] }
 // later: the pool may serve it when something has changed.
 type later struct {
 	said
+	cause  Cause
 	queued bool     // for room, so that those who come later queue behind it
 	tenant bool     // for its tenant's other nodes to go
 	full   bool     // the provider has refused as much

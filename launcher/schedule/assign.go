@@ -85,7 +85,7 @@ func (a *assignment) decide(r *zkmodel.Request) Decision {
 	}
 	if no, declined := a.declines(r, said); declined {
 		if other := Awaited(a.Away, a.Registered, r); other != nil {
-			return Wait{About: About{r, other.Why()}, Again: other.Until}
+			return Wait{About: About{r, other.Why()}, Cause: Absent, Again: other.Until}
 		}
 		return no
 	}
@@ -132,7 +132,7 @@ func (a *assignment) accept(r *zkmodel.Request, y *yes, able []candidate) Decisi
 	usesQuota := len(y.needs) > 0 || limited
 	if usesQuota && !y.pool.HoldsQuota {
 		reason := "the quota of provider " + y.pool.Provider + " is another launcher's at the moment"
-		return Wait{About: About{r, reason}, Pool: y.pool, NeedsQuota: true, Since: since}
+		return Wait{About: About{r, reason}, Cause: Busy, Pool: y.pool, NeedsQuota: true, Since: since}
 	}
 	return Accept{
 		About: About{r, y.reason}, Pool: y.pool, Places: y.places, Zone: y.zone, UsesQuota: usesQuota, Since: since,
@@ -142,7 +142,7 @@ func (a *assignment) accept(r *zkmodel.Request, y *yes, able []candidate) Decisi
 
 // wait is the decision over a request that may be served later.
 func (a *assignment) wait(r *zkmodel.Request, l *later) Wait {
-	d := Wait{About: About{r, l.reason}, Pool: l.pool, Queued: l.queued}
+	d := Wait{About: About{r, l.reason}, Cause: l.cause, Pool: l.pool, Queued: l.queued}
 	if l.tenant && a.patient.join(r.TenantName, r) {
 		_, d.Again = a.drains(r)
 	}

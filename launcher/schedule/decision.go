@@ -63,6 +63,7 @@ type Decline struct {
 // Wait says that one of our pools, or one that may come back, may serve the request later.
 type Wait struct {
 	About
+	Cause Cause
 	// Pool is the one that it waits for; nil when that is none of ours.
 	Pool *Pool
 	// Queued: it waits for room in the pool.
@@ -139,7 +140,7 @@ func Paused(decisions []Decision, why string) []Decision {
 	}
 	waits := make([]Decision, len(decisions))
 	for i, d := range decisions {
-		waits[i] = Wait{About: About{Request: d.Of(), Reason: "this launcher is paused: " + why}}
+		waits[i] = Wait{About: About{Request: d.Of(), Reason: "this launcher is paused: " + why}, Cause: Held}
 	}
 	return waits
 }
@@ -186,4 +187,54 @@ func Follows(s *Snapshot, decisions []Decision) Outcome {
 		}
 	}
 	return out
+}
+
+// Cause is why a request waits, as one of a few words, for figures; Why says it for people.
+type Cause string
+
+// The causes.
+const (
+	Quota         Cause = "quota"         // a pool or its provider is full
+	Refused       Cause = "refused"       // the cloud refused, and is not tried again yet
+	Tenant        Cause = "tenant"        // its tenant's limit
+	Busy          Cause = "busy"          // max-concurrency, or another launcher has the quota
+	Provider      Cause = "provider"      // the provider cannot be used, or owes an answer
+	Configuration Cause = "configuration" // a mistake leaves out what would serve it
+	Absent        Cause = "absent"        // the launcher that had its labels may come back
+	Others        Cause = "others"        // left to other launchers
+	Held          Cause = "paused"        // an operator has paused the launcher
+	Undecided     Cause = "undecided"     // not decided over yet, or tried again after an error
+)
+
+// Causes are all of them.
+func Causes() []Cause {
+	return []Cause{Quota, Refused, Tenant, Busy, Provider, Configuration, Absent, Others, Held, Undecided}
+}
+
+// Oldest is for each cause since when the oldest request waits for it; causes for which none
+// waits are left out. Decisions are the last ones.
+func Oldest(requests []*zkmodel.Request, last []Decision) map[Cause]time.Time {
+	causes := map[string]Cause{}
+	for _, d := range last {
+		switch d := d.(type) {
+		case Wait:
+			causes[d.Request.ID] = d.Cause
+		case Yield:
+			causes[d.Request.ID] = Others
+		}
+	}
+	oldest := map[Cause]time.Time{}
+	for _, r := range requests {
+		if r.Broken != nil || r.State != zkmodel.RequestRequested {
+			continue
+		}
+		cause := causes[r.ID]
+		if cause == "" {
+			cause = Undecided
+		}
+		if first, known := oldest[cause]; !known || r.Stat.Ctime.Before(first) {
+			oldest[cause] = r.Stat.Ctime
+		}
+	}
+	return oldest
 }

@@ -25,13 +25,13 @@ func (a *assignment) evaluate(p *Pool, r *zkmodel.Request, able []candidate) ans
 		return others{said{p, why}}
 	}
 	if why, frozen := p.frozen(r.NodeTypes); frozen {
-		return later{said: said{p, why}}
+		return later{said: said{p, why}, cause: Configuration}
 	}
 	if why, so := impossible(p, r); so {
 		return never{said{p, why}}
 	}
 	if why, so := unknown(p, r); so {
-		return later{said: said{p, why}}
+		return later{said: said{p, why}, cause: Provider}
 	}
 	y := a.arrange(p, r)
 	if why, exceeds := neverFits(p, y.needs); exceeds {
@@ -41,10 +41,10 @@ func (a *assignment) evaluate(p *Pool, r *zkmodel.Request, able []candidate) ans
 		y.all = nil // tenants are not limited in machines that exist already
 	}
 	if why, exceeds := a.tenantNever(r, y.all); exceeds {
-		return later{said: said{p, why}} // until they are changed, as with Nodepool; for no other
+		return later{said: said{p, why}, cause: Tenant} // until they are changed, as with Nodepool; for no other
 	}
 	if why, full := a.tenantFull(r, y.all); full {
-		return later{said: said{p, why}, tenant: true} // not queued: others need not wait for this tenant
+		return later{said: said{p, why}, cause: Tenant, tenant: true} // not queued: others need not wait for this tenant
 	}
 	if len(y.needs) == 0 {
 		return y
@@ -55,7 +55,7 @@ func (a *assignment) evaluate(p *Pool, r *zkmodel.Request, able []candidate) ans
 // launchable is what pool p says to request r when new nodes are to be launched for it.
 func (a *assignment) launchable(p *Pool, r *zkmodel.Request, y yes) answer {
 	if node := a.owing[r.ID][p.Provider]; node != "" {
-		return later{said: said{p, fmt.Sprintf("provider %s may still make node %s, whose creation it did not answer", p.Provider, node)}}
+		return later{said: said{p, fmt.Sprintf("provider %s may still make node %s, whose creation it did not answer", p.Provider, node)}, cause: Provider}
 	}
 	if no := a.notNow(p, r, y.needs); no != nil {
 		return *no
@@ -102,32 +102,32 @@ func (a *assignment) arrange(p *Pool, r *zkmodel.Request) yes {
 // notNow is the answer of pool p while it cannot launch; nil when it can.
 func (a *assignment) notNow(p *Pool, r *zkmodel.Request, needs providers.Resources) *later {
 	queued := r.Requestor != MinReadyRequestor
-	no := func(format string, args ...any) *later {
-		return &later{said: said{p, fmt.Sprintf(format, args...)}, queued: queued}
+	no := func(cause Cause, format string, args ...any) *later {
+		return &later{said: said{p, fmt.Sprintf(format, args...)}, cause: cause, queued: queued}
 	}
 	if p.Static {
-		return &later{said: said{p, fmt.Sprintf("no node of pool %s of %s is free", p.Name, p.Provider)}}
+		return &later{said: said{p, fmt.Sprintf("no node of pool %s of %s is free", p.Name, p.Provider)}, cause: Quota}
 	}
 	if p.Unavailable != "" {
-		return no("%s", p.Unavailable)
+		return no(Provider, "%s", p.Unavailable)
 	}
 	if first := a.closed(a.waits[p.ID]); first != nil {
-		return no("pool %s is full, and request %s comes first", p.Name, first.ID)
+		return no(Quota, "pool %s is full, and request %s comes first", p.Name, first.ID)
 	}
 	if p.Cloud != nil || p.Learned.Lesson.Failures > 0 {
 		if first := a.closed(a.shared[p.Provider]); first != nil {
-			return no("provider %s is full, and request %s comes first", p.Provider, first.ID)
+			return no(Quota, "provider %s is full, and request %s comes first", p.Provider, first.ID)
 		}
 	}
 	if why, lacks := a.used.shortage(p, needs); lacks {
-		l := no("%s", why)
+		l := no(Quota, "%s", why)
 		if l.shared = a.used.cloudShort(p, needs); l.queued {
 			l.evict = a.evictions(p, needs, func(left *usage) bool { _, lacks := left.shortage(p, needs); return lacks })
 		}
 		return l
 	}
 	if a.room[p.Provider] == 0 {
-		return no("provider %s is busy: max-concurrency", p.Provider)
+		return no(Busy, "provider %s is busy: max-concurrency", p.Provider)
 	}
 	return nil
 }

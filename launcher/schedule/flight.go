@@ -96,7 +96,7 @@ func (a *assignment) learned(p *Pool, r *zkmodel.Request, y yes) lesson.Answer {
 
 // unlearned is the answer to a request that must wait for what its pool's cloud taught.
 func (a *assignment) unlearned(p *Pool, r *zkmodel.Request, needs providers.Resources, learned lesson.Answer) later {
-	no := later{said: said{p, "provider " + p.Provider + ": " + learned.Why}, full: learned.Full}
+	no := later{said: said{p, "provider " + p.Provider + ": " + learned.Why}, cause: Refused, full: learned.Full}
 	if !learned.Full || r.Requestor == MinReadyRequestor {
 		return no
 	}

@@ -200,3 +200,23 @@ func Plus(sum, amount providers.Resources) providers.Resources {
 	}
 	return sum
 }
+
+// Taken is what nodes take of each provider, whatever their state. offers are the labels
+// of our pools, by which a node counts whose record does not say what it takes.
+func Taken(nodes []*zkmodel.Node, offers map[PoolKey]map[string]Offer) map[string]map[string]int {
+	taken := map[string]map[string]int{}
+	for _, n := range nodes {
+		if n.Broken != nil {
+			continue
+		}
+		sum := taken[n.Provider]
+		if sum == nil {
+			sum = map[string]int{}
+			taken[n.Provider] = sum
+		}
+		for resource, amount := range NodeResources(n, offers[PoolKey{n.Provider, n.Pool}]) {
+			sum[resource] += amount
+		}
+	}
+	return taken
+}

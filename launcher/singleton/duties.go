@@ -62,6 +62,9 @@ type Duties struct {
 	Hold func(path string) (release func())
 	// Leaked is called for each leaked machine that was deleted.
 	Leaked func(provider string)
+	// Has is told of each duty whether it is ours: at first it is not. It is one of "tidy",
+	// "offers", "provider" and "stock", of a provider or a label, or of all.
+	Has func(duty, of string, has bool)
 	// Ahead is how far ZooKeeper's clock is ahead of Now.
 	Ahead  func() time.Duration
 	Now    func() time.Time
@@ -72,9 +75,18 @@ type Duties struct {
 // Run takes part in all duties until ctx ends.
 func (d *Duties) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	take := func(dir string, work func(context.Context, *zkmodel.Store) error) {
-		group.Go(func() error { return d.share(ctx, dir, work) })
+	take := func(duty, of, dir string, work func(context.Context, *zkmodel.Store) error) {
+		d.Has(duty, of, false)
+		group.Go(func() error {
+			return d.share(ctx, dir, func(ctx context.Context, store *zkmodel.Store) error {
+				d.Has(duty, of, true)
+				defer d.Has(duty, of, false)
+				return work(ctx, store)
+			})
+		})
 	}
+	d.Has("tidy", "", false)
+	d.Has("offers", "", false)
 	group.Go(func() error {
 		foreign := NewForeignLocks(d.Mirror, d.Log, d.Now)
 		lead := func(ctx context.Context, h *recipe.Held) error {
@@ -83,14 +95,14 @@ func (d *Duties) Run(ctx context.Context) error {
 			return NewCleanup(d.Mirror, tree, tree).Pass(ctx) // behind the fence of our leadership
 		}
 		cleanup := recipe.Periodic{Every: d.Resync, Task: lead, Logger: d.Log.Named("duties")}
-		return d.elect(ctx, zkmodel.TidyElectionPath, cleanup.Lead)
+		return d.elect(ctx, "tidy", zkmodel.TidyElectionPath, cleanup.Lead)
 	})
-	group.Go(func() error { return d.elect(ctx, zkmodel.OfferElectionPath, d.keepOffers) })
+	group.Go(func() error { return d.elect(ctx, "offers", zkmodel.OfferElectionPath, d.keepOffers) })
 	for _, p := range d.Config.Providers {
 		if d.Config.FrozenProvider(p.Name) != "" {
 			continue // its machines are left as they are, but for those that are given up
 		}
-		take(zkmodel.ProviderDutyPath(p.Name), func(ctx context.Context, store *zkmodel.Store) error {
+		take("provider", p.Name, zkmodel.ProviderDutyPath(p.Name), func(ctx context.Context, store *zkmodel.Store) error {
 			cloud := d.Clouds[p.Name]
 			if cloud.AwaitOpen(ctx); ctx.Err() != nil {
 				return context.Cause(ctx) // it has not opened
@@ -102,7 +114,7 @@ func (d *Duties) Run(ctx context.Context) error {
 		})
 	}
 	for _, label := range d.Stocked {
-		take(zkmodel.LabelDutyPath(label.Name), func(ctx context.Context, store *zkmodel.Store) error {
+		take("stock", label.Name, zkmodel.LabelDutyPath(label.Name), func(ctx context.Context, store *zkmodel.Store) error {
 			return d.keepStock(ctx, store, label)
 		})
 	}
@@ -110,8 +122,10 @@ func (d *Duties) Run(ctx context.Context) error {
 }
 
 // elect does something whenever this launcher is elected.
-func (d *Duties) elect(ctx context.Context, path string, lead func(context.Context, *recipe.Held) error) error {
+func (d *Duties) elect(ctx context.Context, duty, path string, lead func(context.Context, *recipe.Held) error) error {
 	return recipe.NewElection(d.Client, path, d.Member).Run(ctx, func(ctx context.Context, h *recipe.Held) error {
+		d.Has(duty, "", true)
+		defer d.Has(duty, "", false)
 		defer d.Hold(path)()
 		return lead(ctx, h)
 	})

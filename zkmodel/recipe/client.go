@@ -29,6 +29,7 @@ type Client struct {
 
 	mu       sync.Mutex
 	session  *Session      // nil while there is none
+	begun    int64         // sessions that were usable
 	changed  chan struct{} // closed when session changes
 	closed   bool
 	failure  error // of the last connection that failed
@@ -43,7 +44,7 @@ func Dial(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.log = new(atomic.Pointer[Log])
+	cfg.log, cfg.observer = new(atomic.Pointer[Log]), new(atomic.Pointer[Observer])
 	ctx, stop := context.WithCancelCause(context.Background())
 	c := &Client{cfg: cfg, hosts: newHosts(cfg.Servers), log: cfg.Logger, stop: stop, done: ctx.Done(), changed: make(chan struct{})}
 	c.work.Go(func() { c.run(ctx) })
@@ -196,6 +197,7 @@ func (c *Client) publish(s *Session) {
 	defer c.mu.Unlock()
 	if s != nil {
 		c.failure = nil
+		c.begun++
 	}
 	c.session = s
 	close(c.changed)

@@ -38,7 +38,8 @@ type Config struct {
 	// Logger receives what happens to sessions and connections; nil discards it.
 	Logger hclog.Logger
 
-	log *atomic.Pointer[Log] // of the Client; see SetLog
+	log      *atomic.Pointer[Log]      // of the Client; see SetLog
+	observer *atomic.Pointer[Observer] // of the Client; see SetObserver
 }
 
 // TLS names the PEM files of a connection. They are read again at every

@@ -1,0 +1,206 @@
+// Package figures is what every daemon tells of itself and of the images in the tree, as
+// metrics: its version, its configuration, its session with ZooKeeper, and what is in
+// service where. All is read when it is asked for, so nothing of it is lost by a restart.
+package figures
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+)
+
+// Tree is where images and components are seen; *zkmodel.Mirror is one.
+type Tree interface {
+	Images() []*zkmodel.Image
+	Components(kind string) []*zkmodel.Component
+	// Listed is nil when the children of a path could be read.
+	Listed(path string) error
+	// WaitSynced returns nil once the tree has been read.
+	WaitSynced(ctx context.Context) error
+}
+
+// Source is what a daemon's figures are read from. All of it is required, but for Reloads.
+type Source struct {
+	Version string // of the program
+	Config  func() *configs.Config
+	Tree    Tree
+	// Reloads knows how the last reload went; nil where there is none.
+	Reloads *Reloads
+}
+
+// Collector tells a daemon's figures. It implements prometheus.Collector.
+type Collector struct {
+	of           Source
+	certificates certificates
+	synced       atomic.Bool // the tree was read once
+
+	build, reloaded, reloadedAt, frozen, expiry      *prometheus.Desc
+	components                                       *prometheus.Desc
+	ready, readyAt, builtAt, builds, uploads, paused *prometheus.Desc
+}
+
+// New makes one.
+func New(of Source) *Collector {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("poolkeeper_"+name, help, labels, nil)
+	}
+	return &Collector{
+		of:         of,
+		build:      desc("build_info", "Always 1; the version of the program, and of Go.", "version", "goversion"),
+		reloaded:   desc("configuration_last_reload_successful", "1 when the configuration was taken the last time that it was read, else 0."),
+		reloadedAt: desc("configuration_last_reload_success_timestamp_seconds", "When the configuration was taken the last time."),
+		frozen:     desc("configuration_frozen", "Items of the configuration that are left out because of a mistake."),
+		expiry: desc("certificate_expiry_timestamp_seconds",
+			"When the first certificate of a file ends that the configuration names.", "use", "file"),
+		components: desc("components", "Builders, and pools of launchers, that are registered.", "kind"),
+		ready:      desc("image_ready", "1 while the provider has an upload of the image that nodes can boot from, else 0.", "image", "provider"),
+		readyAt:    desc("image_ready_timestamp_seconds", "When the upload was ready that nodes of the provider boot from.", "image", "provider"),
+		builtAt:    desc("image_built_timestamp_seconds", "When the build was ready that nodes of the provider boot from.", "image", "provider"),
+		builds:     desc("image_build_failures", "Builds of the image that failed in a row, up to the newest; 0 when that did well.", "image"),
+		uploads:    desc("image_upload_failures", "Uploads of the image's newest build that failed in a row.", "image", "provider"),
+		paused:     desc("image_paused", "1 while builds of the image are paused by its configuration or an operator, else 0.", "image"),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		c.build, c.reloaded, c.reloadedAt, c.frozen, c.expiry, c.components,
+		c.ready, c.readyAt, c.builtAt, c.builds, c.uploads, c.paused,
+	} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(out chan<- prometheus.Metric) {
+	tell := func(desc *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	cfg := c.of.Config()
+	tell(c.build, 1, c.of.Version, runtime.Version())
+	tell(c.frozen, float64(len(cfg.Frozen)))
+	if c.of.Reloads != nil {
+		ok, at := c.of.Reloads.last()
+		tell(c.reloaded, number(ok))
+		tell(c.reloadedAt, seconds(at))
+	}
+	for _, file := range filesOf(cfg) {
+		if end, there := c.certificates.end(file.path); there {
+			tell(c.expiry, seconds(end), file.use, file.path)
+		}
+	}
+	if !c.seen() {
+		return
+	}
+	if c.of.Tree.Listed(zkmodel.ComponentsRoot) == nil {
+		for _, kind := range []string{zkmodel.KindBuilder, zkmodel.KindPool} {
+			tell(c.components, float64(len(c.of.Tree.Components(kind))), kind)
+		}
+	}
+	if c.of.Tree.Listed(zkmodel.ImagesRoot) == nil {
+		c.images(cfg, tell)
+	}
+}
+
+// patience is how long a scrape waits for the first view of the tree.
+const patience = 250 * time.Millisecond
+
+// seen reports whether there is a view of the tree. One that is old, while ZooKeeper is
+// away, still counts: what is in service does not change by that.
+func (c *Collector) seen() bool {
+	if c.synced.Load() {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if c.of.Tree.WaitSynced(ctx) == nil {
+		c.synced.Store(true)
+	}
+	return c.synced.Load()
+}
+
+// images tells of the images that are configured. What cannot be read is not told: it is
+// neither ready nor missing.
+func (c *Collector) images(cfg *configs.Config, tell func(*prometheus.Desc, float64, ...string)) {
+	known := map[string]*zkmodel.Image{}
+	for _, image := range c.of.Tree.Images() {
+		known[image.Name] = image
+	}
+	for i := range cfg.DiskImages {
+		configured := &cfg.DiskImages[i]
+		image := known[configured.Name]
+		if image == nil {
+			image = &zkmodel.Image{Name: configured.Name}
+		}
+		tell(c.paused, number(configured.Pause || image.Paused), image.Name)
+		if image.Unread != nil {
+			continue
+		}
+		tell(c.builds, float64(buildFailures(image)), image.Name)
+		for _, provider := range cfg.ProvidersOf(image.Name) {
+			tell(c.uploads, float64(uploadFailures(image, provider.Name)), image.Name, provider.Name)
+			upload := image.Serving(provider.Name, func(u *zkmodel.Upload) bool { return u.Suspect != "" })
+			tell(c.ready, number(upload != nil), image.Name, provider.Name)
+			if upload == nil {
+				continue
+			}
+			tell(c.readyAt, float64(upload.StateTime), image.Name, provider.Name)
+			for _, b := range image.Builds {
+				if b.ID == upload.Build {
+					tell(c.builtAt, float64(b.StateTime), image.Name, provider.Name)
+				}
+			}
+		}
+	}
+}
+
+// buildFailures are the failures in a row that end with the newest build that has ended.
+func buildFailures(image *zkmodel.Image) int {
+	for _, b := range slices.Backward(image.Builds) {
+		switch {
+		case b.Broken != nil:
+		case b.State == zkmodel.BuildFailed:
+			return max(1, b.Failures)
+		case b.State == zkmodel.BuildReady:
+			return 0
+		}
+	}
+	return 0
+}
+
+// uploadFailures are the failures in a row of the newest ready build's uploads to a provider.
+func uploadFailures(image *zkmodel.Image, provider string) int {
+	for _, b := range slices.Backward(image.Builds) {
+		if b.Broken != nil || b.State != zkmodel.BuildReady {
+			continue
+		}
+		for _, u := range slices.Backward(b.Uploads) {
+			switch {
+			case u.Provider != provider || u.Broken != nil:
+			case u.State == zkmodel.UploadFailed:
+				return max(1, u.Failures)
+			case u.State == zkmodel.UploadReady:
+				return 0
+			}
+		}
+		return 0
+	}
+	return 0
+}
+
+func number(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+func seconds(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }

@@ -1,0 +1,55 @@
+package recipe
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Observer is told of each request that was answered: whether it writes, and how long that
+// took. It is called by many goroutines, and must not block.
+type Observer func(writes bool, took time.Duration)
+
+// SetObserver sets who is told of requests made through this Client; nil, as at first, is nobody.
+func (c *Client) SetObserver(o Observer) {
+	if o == nil {
+		c.cfg.observer.Store(nil)
+		return
+	}
+	c.cfg.observer.Store(&o)
+}
+
+// ClientState is how a Client stands with ZooKeeper.
+type ClientState struct {
+	Alive    bool          // there is a session
+	Left     time.Duration // see Session.Left; 0 without a session
+	Sessions int64         // that have begun
+}
+
+// State is how the Client stands at the moment.
+func (c *Client) State() ClientState {
+	c.mu.Lock()
+	s, begun := c.session, c.begun
+	c.mu.Unlock()
+	state := ClientState{Sessions: begun}
+	if s != nil && s.ctx.Err() == nil {
+		state.Alive, state.Left = true, s.Left()
+	}
+	return state
+}
+
+// observed runs f, and tells the observer, if there is one, how long that took.
+func observed[T any](observer *atomic.Pointer[Observer], verb string, f func() (T, error)) (T, error) {
+	o := observer.Load()
+	if o == nil {
+		return f()
+	}
+	began := time.Now()
+	value, err := f()
+	switch verb {
+	case "create", "set", "delete", "multi":
+		(*o)(true, time.Since(began))
+	default:
+		(*o)(false, time.Since(began))
+	}
+	return value, err
+}

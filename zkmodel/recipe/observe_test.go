@@ -1,0 +1,51 @@
+package recipe_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"poolkeeper/zkmodel/recipe"
+)
+
+// Reads and writes are told apart, each once, and a client tells whether it has a session.
+// Mistake: latency that counts what was never answered, or a session that ended as alive.
+func TestClientIsObserved(t *testing.T) {
+	root := "/observed-" + time.Now().Format("150405.000000000")
+	c := dial(t, root)
+	s, err := c.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reads, writes atomic.Int64
+	c.SetObserver(func(write bool, _ time.Duration) {
+		if write {
+			writes.Add(1)
+		} else {
+			reads.Add(1)
+		}
+	})
+	if _, err := s.Create(t.Context(), "/a", nil, recipe.Persistent); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Set(t.Context(), "/a", []byte("x"), recipe.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Get(t.Context(), "/a"); err != nil {
+		t.Fatal(err)
+	}
+	if reads.Load() != 1 || writes.Load() != 2 {
+		t.Errorf("%d reads, %d writes, want 1 and 2", reads.Load(), writes.Load())
+	}
+	c.SetObserver(nil)
+	if err := s.Sync(t.Context()); err != nil || reads.Load() != 1 {
+		t.Errorf("%d reads (%v) after nobody asks", reads.Load(), err)
+	}
+	if state := c.State(); !state.Alive || state.Left <= 0 || state.Sessions != 1 {
+		t.Errorf("state %+v", state)
+	}
+	c.Close()
+	if state := c.State(); state.Alive || state.Left != 0 || state.Sessions != 1 {
+		t.Errorf("state after the end %+v", state)
+	}
+}
