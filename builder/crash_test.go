@@ -46,6 +46,7 @@ type child struct {
 	Hook           string       // post-upload-hook
 	Keep           int          // builds; 0 is 2
 	Tried          bool         // uploads are tried before they serve
+	Canary         bool         // a new build waits while another is the canary
 	Unfit          bool         // it builds nothing
 	WaveAt         waves.Moment // where it kills itself as who drives a wave; "" never
 	WaveNth        int          // the how manyth time
@@ -124,6 +125,9 @@ func (c child) config() *configs.Config {
 	}
 	if c.Tried {
 		cfg.DiskImages[0].Validate = &configs.Validate{Timeout: time.Minute, Checks: []configs.ValidateCheck{{SSH: true}}}
+	}
+	if c.Canary {
+		cfg.DiskImages[0].Canary = &configs.Canary{Share: 5, For: time.Hour, MinNodes: 3, MaxFailures: 5}
 	}
 	if c.Unfit {
 		cfg.BuildDiskReserve = 1 << 50

@@ -169,7 +169,7 @@ func (m *metrics) Trials(trials []*zkmodel.Validation, now time.Time) {
 	m.untried.Reset()
 	longest := map[string]float64{}
 	for _, v := range trials {
-		if v.Broken != nil {
+		if v.Broken != nil || v.Canary {
 			continue
 		}
 		m.trials.WithLabelValues(v.Provider, string(v.State())).Inc()

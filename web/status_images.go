@@ -129,6 +129,9 @@ func (s *snapshot) viewTrial(view *uploadView, u *zkmodel.Upload) {
 	if v == nil {
 		return
 	}
+	if v.Canary {
+		view.State = badge{"waits", "busy"}
+	}
 	view.Since, view.Reason = moment(v.Since.Time(), s.now), v.Text()
 	if r := v.Result; r != nil {
 		view.Since = moment(r.Since.Time(), s.now)

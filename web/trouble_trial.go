@@ -45,13 +45,16 @@ func (s *snapshot) trialTroubles(image *zkmodel.Image) []trouble {
 // waitTroubles tells of an upload under trial that waits.
 func (s *snapshot) waitTroubles(image *zkmodel.Image, u *zkmodel.Upload) []trouble {
 	what := fmt.Sprintf("Image %s-%s in %s is not tried, ", u.Image, u.Build, u.Provider)
+	v := zkmodel.ValidationOf(s.trials, u)
+	if v != nil && !v.Waits() {
+		return nil // it is over; the canary is waited for, perhaps
+	}
 	if s.tree.Components != nil && !zkmodel.TriesUploads(s.pools, u.Provider) {
 		return []trouble{{
 			What: what + serves(image, u.Provider), Why: zkmodel.NobodyTries(u.Provider), Since: moment(u.StateTime.Time(), s.now),
 		}}
 	}
-	v := zkmodel.ValidationOf(s.trials, u)
-	if v == nil || v.Promoted != nil {
+	if v == nil {
 		return nil
 	}
 	if since := v.Untried(); !since.IsZero() && s.now.Sub(since) > slowTrial {

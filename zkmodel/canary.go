@@ -276,6 +276,34 @@ func (i *Image) Kept(b *Build, provider string) string {
 	return ""
 }
 
+// Holds says why a build is not to be ready yet: another one is the canary. "" when none is,
+// or the build serves already.
+func (c *Canary) Holds(b *Build) string {
+	if c == nil || c.Trial == nil || c.Trial.Is(b) || b.Stat.Czxid <= c.Promoted.Czxid {
+		return ""
+	}
+	return "it waits until build " + c.Trial.Build + ", the canary, is decided"
+}
+
+// Waits says why an upload of a build that is sent to a provider is not to be ready there
+// yet: another build is the canary, or a newer one is the next. "" when it may be.
+func (i *Image) Waits(b *Build, provider string) string {
+	if why := i.Canary(provider).Holds(b); why != "" || !i.Unproven(b, provider) {
+		return why
+	}
+	for _, n := range i.Builds {
+		if n.Broken != nil || n.State != BuildReady || n.Stat.Czxid <= b.Stat.Czxid || i.Verdict(n.Build, provider) != nil {
+			continue
+		}
+		for _, u := range n.Uploads {
+			if u.Provider == provider && u.Broken == nil && u.State == UploadReady && u.Suspect == "" {
+				return "it waits behind build " + n.ID + ", which is newer"
+			}
+		}
+	}
+	return ""
+}
+
 // Uses says for people how a build of an image is used in a provider, where that is not
 // simply as the newest; "" otherwise.
 func (c *Canary) Uses(b *Build) string {

@@ -175,6 +175,12 @@ func (m *Mirror) canariesOf(image string) (list []*Canary, err error) {
 	return list, err
 }
 
+// Canaries are how builds of an image come into service, by provider, as far as it can be read.
+func (m *Mirror) Canaries(image string) []*Canary {
+	list, _ := m.canariesOf(image)
+	return list
+}
+
 // CanaryImages are the providers and images with canaries that stand in the tree.
 func (m *Mirror) CanaryImages() [][2]string {
 	if !m.FollowsCanaries() {

@@ -56,6 +56,17 @@ func (st *Store) SaveUpload(ctx context.Context, lock *recipe.Held, u *Upload) e
 	return st.save(ctx, lock, u)
 }
 
+// SaveReady is SaveUpload for one that becomes ready as no canary was there, by the record
+// of these that was read (Store.Canary); nil when there was none.
+//
+// Errors: recipe.ErrVersion when a canary has begun meanwhile.
+func (st *Store) SaveReady(ctx context.Context, lock *recipe.Held, u *Upload, c *Canary) error {
+	if c == nil {
+		return st.save(ctx, lock, u)
+	}
+	return st.save(ctx, lock, u, recipe.OpCheck(CanaryPath(c.Provider, c.Image), c.Stat.Version))
+}
+
 // Upload reads one upload, or fails with ErrNotFound.
 func (st *Store) Upload(ctx context.Context, key UploadKey) (*Upload, error) {
 	data, stat, err := st.session.Get(ctx, key.Path())

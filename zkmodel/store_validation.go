@@ -14,8 +14,8 @@ import (
 )
 
 // BeginValidation records, in one transaction under the lock of LockUploads, that the
-// image of an upload is in its cloud, and that it is tried before it serves. The record
-// stays uploading.
+// image of an upload is in its cloud, and that it is tried before it serves, or waits
+// (WaitingValidation). The record stays uploading.
 func (st *Store) BeginValidation(ctx context.Context, lock *recipe.Held, u *Upload, v *Validation) error {
 	v.Image, v.Build, v.Provider, v.Upload, v.UploadCzxid = u.Image, u.Build, u.Provider, u.ID, u.Stat.Czxid
 	v.Since = EpochOf(st.now())
@@ -30,8 +30,17 @@ func (st *Store) BeginValidation(ctx context.Context, lock *recipe.Held, u *Uplo
 	if err := st.session.EnsurePath(ctx, ValidationsPath(u.Provider)); err != nil {
 		return fmt.Errorf("begin validation of %s: %w", u.Path(), err)
 	}
+	made := []recipe.Op{recipe.OpCreate(v.Path(), data, recipe.Persistent)}
+	if v.Result != nil {
+		v.Result.Since = v.Since
+		result, err := json.Marshal(v.Result)
+		if err != nil {
+			return fmt.Errorf("begin validation of %s: %w", u.Path(), err)
+		}
+		made = append(made, recipe.OpCreate(ValidationResultPath(v.Key()), result, recipe.Persistent))
+	}
 	for {
-		stat, err := lock.Set(ctx, u.Path(), record, u.Stat.Version, recipe.OpCreate(v.Path(), data, recipe.Persistent))
+		stat, err := lock.Set(ctx, u.Path(), record, u.Stat.Version, made...)
 		if errors.Is(err, recipe.ErrNodeExists) { // of an upload of an earlier tree that had this number
 			if err := lock.DeleteTree(ctx, v.Path()); err != nil {
 				return fmt.Errorf("begin validation of %s: %w", u.Path(), err)
@@ -159,7 +168,7 @@ func (st *Store) SaveValidationResult(ctx context.Context, lock *recipe.Held, v 
 // which the caller has moved, and the end of the trial are one transaction. v is nil when
 // its record is gone.
 func (st *Store) EndValidation(ctx context.Context, lock *recipe.Held, u *Upload, v *Validation, why string) error {
-	if u.State != UploadReady {
+	if u.State != UploadReady || v != nil && v.Canary {
 		return st.endValidation(ctx, lock, u, v)
 	}
 	return st.endValidation(ctx, lock, u, v, endsWith{tell: u.tried(event.UploadTested, why)})

@@ -97,13 +97,14 @@ type Validation struct {
 	ConnectionType string `json:"connection_type,omitempty"`
 	ConnectionPort int    `json:"connection_port,omitempty"`
 
-	Timeout Seconds `json:"timeout"`         // from the boot of the node on
-	Checks  []Check `json:"checks"`          // in this order
-	Label   string  `json:"label,omitempty"` // whose resources the node has; "" is the first with the image
-	AnyOf   bool    `json:"any,omitempty"`   // validated in one provider is validated in all
-	Serve   bool    `json:"serve,omitempty"` // serves also when the checks take too long
-	Since   Epoch   `json:"since"`           // when it was recorded
-	Told    Epoch   `json:"told,omitempty"`  // when it was told that nobody has tried it for long
+	Timeout Seconds `json:"timeout"`          // from the boot of the node on
+	Checks  []Check `json:"checks"`           // in this order
+	Label   string  `json:"label,omitempty"`  // whose resources the node has; "" is the first with the image
+	AnyOf   bool    `json:"any,omitempty"`    // validated in one provider is validated in all
+	Serve   bool    `json:"serve,omitempty"`  // serves also when the checks take too long
+	Canary  bool    `json:"canary,omitempty"` // it waits for another that is the canary; nobody tries it: see WaitingValidation
+	Since   Epoch   `json:"since"`            // when it was recorded
+	Told    Epoch   `json:"told,omitempty"`   // when it was told that nobody has tried it for long
 
 	Stat recipe.Stat `json:"-"`
 	// Broken says why the record cannot be read; nil when it can be.
@@ -112,6 +113,12 @@ type Validation struct {
 	Result *ValidationResult `json:"-"`
 	// Promoted is an operator's word that it serves; nil without one.
 	Promoted *Promotion `json:"-"`
+}
+
+// WaitingValidation is the record of an upload that nobody tries: it waits, as one under
+// trial, until the canary of its image is decided. It has passed.
+func WaitingValidation(why string) *Validation {
+	return &Validation{Canary: true, Checks: []Check{}, Result: &ValidationResult{State: ValidationPassed, Why: why}}
 }
 
 // Key names the upload.
@@ -206,6 +213,8 @@ func (v *Validation) Text() string {
 		return "the record of its trial cannot be read: " + v.Broken.Error()
 	case v.Promoted != nil:
 		return "promoted by " + v.Promoted.By
+	case v.Canary && v.Result != nil:
+		return v.Result.Why
 	case v.Result == nil:
 		return "not tried yet"
 	case v.Result.Why != "":

@@ -102,21 +102,20 @@ func (s *sending) run(ctx context.Context, failures int) (kept bool, err error) 
 	switch {
 	case err == nil:
 		s.Step(step.UploadSent)
-		save := s.saveReady
-		if s.trial != nil {
-			save = s.beginTrial
-		}
-		if err := save(ctx, id); err != nil {
+		if err := s.save(ctx, id); err != nil {
 			// Nobody will ever know of the image: take it back.
 			return false, errors.Join(err, s.takeBack(ctx, id))
 		}
 		s.Metrics.Uploaded(s.record, s.Now().Sub(began))
-		if s.trial != nil {
+		switch {
+		case s.trial == nil:
+			log.Info("Upload is ready", "external_id", id)
+		case s.trial.Canary:
+			log.Info("Upload is sent, and waits", "external_id", id, "why", s.trial.Text())
+		default:
 			log.Info("Upload is sent, and is tried before it serves", "external_id", id)
-			return true, nil
 		}
-		log.Info("Upload is ready", "external_id", id)
-		return false, nil
+		return s.trial != nil, nil
 	case stopped(ctx, s.lock):
 		log.Info("Upload is given up, its record goes", "why", context.Cause(ctx))
 		return false, s.drop(ctx)
@@ -137,25 +136,63 @@ func (s *sending) run(ctx context.Context, failures int) (kept bool, err error) 
 	return false, nil
 }
 
-// saveReady tells everybody that the image can be used.
-func (s *sending) saveReady(ctx context.Context, id string) error {
+// save tells everybody that the image is there: ready, or as one that is tried, or waits.
+func (s *sending) save(ctx context.Context, id string) error {
 	s.record.ExternalID = zkmodel.TextValue(id)
 	s.record.Format, s.record.Progress = s.format, nil
-	if err := zkmodel.Move(s.record, zkmodel.UploadReady, zkmodel.ByUs, zkmodel.EpochOf(s.Now())); err != nil {
+	if s.trial != nil {
+		return s.beginTrial(ctx, id)
+	}
+	var err error
+	for range saves {
+		var c *zkmodel.Canary
+		if c, err = s.canary(ctx); err != nil {
+			return err
+		}
+		if why := c.Holds(s.build); why != "" {
+			s.trial = zkmodel.WaitingValidation(why)
+			return s.beginTrial(ctx, id)
+		}
+		if err = s.saveReady(ctx, c); !errors.Is(err, recipe.ErrVersion) {
+			return err
+		}
+	}
+	return err
+}
+
+// saves is how often a write is tried that a canary's beginning has made void.
+const saves = 5
+
+// canary is how builds of the image come into service where it is sent; nil where each does
+// at once, or nobody can read it.
+func (s *sending) canary(ctx context.Context) (*zkmodel.Canary, error) {
+	if s.Config().CanaryOf(s.record.Image) == nil {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	c, err := s.Store.Canary(ctx, s.record.Provider, s.record.Image)
+	if c != nil && c.Broken != nil || recipe.Unreadable(err) {
+		c, err = nil, nil // then the newest serves
+	}
+	return c, err
+}
+
+// saveReady tells everybody that the image can be used, if no canary has begun since c was read.
+func (s *sending) saveReady(ctx context.Context, c *zkmodel.Canary) error {
+	ready := *s.record
+	if err := zkmodel.Move(&ready, zkmodel.UploadReady, zkmodel.ByUs, zkmodel.EpochOf(s.Now())); err != nil {
 		return err
 	}
-	if err := s.Store.SaveUpload(ctx, s.lock, s.record); err != nil {
+	if err := s.Store.SaveReady(ctx, s.lock, &ready, c); err != nil {
 		return err
 	}
+	*s.record = ready
 	s.Step(step.UploadReady)
 	return nil
 }
 
-// beginTrial tells everybody that the image is there, and is tried before it serves. The
-// lock is another's from then on.
+// beginTrial tells everybody that the image is there, and is tried before it serves, or
+// waits. The lock is another's from then on.
 func (s *sending) beginTrial(ctx context.Context, id string) error {
-	s.record.ExternalID = zkmodel.TextValue(id)
-	s.record.Format, s.record.Progress = s.format, nil
 	v := s.trial
 	v.BuildCzxid = s.build.Stat.Czxid
 	v.ExternalID, v.ExternalName, v.Format = id, s.record.ExternalName, s.format

@@ -51,9 +51,11 @@ type Mirror interface {
 	Barrier(ctx context.Context) error
 	SubscribeImages() *recipe.Subscription
 	SubscribeVerdicts() *recipe.Subscription
+	SubscribeCanaries() *recipe.Subscription
 	SubscribeComponents() *recipe.Subscription
 	Image(name string) *zkmodel.Image
 	ImageNames() []string
+	Canaries(image string) []*zkmodel.Canary
 	FollowValidations()
 	WaitValidations(ctx context.Context) error
 	SubscribeValidations() *recipe.Subscription

@@ -30,6 +30,7 @@ type loop struct {
 	short   map[string]bool      // images that wait for room on the disk
 	nobody  unmanned             // where uploads wait that no launcher tries
 	manned  time.Time            // when to look at that again; zero is when something changes
+	canary  map[[2]string]string // the canary before each upload that waits, by provider and image
 	members []string             // the builders that were registered, and how they worked
 	done    chan ended
 	left    chan struct{} // closed when nobody listens to done any more
@@ -69,6 +70,8 @@ func (l *loop) run(ctx context.Context) error {
 	defer verdicts.Close()
 	validations := l.Mirror.SubscribeValidations()
 	defer validations.Close()
+	canaries := l.Mirror.SubscribeCanaries()
+	defer canaries.Close()
 	builders := l.Mirror.SubscribeComponents()
 	defer builders.Close()
 	resync := time.NewTicker(l.Resync)
@@ -98,6 +101,9 @@ func (l *loop) run(ctx context.Context) error {
 			validations.Take()
 			l.tellTrials()
 			l.mark(l.onTrial()...)
+		case <-canaries.C():
+			canaries.Take()
+			l.mark(l.canariesMoved()...)
 		case <-builders.C():
 			// Who is gone has left work behind, and locks that others waited for.
 			builders.Take()
@@ -115,14 +121,19 @@ func (l *loop) run(ctx context.Context) error {
 			clear(l.retries)
 			l.mark(l.all()...)
 		case <-resync.C:
-			l.ForgetSeries()
-			l.tellTrials()
-			l.work.Go(func() { l.readClock(ctx, l.store.Session()) })
-			l.mark(l.all()...)
+			l.resync(ctx)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// resync looks at everything again: for what nothing tells of.
+func (l *loop) resync(ctx context.Context) {
+	l.ForgetSeries()
+	l.tellTrials()
+	l.work.Go(func() { l.readClock(ctx, l.store.Session()) })
+	l.mark(l.all()...)
 }
 
 // start starts what waits, as far as there are workers.

@@ -121,3 +121,28 @@ func (l *loop) tellUnmanned() {
 	}
 	l.manned = next
 }
+
+// canariesMoved are the images with an upload that waits, or is tried, of which another
+// build is the canary now than when it was asked last, or none. That nodes of a canary are
+// counted changes nothing for these.
+func (l *loop) canariesMoved() (images []string) {
+	now := map[[2]string]string{}
+	for _, name := range l.trials.Images() {
+		for _, c := range l.Mirror.Canaries(name) {
+			at, is := [2]string{c.Provider, name}, c.Promoted.Build+"/"
+			if c.Trial != nil {
+				is += c.Trial.Build
+			}
+			if now[at] = is; is != l.canary[at] && !slices.Contains(images, name) {
+				images = append(images, name)
+			}
+		}
+		for at := range l.canary {
+			if _, there := now[at]; !there && at[1] == name && !slices.Contains(images, name) {
+				images = append(images, name)
+			}
+		}
+	}
+	l.canary = now
+	return images
+}

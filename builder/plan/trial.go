@@ -51,6 +51,8 @@ func (d *decision) decideTrial(b *zkmodel.BuildTree, u *zkmodel.Upload, gone str
 	t.End, t.Why = d.trialEnd(b, u, t.Record, gone)
 	subject := "upload " + b.ID + "/" + u.Provider + "/" + u.ID
 	switch {
+	case t.End == TrialGoesOn && t.Record != nil && t.Record.Result.Final():
+		d.say(subject, "canary", Against, "%s", t.Why)
 	case t.End == TrialGoesOn && d.Untriable[u.Provider] && t.Record != nil:
 		d.say(subject, "trial", "", "%s; %s", t.Record.Text(), zkmodel.NobodyTries(u.Provider))
 	case t.End == TrialGoesOn:
@@ -68,7 +70,46 @@ var trialWords = map[TrialEnd]string{
 	TrialServes: "serves now", TrialRejected: "is rejected", TrialLeaves: "goes", TrialLost: "begins anew",
 }
 
+// trialEnd says what becomes of an upload. One that has passed waits for its turn as a canary.
 func (d *decision) trialEnd(b *zkmodel.BuildTree, u *zkmodel.Upload, v *zkmodel.Validation, gone string) (TrialEnd, string) {
+	end, why := d.trialComesTo(b, u, v, gone)
+	if end != TrialServes || v != nil && v.Promoted != nil {
+		return end, why
+	}
+	waits := d.waits(b, u.Provider)
+	switch {
+	case waits == "":
+		return end, why
+	case v == nil:
+		return TrialLost, "there is no record of its waiting"
+	}
+	return TrialGoesOn, waits
+}
+
+// waits says why an upload that may serve is not to be ready yet; "" when it is.
+func (d *decision) waits(b *zkmodel.BuildTree, provider string) string {
+	if d.config != nil && d.config.Canary == nil {
+		return ""
+	}
+	if why := d.Image.Waits(b.Build, provider); why != "" || !d.Image.Unproven(b.Build, provider) {
+		return why
+	}
+	for _, n := range d.ready { // the newest first
+		if n == b {
+			break
+		}
+		u := triedUpload(n, provider)
+		if u == nil || d.Image.Verdict(n.Build, provider) != nil {
+			continue
+		}
+		if v := zkmodel.ValidationOf(d.Validations, u); v != nil && v.State() == zkmodel.ValidationPassed {
+			return "it waits behind build " + n.ID + ", which is newer"
+		}
+	}
+	return ""
+}
+
+func (d *decision) trialComesTo(b *zkmodel.BuildTree, u *zkmodel.Upload, v *zkmodel.Validation, gone string) (TrialEnd, string) {
 	said := d.Image.Verdict(b.Build, u.Provider)
 	switch {
 	case gone != "":
@@ -77,6 +118,8 @@ func (d *decision) trialEnd(b *zkmodel.BuildTree, u *zkmodel.Upload, v *zkmodel.
 		return TrialLeaves, "its build was " + said.Text()
 	case v != nil && v.Promoted != nil:
 		return TrialServes, v.Text()
+	case v != nil && v.Canary:
+		return TrialServes, "no canary is there any more"
 	case d.config != nil && d.frozen == "" && d.config.Validate == nil:
 		return TrialServes, "the image is configured without validate now"
 	case v == nil:

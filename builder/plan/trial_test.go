@@ -89,3 +89,83 @@ func TestTrialsEnd(t *testing.T) {
 		})
 	}
 }
+
+// What a canary makes of an upload that is sent, or has passed its trial. Mistakes: one that
+// is ready beside a canary; two that are ready at once after it; one that waits for itself, for
+// what is rejected or doubted, or although no canary is configured; a word of a person that waits.
+func TestUploadsWaitForTheCanary(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(s *scene, b *zkmodel.BuildTree, v *zkmodel.Validation)
+		want   TrialEnd
+	}{
+		"a canary":  {func(*scene, *zkmodel.BuildTree, *zkmodel.Validation) {}, TrialGoesOn},
+		"it passed": {func(s *scene, _ *zkmodel.BuildTree, v *zkmodel.Validation) { tried(s, v, zkmodel.ValidationPassed) }, TrialGoesOn},
+		"it failed": {func(s *scene, _ *zkmodel.BuildTree, v *zkmodel.Validation) { tried(s, v, zkmodel.ValidationFailed) }, TrialRejected},
+		"it passed, no canary": {func(s *scene, _ *zkmodel.BuildTree, v *zkmodel.Validation) {
+			tried(s, v, zkmodel.ValidationPassed)
+			s.Image.Canaries[0] = s.Image.Canaries[0].Drop()
+		}, TrialServes},
+		"none any more": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) {
+			s.Image.Canaries[0] = s.Image.Canaries[0].Drop()
+		}, TrialServes},
+		"none is recorded":   {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) { s.Image.Canaries = nil }, TrialServes},
+		"none is configured": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) { s.image().Canary = nil }, TrialServes},
+		"it is promoted":     {func(_ *scene, _ *zkmodel.BuildTree, v *zkmodel.Validation) { v.Promoted = &zkmodel.Promotion{By: "me"} }, TrialServes},
+		"a newer one serves": {func(s *scene, b *zkmodel.BuildTree, _ *zkmodel.Validation) {
+			s.Image.Canaries[0] = s.Image.Canaries[0].Promote(s.uploaded(time.Minute).Build, "me", "")
+		}, TrialServes},
+		"the canary is elsewhere": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) { s.Image.Canaries[0].Provider = "south" }, TrialServes},
+		"no record":               {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) { s.Validations = nil }, TrialLost},
+		"a newer one is next": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) {
+			s.Image.Canaries[0] = s.Image.Canaries[0].Drop()
+			s.uploaded(time.Minute)
+		}, TrialGoesOn},
+		"a newer one is suspect": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) {
+			s.Image.Canaries[0] = s.Image.Canaries[0].Drop()
+			s.uploaded(time.Minute).Uploads[0].Suspect = "it does not boot"
+		}, TrialServes},
+		"a newer one is rejected": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) {
+			s.Image.Canaries[0] = s.Image.Canaries[0].Drop()
+			n := s.uploaded(time.Minute)
+			s.Image.Verdicts = &zkmodel.Verdicts{List: []zkmodel.Verdict{{Kind: zkmodel.Rejected, Provider: "north", Build: n.ID, BuildCzxid: n.Stat.Czxid}}}
+		}, TrialServes},
+		"a newer one waits, too": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) {
+			s.Image.Canaries[0] = s.Image.Canaries[0].Drop()
+			waitingUpload(s, zkmodel.WaitingValidation("it waits"))
+		}, TrialGoesOn},
+		"a newer one is tried yet": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) {
+			s.Image.Canaries[0] = s.Image.Canaries[0].Drop()
+			waitingUpload(s, &zkmodel.Validation{})
+		}, TrialServes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(func(s *scene) { s.image().Canary, s.image().KeepBuilds = &configs.Canary{Share: 5}, 4 })
+			old, canary := s.uploaded(3*time.Hour), s.uploaded(2*time.Hour)
+			s.Image.Canaries = []*zkmodel.Canary{zkmodel.NewCanary("north", "img", old.Build).Begin(canary.Uploads[0], canary.Build, 1)}
+			v := zkmodel.WaitingValidation("it waits")
+			b := waitingUpload(s, v)
+			c.change(s, b, v)
+			p := Decide(s.Input)
+			trial, there := p.Trial(b.Uploads[0].UploadKey)
+			if !there || trial.End != c.want {
+				t.Errorf("it %q (%s), want %q", trial.End, trial.Why, c.want)
+			}
+		})
+	}
+}
+
+// waitingUpload adds a build that is sent to north, and under a trial there.
+func waitingUpload(s *scene, v *zkmodel.Validation) *zkmodel.BuildTree {
+	b := s.build(zkmodel.BuildReady, time.Hour)
+	s.upload(b, "north", zkmodel.UploadUploading, func(u *zkmodel.Upload) { u.ExternalID = zkmodel.TextValue("id") })
+	u := b.Uploads[0]
+	v.Image, v.Build, v.Provider, v.Upload, v.UploadCzxid = "img", b.ID, "north", u.ID, u.Stat.Czxid
+	s.Validations = append(s.Validations, v)
+	return b
+}
+
+// tried has an upload be under a trial that has come to something.
+func tried(s *scene, v *zkmodel.Validation, state zkmodel.ValidationState) {
+	s.image().Validate = &configs.Validate{}
+	v.Canary, v.Result = false, &zkmodel.ValidationResult{State: state}
+}

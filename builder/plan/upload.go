@@ -63,7 +63,7 @@ func (d *decision) candidate(subject string, p *configs.Provider) *zkmodel.Build
 			return nil
 		}
 		if u := triedUpload(b, p.Name); u != nil {
-			d.say(subject, "trial", Against, "build %s is there as upload %s, and is tried before it serves", b.ID, u.ID)
+			d.say(subject, "trial", Against, "build %s is there as upload %s, and is not to serve yet", b.ID, u.ID)
 			return nil
 		}
 		if !slices.Contains(b.Formats, p.ImageFormat) {

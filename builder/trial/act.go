@@ -90,7 +90,12 @@ func (h *holder) end(ctx context.Context, lock *recipe.Held, u *zkmodel.Upload, 
 		return err
 	}
 	h.Step(step.TrialEnded)
-	h.Metrics.Tried(u, t.End)
+	if waited := v != nil && v.Canary; !waited {
+		h.Metrics.Tried(u, t.End)
+	} else if t.End == plan.TrialServes {
+		log.Info("Upload is ready: it waits no more", "external_id", u.ExternalID.Text(), "why", t.Why)
+		return h.seen(ctx)
+	}
 	switch t.End {
 	case plan.TrialServes:
 		log.Info("Upload is ready after its trial", "external_id", u.ExternalID.Text(), "why", t.Why)
@@ -99,6 +104,13 @@ func (h *holder) end(ctx context.Context, lock *recipe.Held, u *zkmodel.Upload, 
 	default:
 		log.Info("Upload on trial is deleted", "external_id", u.ExternalID.Text(), "why", t.Why)
 	}
+	return h.seen(ctx)
+}
+
+// seen returns once the end of the trial shows.
+//
+// Errors: errOver.
+func (h *holder) seen(ctx context.Context) error {
 	if err := h.Mirror.Barrier(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}

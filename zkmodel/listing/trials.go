@@ -69,6 +69,9 @@ func trialOf(all []*zkmodel.Validation, u *zkmodel.Upload) trial {
 		one.Why, one.Tries, one.Faults, one.Node, one.Pool = r.Why, r.Tries, r.Faults, r.Node, r.Pool
 		one.Since = r.Since.Time().Unix()
 	}
+	if v.Canary {
+		one.State = string(zkmodel.ValidationWaiting)
+	}
 	if v.Promoted != nil {
 		one.Why = v.Text()
 	}

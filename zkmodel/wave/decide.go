@@ -245,7 +245,8 @@ func noted(m map[string]string, key, value string) map[string]string {
 	return m
 }
 
-// upload finds the ready upload of a build that counts to a provider, or how often that
+// upload finds the ready upload of a build that counts to a provider, or one that is sent and
+// waits for a canary, or how often that
 // failed in a row.
 func (d *decision) upload(provider string) (ready string, tries int, reason string) {
 	bar := max(d.Since, d.step.After)
@@ -256,7 +257,7 @@ func (d *decision) upload(provider string) (ready string, tries int, reason stri
 		for _, u := range b.Uploads {
 			switch {
 			case u.Broken != nil || u.Provider != provider:
-			case u.State == zkmodel.UploadReady:
+			case u.State == zkmodel.UploadReady, d.wave.Until == UntilUploaded && u.OnTrial() && d.Image.Waits(b.Build, provider) != "":
 				ready = b.ID + "/" + u.ID
 			case u.State == zkmodel.UploadFailed && b == d.ready:
 				tries, reason = max(1, u.Failures), u.Reason

@@ -204,6 +204,27 @@ func TestUploadsThatFailEndAJob(t *testing.T) {
 	}
 }
 
+// A build that is sent and waits for a canary is uploaded, but not validated yet. Mistake: a
+// wave that takes as long as a canary.
+func TestWaitingForACanaryIsUploaded(t *testing.T) {
+	s := scene(build(160, zkmodel.BuildReady, "north"))
+	b := s.Image.Builds[0]
+	b.Uploads = append(b.Uploads, &zkmodel.Upload{
+		UploadKey: zkmodel.UploadKey{Provider: "south"}, State: zkmodel.UploadUploading, ExternalID: zkmodel.TextValue("id"),
+	})
+	job := wave.Job{Image: "a", Providers: []string{"north", "south"}}
+	for _, canary := range []bool{true, false} {
+		if s.Image.Canaries = nil; canary {
+			s.Image.Canaries = []*zkmodel.Canary{{Provider: "south", Trial: &zkmodel.Trial{BuildRef: zkmodel.BuildRef{Build: "other"}}}}
+		}
+		for until, done := range map[wave.Until]bool{wave.UntilUploaded: canary, wave.UntilValidated: false} {
+			if step := wave.Decide(&wave.Wave{Until: until}, job, wave.Progress{State: wave.Processing}, s); (step.State == wave.Completed) != done {
+				t.Errorf("canary %t, until %s: %+v", canary, until, step)
+			}
+		}
+	}
+}
+
 // Mistakes, over whatever a decision may see: a transition that the table does not have; a
 // job that is over without a build; a flag that is left when a job gives up; a decision
 // that changes its mind when it is asked again.
