@@ -2,6 +2,7 @@ package launcher_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -261,6 +262,7 @@ func TestCanaryRetreats(t *testing.T) {
 		t.Errorf("%+v %v", all, err)
 	}
 	s.promoted(after, "cloud", "other")
+	s.suspectIsDropped()
 	list := s.told(log)
 	for _, want := range []string{
 		"began " + bad.ID + " in cloud", "began " + bad.ID + " in other", "retreated " + bad.ID + " in cloud",
@@ -270,6 +272,30 @@ func TestCanaryRetreats(t *testing.T) {
 			t.Errorf("%d events tell that the canary %s:\n%s", n, want, strings.Join(list, "\n"))
 		}
 	}
+}
+
+// suspectIsDropped begins a canary of which the upload in one provider becomes suspect: it is
+// the canary there no more, whatever nodes of it there were, and the next build is.
+func (s *site) suspectIsDropped() {
+	s.t.Helper()
+	doubted := s.imageOf("debian")
+	s.isCanary(doubted, "cloud", "other")
+	for _, u := range s.debian().Build(doubted.ID).Uploads {
+		if u.Provider != "cloud" {
+			continue
+		}
+		lock, now, err := s.store.LockUpload(s.t.Context(), u.UploadKey)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		now.Suspect = "suspect: the cloud says that it does not have it"
+		if err := errors.Join(s.store.SaveUpload(s.t.Context(), lock, now), lock.Release(s.t.Context())); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	zktest.Eventually(s.t, func() bool { return s.canary("cloud").Trial == nil }, "a suspect canary is none")
+	s.isCanary(s.imageOf("debian"), "cloud")
+	s.isCanary(doubted, "other")
 }
 
 // A canary of which nobody wants a node long enough is left to people, once; a build whose

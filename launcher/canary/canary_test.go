@@ -126,6 +126,15 @@ func TestDecide(t *testing.T) {
 		"its verdict is told":   {3, 2, func(i *zkmodel.Image, _ *Sight) { trial(i, 3, nil); verdict(i, 3) }, Drop, "3", "2"},
 		"its upload is gone":    {3, 2, func(i *zkmodel.Image, _ *Sight) { trial(i, 3, nil); i.Builds[2].Uploads = nil }, Drop, "3", "2"},
 		"its upload is another": {3, 2, func(i *zkmodel.Image, _ *Sight) { trial(i, 3, nil); i.Builds[2].Uploads[0].Stat.Czxid++ }, Drop, "3", "2"},
+		"it is suspect, and no node began": {3, 2, func(i *zkmodel.Image, _ *Sight) {
+			trial(i, 3, func(c *zkmodel.Canary) { c.Trial.Began, c.Trial.Nodes = 0, 0 })
+			i.Builds[2].Uploads[0].Suspect = "suspect: the cloud says that it does not have it"
+		}, Drop, "3", "2"},
+		"it is suspect, and a newer one waits": {4, 2, func(i *zkmodel.Image, _ *Sight) {
+			trial(i, 3, nil)
+			i.Builds[2].Uploads[0].Suspect = "suspect"
+		}, Drop, "3", "2"},
+		"a suspect one is none": {3, 2, func(i *zkmodel.Image, _ *Sight) { i.Builds[2].Uploads[0].Suspect = "suspect" }, Nothing, "", "2"},
 		"worse": {3, 2, func(i *zkmodel.Image, s *Sight) {
 			trial(i, 3, counted(zkmodel.Tally{Failed: 5}, zkmodel.Tally{Nodes: 100, Failed: 2}))
 			s.Now = start.Add(3 * time.Hour)

@@ -78,8 +78,11 @@ func promote(c *zkmodel.Canary, b *zkmodel.BuildTree, why string) Decision {
 
 // running says what becomes of a canary.
 func (s Sight) running(c *zkmodel.Canary) Decision {
-	if s.Image.OnTrial(s.Provider) == nil {
+	switch u := s.Image.OnTrial(s.Provider); {
+	case u == nil:
 		return Decision{Kind: Drop, Build: c.Trial.Build, Next: c.Drop(), Why: "its upload is gone, or something else was said of it"}
+	case u.Suspect != "": // no node boots from it, so that nothing else would ever be known of it
+		return Decision{Kind: Drop, Build: c.Trial.Build, Next: c.Drop(), Why: "its upload is " + u.Suspect}
 	}
 	canary, previous := c.Tallies()
 	if Worse(canary, previous, s.Settings.MaxFailures) {
