@@ -61,7 +61,11 @@ func (s *site) promoted(b *zkmodel.Build, where ...string) {
 }
 
 // failing has each machine that boots from a build fail in a cloud.
-func (s *site) failing(cloud string, b *zkmodel.Build) {
+func (s *site) failing(cloud string, b *zkmodel.Build) { s.booting(cloud, b, nil) }
+
+// booting has each machine that boots from a build fail in a cloud, and all others boot no
+// sooner than until is closed, if it is given.
+func (s *site) booting(cloud string, b *zkmodel.Build, until <-chan struct{}) {
 	c := s.clouds[cloud]
 	c.SetHook(func(ctx context.Context, call fake.Call) error {
 		if call.Op != fake.OpWait || call.Done {
@@ -78,6 +82,12 @@ func (s *site) failing(cloud string, b *zkmodel.Build) {
 			n, err := s.store.Node(context.WithoutCancel(ctx), m.Metadata[providers.MetaNode])
 			if err == nil && strings.HasPrefix(n.ImageID, b.Path()+"/") {
 				return fmt.Errorf("%w: kernel panic", providers.ErrNodeFailed)
+			}
+		}
+		if until != nil {
+			select {
+			case <-until:
+			case <-ctx.Done():
 			}
 		}
 		return nil
@@ -272,6 +282,45 @@ func TestCanaryRetreats(t *testing.T) {
 			t.Errorf("%d events tell that the canary %s:\n%s", n, want, strings.Join(list, "\n"))
 		}
 	}
+}
+
+// What boots yet says nothing: a canary of which enough nodes have failed stays while nodes of
+// the build before boot, and retreats once these do well. Mistake: a build that retreats in
+// a provider where nothing boots, since its nodes were the first to fail.
+func TestCanaryIsComparedWithWhatHasBooted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, withCanary("{share: 50%, for: 1h, max-failures: 2}"))
+	for i := range s.config.Providers {
+		s.config.Providers[i].LaunchRetries = 3
+	}
+	old := s.image()
+	both := []*running{s.launch(named("nl01")), s.launch(named("nl02"))}
+	s.promoted(old, "cloud", "other")
+	bad := s.imageOf("debian")
+	s.isCanary(bad, "cloud", "other")
+	until := make(chan struct{})
+	s.booting("cloud", bad, until)
+	var requests []string
+	for range 6 {
+		requests = append(requests, s.submit(wish("cloud-debian")))
+	}
+	zktest.Eventually(t, func() bool { one, _ := s.canary("cloud").Tallies(); return one.Failed >= 2 }, "nodes of the canary have failed")
+	for _, l := range both {
+		if err := l.Tree().Barrier(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c := s.canary("cloud"); c.Trial == nil {
+		t.Errorf("it retreats while no other node has booted: %+v", s.debian().Verdicts)
+	}
+	close(until)
+	for _, id := range requests {
+		if out := s.wait(id); out.State != "fulfilled" {
+			t.Errorf("%+v", out)
+		}
+	}
+	zktest.Eventually(t, func() bool { return s.debian().Verdict(bad, "cloud") != nil }, "it retreats")
+	s.isCanary(bad, "other")
 }
 
 // suspectIsDropped begins a canary of which the upload in one provider becomes suspect: it is

@@ -93,6 +93,9 @@ type Tally struct {
 // Failures are all that speaks against the build.
 func (t Tally) Failures() int { return t.Failed + t.Scans + t.Short }
 
+// Ended are the nodes of which is known whether they speak against the build.
+func (t Tally) Ended() int { return t.Failures() + t.Served }
+
 // Add adds another tally.
 func (t *Tally) Add(o Tally) {
 	t.Nodes += o.Nodes

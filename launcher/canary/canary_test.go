@@ -27,24 +27,37 @@ func TestShare(t *testing.T) {
 }
 
 // Mistakes: a build that is blamed for its provider's fault, or for what is rare; one that
-// goes on although it fails three times as often.
+// goes on although it fails three times as often; nodes that boot yet count as good, or those
+// that wait for a user count as nothing.
 func TestWorse(t *testing.T) {
+	type tally = zkmodel.Tally
+	live := func(booting, booted, bootingBefore, bootedBefore int) Nodes {
+		return Nodes{Live{Booting: booting, Booted: booted}, Live{Booting: bootingBefore, Booted: bootedBefore}}
+	}
 	for name, c := range map[string]struct {
-		canary, previous zkmodel.Tally
+		canary, previous tally
+		live             Nodes
 		least            int
-		worse            bool
+		worse, known     bool
 	}{
-		"nothing fails":                {zkmodel.Tally{Nodes: 50}, zkmodel.Tally{Nodes: 1000}, 5, false},
-		"four fail":                    {zkmodel.Tally{Nodes: 4, Failed: 4}, zkmodel.Tally{Nodes: 80}, 5, false},
-		"five fail, none before":       {zkmodel.Tally{Nodes: 50, Failed: 2, Scans: 2, Short: 1}, zkmodel.Tally{Nodes: 1000}, 5, true},
-		"the provider fails":           {zkmodel.Tally{Nodes: 50, Failed: 50}, zkmodel.Tally{Nodes: 950, Failed: 950}, 5, false},
-		"twice as often":               {zkmodel.Tally{Nodes: 50, Short: 10}, zkmodel.Tally{Nodes: 1000, Short: 100}, 5, false},
-		"three times as often":         {zkmodel.Tally{Nodes: 50, Short: 15}, zkmodel.Tally{Nodes: 1000, Short: 100}, 5, true},
-		"all nodes, none before":       {zkmodel.Tally{Nodes: 5, Failed: 5}, zkmodel.Tally{}, 5, true},
-		"fewer are enough, as is said": {zkmodel.Tally{Nodes: 5, Failed: 1}, zkmodel.Tally{Nodes: 10}, 1, true},
+		"nothing fails":                  {tally{Served: 50}, tally{Served: 1000}, Nodes{}, 5, false, true},
+		"four fail":                      {tally{Failed: 4}, tally{Served: 80}, Nodes{}, 5, false, true},
+		"five fail, none before":         {tally{Failed: 2, Scans: 2, Short: 1, Served: 45}, tally{Served: 900}, Nodes{}, 5, true, true},
+		"the provider fails":             {tally{Failed: 50}, tally{Failed: 950}, Nodes{}, 5, false, true},
+		"twice as often":                 {tally{Short: 10, Served: 40}, tally{Short: 100, Served: 900}, Nodes{}, 5, false, true},
+		"three times as often":           {tally{Short: 15, Served: 35}, tally{Short: 100, Served: 900}, Nodes{}, 5, true, true},
+		"all nodes, none before":         {tally{Failed: 5}, tally{}, Nodes{}, 5, true, true},
+		"fewer are enough, as is said":   {tally{Failed: 1}, tally{Served: 10}, Nodes{}, 1, true, true},
+		"those before boot yet":          {tally{Failed: 5}, tally{}, live(0, 0, 80, 0), 5, false, false},
+		"some before boot yet":           {tally{Failed: 5}, tally{Failed: 26}, live(0, 0, 54, 0), 5, false, true},
+		"one before boots, others serve": {tally{Failed: 5}, tally{Served: 60}, live(0, 0, 1, 0), 5, true, true},
+		"those before wait for users":    {tally{Failed: 5}, tally{}, live(0, 0, 9, 5), 5, true, true},
+		"the canary's wait for users":    {tally{Failed: 5}, tally{Failed: 10, Served: 90}, live(0, 45, 0, 0), 5, false, true},
+		"the canary's boot yet":          {tally{Failed: 5}, tally{Failed: 10, Served: 90}, live(45, 0, 0, 0), 5, true, true},
+		"few before, and none boots":     {tally{Failed: 50}, tally{Served: 1}, Nodes{}, 5, true, true},
 	} {
-		if got := Worse(c.canary, c.previous, c.least); got != c.worse {
-			t.Errorf("%s: worse %t", name, got)
+		if worse, known := Worse(c.canary, c.previous, c.live, c.least); worse != c.worse || known != c.known {
+			t.Errorf("%s: worse %t, known %t", name, worse, known)
 		}
 	}
 }
@@ -136,13 +149,17 @@ func TestDecide(t *testing.T) {
 		}, Drop, "3", "2"},
 		"a suspect one is none": {3, 2, func(i *zkmodel.Image, _ *Sight) { i.Builds[2].Uploads[0].Suspect = "suspect" }, Nothing, "", "2"},
 		"worse": {3, 2, func(i *zkmodel.Image, s *Sight) {
-			trial(i, 3, counted(zkmodel.Tally{Failed: 5}, zkmodel.Tally{Nodes: 100, Failed: 2}))
+			trial(i, 3, counted(zkmodel.Tally{Failed: 5}, zkmodel.Tally{Nodes: 100, Failed: 2, Served: 90}))
 			s.Now = start.Add(3 * time.Hour)
 		}, Retreat, "3", "2"},
+		"worse perhaps": {3, 2, func(i *zkmodel.Image, s *Sight) {
+			trial(i, 3, counted(zkmodel.Tally{Failed: 5, Served: 9}, zkmodel.Tally{}))
+			s.Live.Previous.Booting, s.Now = 1, start.Add(3*time.Hour)
+		}, Nothing, "", "2"},
 		"good, too early": {3, 2, func(i *zkmodel.Image, s *Sight) { trial(i, 3, counted(zkmodel.Tally{Served: 9}, zkmodel.Tally{})) }, Nothing, "", "2"},
 		"good": {3, 2, func(i *zkmodel.Image, s *Sight) {
 			trial(i, 3, counted(zkmodel.Tally{Served: 2, Failed: 1}, zkmodel.Tally{Nodes: 100}))
-			s.InUse, s.Now = 1, start.Add(2*time.Hour)
+			s.Live.Canary.Long, s.Now = 1, start.Add(2*time.Hour)
 		}, Promote, "3", "2"},
 		"too few": {3, 2, func(i *zkmodel.Image, s *Sight) {
 			trial(i, 3, counted(zkmodel.Tally{Served: 2}, zkmodel.Tally{Nodes: 100}))
@@ -170,6 +187,9 @@ func TestDecide(t *testing.T) {
 		if d.Kind != c.kind || d.Build != c.build || serving == nil || serving.Build != c.serves {
 			t.Errorf("%s: %q build %q (%s); build %s serves", name, d.Kind, d.Build, d.Why, serving.Build)
 		}
+		if d.Watch != (name == "worse perhaps") {
+			t.Errorf("%s: watch %t", name, d.Watch)
+		}
 		if d.Kind == Promote && (d.Next.Trial != nil || d.Next.Promoted.Build != c.build) || d.Kind == Retreat && !strings.Contains(d.Why, "5 did not boot") {
 			t.Errorf("%s: %+v", name, d)
 		}
@@ -192,12 +212,16 @@ func TestHowLongNodesWereUsed(t *testing.T) {
 	}
 	old := node("old", zkmodel.NodeInUse, time.Hour)
 	old.Stat.Ctime = now.Add(-2 * time.Hour)
-	used := b.See([]*zkmodel.Node{
-		node("short", zkmodel.NodeInUse, time.Second), node("long", zkmodel.NodeInUse, time.Minute),
+	other, tried := node("other", zkmodel.NodeBuilding, 0), node("tried", zkmodel.NodeBuilding, 0)
+	other.ImageID = zkmodel.UploadKey{Image: "debian", Build: "2", Provider: "north", ID: "1"}.Path()
+	tried.Validates = "another upload"
+	live := b.See([]*zkmodel.Node{
+		node("short", zkmodel.NodeInUse, time.Second), node("long", zkmodel.NodeInUse, time.Minute), other, tried,
 		node("flash", zkmodel.NodeReady, time.Hour), node("late", zkmodel.NodeReady, time.Hour), old,
+		node("failed", zkmodel.NodeFailed, 0), node("gone", zkmodel.NodeDeleting, 0),
 	}, trials)
-	if used[place{"north", "debian"}] != 1 {
-		t.Errorf("in use for long: %v", used)
+	if want := (Nodes{Live{Booted: 4, Long: 1}, Live{Booting: 1}}); live[place{"north", "debian"}] != want {
+		t.Errorf("there are %+v, want %+v", live, want)
 	}
 	outcome := func(id string) string {
 		notes := b.Ended(node(id, zkmodel.NodeUsed, 0))

@@ -22,7 +22,7 @@ type Sight struct {
 	Image    *zkmodel.Image
 	Provider string
 	Settings *configs.Canary
-	InUse    int       // nodes of the canary that are in use for longer than Short
+	Live     Nodes     // that are there
 	Refused  string    // why none may be a canary; "" when one may
 	Now      time.Time // on ZooKeeper's clock
 }
@@ -48,6 +48,7 @@ type Decision struct {
 	Next  *zkmodel.Canary // the record as it is to be; for Retreat that is made with the verdict
 	Why   string
 	Again time.Duration // after which it may be another; 0 is with a change alone
+	Watch bool          // it may be another with any change of Sight.Live
 }
 
 // Decide says what is to be done next. It has no side effects.
@@ -85,17 +86,20 @@ func (s Sight) running(c *zkmodel.Canary) Decision {
 		return Decision{Kind: Drop, Build: c.Trial.Build, Next: c.Drop(), Why: "its upload is " + u.Suspect}
 	}
 	canary, previous := c.Tallies()
-	if Worse(canary, previous, s.Settings.MaxFailures) {
+	watch := canary.Failures() >= s.Settings.MaxFailures
+	switch worse, known := Worse(canary, previous, s.Live, s.Settings.MaxFailures); {
+	case worse:
 		return Decision{Kind: Retreat, Build: c.Trial.Build, Why: Figures(canary, previous)}
-	}
-	if c.Trial.Began == 0 {
+	case !known:
+		return Decision{Watch: true}
+	case c.Trial.Began == 0:
 		return Decision{}
 	}
 	if left := c.Trial.Began.Time().Add(s.Settings.For).Sub(s.Now); left > 0 {
-		return Decision{Again: left}
+		return Decision{Again: left, Watch: watch}
 	}
 	b := s.Image.Build(c.Trial.Build)
-	served := canary.Served + s.InUse
+	served := canary.Served + s.Live.Canary.Long
 	switch {
 	case served >= s.Settings.MinNodes:
 		return promote(c, b, fmt.Sprintf("%d nodes served; %s", served, Figures(canary, previous)))
@@ -103,7 +107,7 @@ func (s Sight) running(c *zkmodel.Canary) Decision {
 		why := fmt.Sprintf("after %s %d nodes of %d served; image-promote or image-reject decides", s.Settings.For, served, s.Settings.MinNodes)
 		return Decision{Kind: Ask, Build: b.ID, Next: c.Ask(zkmodel.EpochOf(s.Now), why), Why: why}
 	}
-	return Decision{Again: Short} // nodes in use serve
+	return Decision{Again: Short, Watch: watch} // nodes in use serve
 }
 
 // next is the build that is the canary next: the newest of those that wait. A pin holds
@@ -127,11 +131,21 @@ func (s Sight) next(c *zkmodel.Canary) Decision {
 }
 
 // Worse reports whether a build fails so much more often than the one before that it is to
-// retreat: from a number of failures on, at three times the rate.
-func Worse(canary, previous zkmodel.Tally, least int) bool {
+// retreat: from a number of failures on, at three times the rate. Rates are over the nodes that
+// have ended their boot, well or not: what boots yet says nothing. It is not known while some
+// of the build before boot and fewer of them than of the canary have ended: in a provider
+// where nothing boots, the canary's first nodes may be the first to fail.
+func Worse(canary, previous zkmodel.Tally, live Nodes, least int) (is, known bool) {
 	failed, before := canary.Failures(), previous.Failures()
-	// failed/canary.Nodes >= worse * before/previous.Nodes, without dividing by nothing.
-	return failed >= least && failed*max(1, previous.Nodes) >= worse*before*max(1, canary.Nodes)
+	if failed < least {
+		return false, true
+	}
+	ended, endedBefore := canary.Ended()+live.Canary.Booted, previous.Ended()+live.Previous.Booted
+	if endedBefore < ended && live.Previous.Booting > 0 {
+		return false, false
+	}
+	// failed/ended >= worse * before/endedBefore, without dividing by nothing.
+	return failed*max(1, endedBefore) >= worse*before*max(1, ended), true
 }
 
 // Figures says for people what was counted.

@@ -3,6 +3,7 @@ package canary
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -36,6 +37,8 @@ type Keeper struct {
 
 	trials map[place]*zkmodel.Canary
 	due    time.Time
+	live   map[place]Nodes // at the last decisions
+	watch  bool            // whether these may be others when that changes
 	begun  bool
 	told   map[place]string // what was told of launchers that know no canaries
 }
@@ -52,12 +55,36 @@ func (k *Keeper) Look(ctx context.Context, nodes []*zkmodel.Node, changed bool) 
 		return time.Time{}
 	}
 	now := k.Now()
-	used := k.Book.See(nodes, k.trials)
+	live := k.Book.See(nodes, k.trials)
+	changed = changed || k.watch && !maps.Equal(live, k.live)
 	if !changed && (k.due.IsZero() || now.Before(k.due)) {
 		return k.due
 	}
-	k.due = time.Time{}
-	trials := map[place]*zkmodel.Canary{}
+	sights, trials := k.sights(now)
+	if !maps.EqualFunc(trials, k.trials, sameTrial) {
+		k.trials = trials
+		live = k.Book.See(nodes, trials)
+	}
+	k.due, k.watch, k.live = time.Time{}, false, live
+	for at, sight := range sights {
+		sight.Live = live[at]
+		d := Decide(sight)
+		k.watch = k.watch || d.Watch
+		if d.Again > 0 {
+			k.due = schedule.Earlier(k.due, now.Add(d.Again))
+		}
+		if d.Kind != Nothing {
+			task := inflight.Task("canary of " + at.image + " in " + at.provider)
+			k.Jobs.Start(task, func() error { return k.do(ctx, sight) })
+			k.due = schedule.Earlier(k.due, k.Jobs.Left(task))
+		}
+	}
+	return k.due
+}
+
+// sights are what decisions look at, but for nodes, and the canaries that run.
+func (k *Keeper) sights(now time.Time) (map[place]Sight, map[place]*zkmodel.Canary) {
+	sights, trials := map[place]Sight{}, map[place]*zkmodel.Canary{}
 	pools := k.Tree.Components(zkmodel.KindPool)
 	for i := range k.Config.DiskImages {
 		if k.Config.DiskImages[i].Canary == nil {
@@ -71,23 +98,17 @@ func (k *Keeper) Look(ctx context.Context, nodes []*zkmodel.Node, changed bool) 
 			}
 			refused := zkmodel.CanariesRefused(pools, p.Name)
 			k.tell(at, refused)
-			sight := Sight{
-				Image: image, Provider: p.Name, Settings: k.Config.DiskImages[i].Canary, InUse: used[at],
-				Refused: refused, Now: now.Add(k.Ahead()),
-			}
-			d := Decide(sight)
-			if d.Again > 0 {
-				k.due = schedule.Earlier(k.due, now.Add(d.Again))
-			}
-			if d.Kind != Nothing {
-				task := inflight.Task("canary of " + image.Name + " in " + p.Name)
-				k.Jobs.Start(task, func() error { return k.do(ctx, sight) })
-				k.due = schedule.Earlier(k.due, k.Jobs.Left(task))
+			sights[at] = Sight{
+				Image: image, Provider: p.Name, Settings: k.Config.DiskImages[i].Canary, Refused: refused, Now: now.Add(k.Ahead()),
 			}
 		}
 	}
-	k.trials = trials
-	return k.due
+	return sights, trials
+}
+
+// sameTrial reports whether two records have the same canary.
+func sameTrial(a, b *zkmodel.Canary) bool {
+	return a.Trial.BuildRef == b.Trial.BuildRef && a.Trial.Since == b.Trial.Since
 }
 
 // tell logs once of launchers that know no canaries.

@@ -112,8 +112,6 @@ func (t *turn) count(n Note) {
 	tally := &e.counts.Previous
 	if key.Build == e.record.Trial.Build {
 		tally = &e.counts.Canary
-	} else if serving := e.image.Serving(e.provider, zkmodel.Suspect); serving == nil || serving.Build != key.Build {
-		return // of an older build
 	}
 	switch n.what {
 	case begun:

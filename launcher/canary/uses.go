@@ -12,10 +12,35 @@ type use struct {
 	inUse zkmodel.Epoch // as its user wrote it; 0 when we have not seen it so
 }
 
+// Nodes are how many nodes of the canary and of other builds there are, of those that began
+// since it is the canary.
+type Nodes struct{ Canary, Previous Live }
+
+// Live is how many nodes of a build there are, by how far they have come.
+type Live struct {
+	Booting int
+	Booted  int // whatever became of them then
+	Long    int // of these, in use for longer than Short
+}
+
+// count counts a node.
+func (l *Live) count(n *zkmodel.Node, now time.Time) {
+	switch n.State {
+	case zkmodel.NodeInit, zkmodel.NodeBuilding, zkmodel.NodeTesting:
+		l.Booting++
+	case zkmodel.NodeInUse:
+		if l.Booted++; now.Sub(n.StateTime.Time()) >= Short {
+			l.Long++
+		}
+	case zkmodel.NodeReady, zkmodel.NodeUsed, zkmodel.NodeHold:
+		l.Booted++
+	}
+}
+
 // See looks at nodes, so that it can be told how long they were used once they are given back.
-// It tells how many of a canary's nodes are in use for long, by provider and image. It is
+// It tells how many there are, by provider and image, where there is a canary. It is
 // called at each look, and looks at nothing where no image has a canary.
-func (b *Book) See(nodes []*zkmodel.Node, trials map[place]*zkmodel.Canary) map[place]int {
+func (b *Book) See(nodes []*zkmodel.Node, trials map[place]*zkmodel.Canary) map[place]Nodes {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(trials) == 0 {
@@ -23,20 +48,27 @@ func (b *Book) See(nodes []*zkmodel.Node, trials map[place]*zkmodel.Canary) map[
 		return nil
 	}
 	now := b.Now()
-	long, there := map[place]int{}, map[string]bool{}
+	live, there := map[place]Nodes{}, map[string]bool{}
 	for _, n := range nodes {
-		if n.Broken != nil || n.State != zkmodel.NodeReady && n.State != zkmodel.NodeInUse && n.State != zkmodel.NodeUsed {
+		if n.Broken != nil || n.Validates != "" {
 			continue
 		}
 		key, err := zkmodel.ParseUploadPath(n.ImageID)
 		if err != nil {
 			continue
 		}
-		c := trials[place{n.Provider, key.Image}]
+		at := place{n.Provider, key.Image}
+		c := trials[at]
 		if c == nil || n.Stat.Ctime.Before(c.Trial.Since.Time()) {
 			continue
 		}
-		there[n.ID] = true
+		all := live[at]
+		if key.Build == c.Trial.Build {
+			all.Canary.count(n, now)
+		} else {
+			all.Previous.count(n, now)
+		}
+		live[at] = all
 		switch n.State {
 		case zkmodel.NodeReady:
 			b.uses[n.ID] = use{ready: now}
@@ -44,17 +76,18 @@ func (b *Book) See(nodes []*zkmodel.Node, trials map[place]*zkmodel.Canary) map[
 			u := b.uses[n.ID]
 			u.inUse = n.StateTime
 			b.uses[n.ID] = u
-			if key.Build == c.Trial.Build && now.Sub(n.StateTime.Time()) >= Short {
-				long[place{n.Provider, key.Image}]++
-			}
+		case zkmodel.NodeUsed:
+		default:
+			continue
 		}
+		there[n.ID] = true
 	}
 	for id := range b.uses {
 		if !there[id] {
 			delete(b.uses, id)
 		}
 	}
-	return long
+	return live
 }
 
 // Ended is what is to be counted of a node that its user has given back: nothing where
