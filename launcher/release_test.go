@@ -15,34 +15,19 @@ import (
 	"testing"
 	"time"
 
+	"poolkeeper/test/release"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
 
-// firstRelease is the commit that sites run today: their launchers and ours share
-// the work until the last one is changed.
-const firstRelease = "0e6d32d"
-
-// buildRelease builds the first release once for all tests; where the history is
-// not at hand there is nothing to build it from.
+// buildRelease builds the first release once for all tests.
 var buildRelease = sync.OnceValues(func() (string, error) {
-	if err := exec.Command("git", "cat-file", "-e", firstRelease+"^{commit}").Run(); err != nil {
-		return "", nil // a tarball, or a shallow clone
-	}
 	dir, err := os.MkdirTemp("", "release")
 	if err != nil {
 		return "", err
 	}
-	src := filepath.Join(dir, "src")
-	defer func() { _ = os.RemoveAll(src) }()
-	build := exec.Command("sh", "-ec",
-		`mkdir "$1"; git -C "$(git rev-parse --show-toplevel)" archive "$2" | tar -x -C "$1"
-		cd "$1"; go build -buildvcs=false -o ../poolkeeper ./cmd/poolkeeper`, "build", src, firstRelease)
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", firstRelease, err, out)
-	}
-	return filepath.Join(dir, "poolkeeper"), nil
+	return release.Build(context.Background(), dir)
 })
 
 // releaseBuilt tells whether there may be something for dropRelease to drop.
@@ -68,7 +53,7 @@ func (s *site) launchRelease(yaml string) (end func(os.Signal)) {
 		s.t.Fatal(err)
 	}
 	if binary == "" {
-		s.t.Skipf("this tree has no history, so there is no %s to run", firstRelease)
+		s.t.Skipf("this tree has no history, so there is no %s to run", release.First)
 	}
 	host, port, err := net.SplitHostPort(zktest.Shared(s.t).Addr())
 	if err != nil {
@@ -101,14 +86,14 @@ func (s *site) launchRelease(yaml string) (end func(os.Signal)) {
 		_ = cmd.Wait() // it is ended by a signal
 		_ = log.Close()
 		if text, err := os.ReadFile(log.Name()); err == nil && s.t.Failed() {
-			s.t.Logf("%s:\n%s", firstRelease, text)
+			s.t.Logf("%s:\n%s", release.First, text)
 		}
 	}
 	s.t.Cleanup(func() { end(os.Kill) })
 	zktest.Eventually(s.t, func() bool {
 		text, _ := os.ReadFile(log.Name())
 		return strings.Contains(string(text), "Serving requests")
-	}, "%s serves requests", firstRelease)
+	}, "%s serves requests", release.First)
 	return end
 }
 

@@ -22,12 +22,11 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
-// hostFile is each host's own; %[4]s is its name.
-const hostFile = `zookeeper-servers: [{host: %s, port: %s, chroot: %s}]
-zookeeper-timeout: 2
-fleet-dir: %%(NODEPOOL_HOST)
-images-dir: %%(NODEPOOL_HOST)/images
-build-log-dir: %%(NODEPOOL_HOST)/logs
+// hostFile is each host's own, beside where the tree is.
+const hostFile = `zookeeper-timeout: 2
+fleet-dir: %(NODEPOOL_HOST)
+images-dir: %(NODEPOOL_HOST)/images
+build-log-dir: %(NODEPOOL_HOST)/logs
 build-disk-reserve: 0
 `
 
@@ -74,14 +73,16 @@ const secret = "a-word-that-nobody-may-read"
 // site is a fleet: its daemons, by host, and who works on it.
 type site struct {
 	*testing.T
-	binary  string
-	dir     string
-	daemons map[string]*exec.Cmd
-	webs    map[string]string // address of each daemon's pages
-	mirror  *zkmodel.Mirror
-	store   *zkmodel.Store
-	zuul    *zuul.Client
-	used    string // build of the last job's node
+	binary string
+	// zookeeper is the part of a configuration that says where the tree is.
+	zookeeper string
+	dir       string
+	daemons   map[string]*exec.Cmd
+	webs      map[string]string // address of each daemon's pages
+	mirror    *zkmodel.Mirror
+	store     *zkmodel.Store
+	zuul      *zuul.Client
+	used      string // build of the last job's node
 }
 
 func hosts() []string { return []string{"builder-1", "builder-2", "launcher-1", "launcher-2"} }
@@ -100,7 +101,8 @@ func newSite(t *testing.T) *site {
 		}
 	}
 	host, port, _ := strings.Cut(addr, ":")
-	s.write("host.yaml", fmt.Sprintf(hostFile, host, port, root), 0o600)
+	s.zookeeper = fmt.Sprintf("zookeeper-servers: [{host: %s, port: %s, chroot: %s}]\n", host, port, root)
+	s.write("host.yaml", s.zookeeper+hostFile, 0o600)
 	s.write("dib", dib, 0o755)
 	s.write("check", check, 0o755)
 	s.write("nodepool.yaml", fmt.Sprintf(configuration, dir, serveMachines(t, s.path("id"))), 0o600)
@@ -168,16 +170,21 @@ func (s *site) run(stdin string, args ...string) string {
 // start starts the daemon of a host, whose name says which.
 func (s *site) start(host string) {
 	s.Helper()
+	if s.webs[host] == "" {
+		s.webs[host] = free(s.T)
+	}
+	kind, _, _ := strings.Cut(host, "-")
+	s.spawn(host, s.command(host, kind, "--web", s.webs[host]))
+}
+
+// spawn starts a program as the daemon of a host.
+func (s *site) spawn(host string, cmd *exec.Cmd) {
+	s.Helper()
 	log, err := os.OpenFile(s.path(host+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		s.Fatal(err)
 	}
 	defer log.Close() //nolint:errcheck // the child has its own
-	if s.webs[host] == "" {
-		s.webs[host] = free(s.T)
-	}
-	kind, _, _ := strings.Cut(host, "-")
-	cmd := s.command(host, kind, "--web", s.webs[host])
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		s.Fatal(err)
@@ -185,20 +192,26 @@ func (s *site) start(host string) {
 	s.daemons[host] = cmd
 }
 
-// startAll starts all daemons, and has them killed, and their logs shown, at a bad end.
+// startAll starts all daemons.
 func (s *site) startAll() {
 	s.Helper()
+	s.killedAtTheEnd(hosts()...)
+	for _, host := range hosts() {
+		s.start(host)
+	}
+}
+
+// killedAtTheEnd has the daemons of hosts killed at the end, and at a bad one their logs
+// shown.
+func (s *site) killedAtTheEnd(hosts ...string) {
 	s.Cleanup(func() {
-		for _, host := range hosts() {
+		for _, host := range hosts {
 			s.kill(host)
 			if text, err := os.ReadFile(s.path(host + ".log")); s.Failed() && err == nil {
 				s.Logf("%s:\n%s", host, text[max(0, len(text)-10_000):])
 			}
 		}
 	})
-	for _, host := range hosts() {
-		s.start(host)
-	}
 }
 
 // kill ends a daemon as kill -9 does.
