@@ -53,7 +53,7 @@ func (w *work) pass(ctx context.Context, marks map[wave.Mark]wave.Word, of func(
 			continue
 		}
 		delete(w.dirty, rank)
-		step := w.step(marks, rank, room != 0, space)
+		step := w.step(ctx, marks, rank, room != 0, space)
 		delete(w.alarms, rank)
 		if !step.Again.IsZero() {
 			w.alarms[rank] = step.Again
@@ -108,7 +108,7 @@ func (w *work) room() int {
 }
 
 // step decides about one job.
-func (w *work) step(marks map[wave.Mark]wave.Word, rank int, room bool, space func() *wave.Ledger) wave.Step {
+func (w *work) step(ctx context.Context, marks map[wave.Mark]wave.Word, rank int, room bool, space func() *wave.Ledger) wave.Step {
 	job, now, cfg := w.Jobs[rank], w.Now(), w.Config()
 	sight := wave.Sight{
 		Image: w.Mirror.Image(job.Image), Since: w.Status.Since, Now: now, Cancel: w.cancel, Hold: w.hold, Room: room,
@@ -134,6 +134,10 @@ func (w *work) step(marks map[wave.Mark]wave.Word, rank int, room bool, space fu
 	}
 	sight.Absent, sight.Nobody = w.hosts.absent(job.Image, w.Host, configured && builds(cfg, image, w.Arch))
 	sight.Resting = w.hosts.resting(job.Image)
+	if flag := sight.Image.BuildRequested; w.Wave.Follow && flag != nil && flag.Czxid > w.Status.Since {
+		mine, err := w.store.Asks(ctx, w.Wave.ID, job.Image)
+		sight.Mine = mine || err != nil // what cannot be read is not known to be another's
+	}
 	p := w.Job(rank)
 	estimate := wave.EstimateOf(sight.Image)
 	if l := space(); l != nil && estimate != nil && room && p.State != wave.Processing {

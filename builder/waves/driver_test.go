@@ -245,9 +245,6 @@ func TestJobsFollowRequests(t *testing.T) {
 	s.driver("one", nil)
 	s.driver("two", nil)
 	s.stop["c"] = true
-	if err := s.store.Hold(ctx, wave.Word{By: "ann"}); err != nil {
-		t.Fatal(err)
-	}
 	ask("withdrawn", "c")
 	s.eventually("c is asked for", func() bool { return s.in("withdrawn", wave.Processing, "c") })
 	if err := s.models.WithdrawBuild(ctx, "c"); err != nil {

@@ -195,9 +195,6 @@ func (w *work) wish(marks map[wave.Mark]wave.Word) {
 	if word, held := marks[wave.MarkHold]; held {
 		hold = "the wave is held: " + word.String()
 	}
-	if w.Wave.Follow {
-		hold = "" // its build is asked for already
-	}
 	if word, cancelled := marks[wave.MarkCancel]; cancelled {
 		cancel = "cancelled: " + word.String()
 	}
@@ -227,7 +224,7 @@ func (w *work) begin(ctx context.Context) (next time.Time, begun bool, err error
 	to, note := wave.Processing, ""
 	switch at := w.Wave.At; {
 	case w.cancel != "":
-	case w.hold != "":
+	case w.hold != "" && !w.Wave.Follow: // whose request is taken back
 		to, note = wave.Held, w.hold
 	case at != nil && now.Before(*at):
 		to, note, next = wave.Pending, "begins at "+at.UTC().Format(time.RFC3339), *at

@@ -11,6 +11,7 @@ import (
 	"poolkeeper/builder/waves"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/listing"
 	"poolkeeper/zkmodel/operate"
 	"poolkeeper/zkmodel/wave"
 )
@@ -39,7 +40,8 @@ func (c imageBuildCmd) Run(ctx context.Context, a *app) error {
 		if c.Wait {
 			return c.await(ctx, a, t, window)
 		}
-		if err := c.ask(ctx, t); err != nil {
+		held, err := c.ask(ctx, a, t)
+		if err != nil || held {
 			return err
 		}
 		if window.After(time.Now()) {
@@ -51,19 +53,37 @@ func (c imageBuildCmd) Run(ctx context.Context, a *app) error {
 }
 
 // ask asks for the build. Where a builder is there that works at waves, it makes a job,
-// too, so that what has come of it is told.
-func (c imageBuildCmd) ask(ctx context.Context, t waveTools) error {
+// too, so that what has come of it is told. It reports whether the job waits since all waves
+// are held.
+func (c imageBuildCmd) ask(ctx context.Context, a *app, t waveTools) (held bool, err error) {
 	builders, err := t.models.Components(ctx, zkmodel.KindBuilder)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !slices.ContainsFunc(builders, (*zkmodel.Component).Heeds) {
 		_, err := operator(t.models).RequestBuild(ctx, c.Image)
-		return err
+		return false, err
 	}
 	w := c.wave()
 	w.Follow = true
-	return t.store.Ask(ctx, w, waves.Job(t.cfg, c.Image))
+	if held, err = c.held(ctx, a, t, w); err != nil {
+		return false, err
+	}
+	if w.Unasked = held; held {
+		_, err = t.store.Create(ctx, w, []wave.Job{waves.Job(t.cfg, c.Image)})
+		return true, err
+	}
+	return false, t.store.Ask(ctx, w, waves.Job(t.cfg, c.Image))
+}
+
+// held says that all waves are held, and reports whether they are.
+func (c imageBuildCmd) held(ctx context.Context, a *app, t waveTools, w *wave.Wave) (bool, error) {
+	word, held, err := t.store.AllHeld(ctx)
+	if err == nil && held {
+		fmt.Fprintf(a.stderr, "poolkeeper: all waves are held %s: image %s is asked for after wave release --all (wave cancel %s ends the waiting)\n",
+			listing.Visible(word.String()), c.Image, w.ID)
+	}
+	return held, err
 }
 
 // tellPaused says that an operator has paused the image.
@@ -91,12 +111,17 @@ func (c imageBuildCmd) wave() *wave.Wave {
 // the image's build windows, the wave asks for the build once one begins.
 func (c imageBuildCmd) await(ctx context.Context, a *app, t waveTools, window time.Time) error {
 	w, job := c.wave(), waves.Job(t.cfg, c.Image)
-	var err error
-	if window.After(time.Now()) {
+	held, err := c.held(ctx, a, t, w)
+	switch {
+	case err != nil:
+		return err
+	case held:
+		_, err = t.store.Create(ctx, w, []wave.Job{job})
+	case window.After(time.Now()):
 		fmt.Fprintf(a.stderr, "poolkeeper: the next build window of image %s begins at %s (wave cancel %s ends the waiting)\n",
 			c.Image, window.UTC().Format(time.RFC3339), w.ID)
 		_, err = t.store.Create(ctx, w, []wave.Job{job})
-	} else {
+	default:
 		err = t.store.Ask(ctx, w, job)
 	}
 	if err != nil {

@@ -18,7 +18,7 @@ type waveTarget struct {
 
 // waveOrAll is a wave, one job of it, or all waves.
 type waveOrAll struct {
-	All   bool   `help:"All waves, also those that are still to be made."`
+	All   bool   `help:"All waves, also those that are still to be made, and requests of image-build."`
 	ID    string `arg:"" optional:"" help:"The wave."`
 	Image string `arg:"" optional:"" help:"Only the job of this image."`
 }

@@ -1,6 +1,7 @@
 package wave
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -45,4 +46,16 @@ func (st *Store) Ask(ctx context.Context, w *Wave, job Job) error {
 // flagOps make the flag of a wave.
 func flagOps(path, id string) []recipe.Op {
 	return []recipe.Op{recipe.OpCreate(path, nil, recipe.Persistent), recipe.OpSet(path, flagData(id), 0)}
+}
+
+// Asks reports whether the flag of an image is a wave's.
+func (st *Store) Asks(ctx context.Context, id, image string) (bool, error) {
+	data, stat, err := st.session.Get(ctx, zkmodel.RequestBuildPath(image))
+	if errors.Is(err, recipe.ErrNoNode) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read the request to build %s: %w", image, err)
+	}
+	return stat.Version == 1 && bytes.Equal(data, flagData(id)), nil
 }

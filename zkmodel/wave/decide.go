@@ -44,6 +44,7 @@ type Sight struct {
 	Full                 string                    // why no builder has the space for a build; "" when one has
 	Gone                 func(builder string) bool // whether the builder of a build is not there; nil is never
 	Room                 bool                      // one more build may be asked for
+	Mine                 bool                      // the flag is this wave's, though it is younger than the wave
 	Backoff              func(failures int) time.Duration
 }
 

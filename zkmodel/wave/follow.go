@@ -16,6 +16,9 @@ const settle = 2 * time.Second
 // builders try as often as they do without a wave; the job tells what has come of it.
 func (d *decision) follow() {
 	p, flag := &d.step.Progress, d.Image.BuildRequested
+	if d.unasked() {
+		return
+	}
 	since := p.NotBefore
 	p.NotBefore = nil
 	if p.State != Processing {
@@ -45,6 +48,36 @@ func (d *decision) follow() {
 	}
 }
 
+// unasked takes back the request of a job while all waves are held, unless it is being
+// served, and makes it once they are not. It reports whether it has done either, or waits.
+func (d *decision) unasked() bool {
+	p, flag := &d.step.Progress, d.Image.BuildRequested
+	taken := p.Unasked || d.wave.Unasked && p.Asked == nil
+	switch {
+	case d.running != nil:
+		p.Unasked = false
+		return false
+	case d.Hold == "" && !taken:
+		return false
+	case d.Hold == "":
+		now := d.Now
+		p.Asked, p.Estimate, p.Unasked, p.NotBefore = &now, EstimateOf(d.Image), false, nil
+		d.move(Processing, d.flag())
+	case taken:
+		p.Note = d.Hold
+	case flag == nil || flag.Czxid > d.Since && !d.Mine: // withdrawn, or another's
+		return false
+	default:
+		p.Note, p.Unasked, p.NotBefore = d.Hold, true, nil
+		if p.State == Pending {
+			d.step.Flag = FlagTaken
+			break
+		}
+		d.move(Pending, FlagTaken)
+	}
+	return true
+}
+
 // followed ends a job that was tried often enough, or says what it waits for.
 func (d *decision) followed(asked bool) {
 	p := &d.step.Progress
@@ -54,7 +87,7 @@ func (d *decision) followed(asked bool) {
 			p.Reason += "; the request stays, and builders go on trying"
 		}
 		d.move(Failed, FlagStays)
-	case asked && d.running == nil && d.Image.BuildRequested.Czxid > d.Since:
+	case asked && d.running == nil && d.Image.BuildRequested.Czxid > d.Since && !d.Mine:
 		if p.Reason != "" {
 			p.Reason += "; a later request for its build took the place of this one"
 			d.move(Failed, FlagStays)

@@ -84,6 +84,9 @@ type Wave struct {
 	// does: the flag stays until a build has served it or a person withdraws it, and none is
 	// made again.
 	Follow bool `json:"follow,omitempty"`
+	// Unasked says that it follows a flag that was not made, as all waves were held then: it
+	// is made once they are released.
+	Unasked bool `json:"unasked,omitempty"`
 }
 
 // Job is one image of a wave. It never changes; its place in the list is its rank.
@@ -133,6 +136,8 @@ type Progress struct {
 	Missing   *time.Time        `json:"missing,omitempty"`    // since when no builder is there that could go on
 	Estimate  *Estimate         `json:"estimate,omitempty"`   // what the build was to take
 	Took      *Estimate         `json:"took,omitempty"`       // what it has taken
+	// Unasked says that the flag that it follows was taken back, as all waves were held.
+	Unasked bool `json:"unasked,omitempty"`
 }
 
 // Limit is how many jobs of n may fail.
