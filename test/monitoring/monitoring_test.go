@@ -14,8 +14,11 @@ import (
 	"poolkeeper/test/promtool"
 )
 
-// folder is where all of it is.
-const folder = "../../docs/monitoring"
+// folder is that of the pages.
+const folder = "../../docs"
+
+// runbookPage is the page with a row for each rule.
+const runbookPage = "README.md"
 
 // rule is one of alerts.yml.
 type rule struct {
@@ -41,7 +44,7 @@ func rules(t *testing.T) map[string]rule {
 	var file struct {
 		Groups []struct{ Rules []rule }
 	}
-	if err := yaml.Unmarshal([]byte(read(t, "alerts.yml")), &file); err != nil {
+	if err := yaml.Unmarshal([]byte(read(t, "monitoring/alerts.yml")), &file); err != nil {
 		t.Fatal(err)
 	}
 	all := map[string]rule{}
@@ -65,13 +68,13 @@ func rules(t *testing.T) map[string]rule {
 func TestEachRuleIsWhole(t *testing.T) {
 	t.Parallel()
 	metrics := map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(poolkeeper_[a-z_]+)[^|]*\\| (counter|gauge|histogram) ").FindAllStringSubmatch(read(t, "../metrics.md"), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(poolkeeper_[a-z_]+)[^|]*\\| (counter|gauge|histogram) ").FindAllStringSubmatch(read(t, "metrics.md"), -1) {
 		metrics[row[1]] = true
 		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
 			metrics[row[1]+suffix] = row[2] == "histogram"
 		}
 	}
-	all, tests, runbook := rules(t), read(t, "alerts_test.yml"), read(t, "README.md")
+	all, tests, runbook := rules(t), read(t, "monitoring/alerts_test.yml"), read(t, "monitoring/"+runbookPage)
 	for name, r := range all {
 		used := regexp.MustCompile(`poolkeeper_[a-z_]+`).FindAllString(r.Expr, -1)
 		if len(used) == 0 {
@@ -112,7 +115,7 @@ func TestRulesFire(t *testing.T) {
 	tool := promtool.Path(t, "promtool")
 	for _, args := range [][]string{{"check", "rules", "alerts.yml"}, {"test", "rules", "alerts_test.yml"}} {
 		cmd := exec.CommandContext(t.Context(), tool, args...)
-		cmd.Dir = folder
+		cmd.Dir = filepath.Join(folder, "monitoring")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("promtool %q: %v\n%s", args, err, out)
 		}
@@ -131,7 +134,7 @@ func TestOneCauseIsOneAlarm(t *testing.T) {
 			Equal  []string `yaml:"equal"`
 		} `yaml:"inhibit_rules"`
 	}
-	if err := yaml.Unmarshal([]byte(read(t, "alertmanager.yml")), &file); err != nil {
+	if err := yaml.Unmarshal([]byte(read(t, "monitoring/alertmanager.yml")), &file); err != nil {
 		t.Fatal(err)
 	}
 	all, quiet := rules(t), map[string]bool{}
