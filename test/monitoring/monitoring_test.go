@@ -14,11 +14,8 @@ import (
 	"poolkeeper/test/promtool"
 )
 
-// folder is that of the pages.
-const folder = "../../docs"
-
-// runbookPage is the page with a row for each rule.
-const runbookPage = "README.md"
+// root is that of the repository.
+const root = "../.."
 
 // rule is one of alerts.yml.
 type rule struct {
@@ -28,10 +25,10 @@ type rule struct {
 	Annotations map[string]string `yaml:"annotations"`
 }
 
-// read is a file below docs.
+// read is a file of the repository.
 func read(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(folder, file))
+	text, err := os.ReadFile(filepath.Join(root, file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +41,7 @@ func rules(t *testing.T) map[string]rule {
 	var file struct {
 		Groups []struct{ Rules []rule }
 	}
-	if err := yaml.Unmarshal([]byte(read(t, "monitoring/alerts.yml")), &file); err != nil {
+	if err := yaml.Unmarshal([]byte(read(t, "docs/monitoring/alerts.yml")), &file); err != nil {
 		t.Fatal(err)
 	}
 	all := map[string]rule{}
@@ -68,13 +65,13 @@ func rules(t *testing.T) map[string]rule {
 func TestEachRuleIsWhole(t *testing.T) {
 	t.Parallel()
 	metrics := map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(poolkeeper_[a-z_]+)[^|]*\\| (counter|gauge|histogram) ").FindAllStringSubmatch(read(t, "metrics.md"), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(poolkeeper_[a-z_]+)[^|]*\\| (counter|gauge|histogram) ").FindAllStringSubmatch(read(t, "docs/metrics.md"), -1) {
 		metrics[row[1]] = true
 		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
 			metrics[row[1]+suffix] = row[2] == "histogram"
 		}
 	}
-	all, tests, runbook := rules(t), read(t, "monitoring/alerts_test.yml"), read(t, "monitoring/"+runbookPage)
+	all, tests, runbook := rules(t), read(t, "docs/monitoring/alerts_test.yml"), read(t, "docs/monitoring/README.md")
 	for name, r := range all {
 		used := regexp.MustCompile(`poolkeeper_[a-z_]+`).FindAllString(r.Expr, -1)
 		if len(used) == 0 {
@@ -115,7 +112,7 @@ func TestRulesFire(t *testing.T) {
 	tool := promtool.Path(t, "promtool")
 	for _, args := range [][]string{{"check", "rules", "alerts.yml"}, {"test", "rules", "alerts_test.yml"}} {
 		cmd := exec.CommandContext(t.Context(), tool, args...)
-		cmd.Dir = filepath.Join(folder, "monitoring")
+		cmd.Dir = filepath.Join(root, "docs", "monitoring")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("promtool %q: %v\n%s", args, err, out)
 		}
@@ -134,7 +131,7 @@ func TestOneCauseIsOneAlarm(t *testing.T) {
 			Equal  []string `yaml:"equal"`
 		} `yaml:"inhibit_rules"`
 	}
-	if err := yaml.Unmarshal([]byte(read(t, "monitoring/alertmanager.yml")), &file); err != nil {
+	if err := yaml.Unmarshal([]byte(read(t, "docs/monitoring/alertmanager.yml")), &file); err != nil {
 		t.Fatal(err)
 	}
 	all, quiet := rules(t), map[string]bool{}
