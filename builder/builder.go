@@ -67,6 +67,7 @@ func New(cfg *configs.Config, deps Deps) (*Builder, error) {
 	b.waves = waves.New(waves.Deps{
 		Client: deps.Client, Mirror: b.mirror, Config: b.config.Load, Now: b.control.Time, Host: deps.FQDN,
 		Retry: deps.Policy.BuildRetry, Resync: deps.Resync, Metrics: m, Log: b.log.Named("waves"), Step: deps.WaveStep,
+		Mask: deps.Secrets.Text,
 		Hold: deps.Process.Hold, Deciding: deps.Deciding, Arch: deps.Arch, Workers: deps.BuildWorkers, Factor: deps.Policy.SpaceFactor, Free: b.free,
 	})
 	b.knowProviders(cfg)

@@ -33,6 +33,7 @@ type metrics struct {
 	driving   prometheus.Gauge         // waves that are driven here
 	waves     *prometheus.CounterVec   // by result
 	waveJobs  *prometheus.CounterVec   // by result
+	sources   *prometheus.CounterVec   // looks, by source and result
 	tried     *prometheus.CounterVec   // by image, provider and result
 	trials    *prometheus.GaugeVec     // by provider and state
 	untried   *prometheus.GaugeVec     // by provider: seconds
@@ -74,6 +75,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		driving:   prometheus.NewGauge(prometheus.GaugeOpts(opts("waves_driven", "Waves that this builder drives."))),
 		waves:     counters("waves_total", "Waves that ended on this builder.", "result"),
 		waveJobs:  counters("wave_jobs_total", "Jobs of waves that ended on this builder.", "result"),
+		sources:   counters("source_looks_total", "Looks at sources by this builder: same, changed or failed.", "source", "result"),
 		tried:     counters("validations_total", "Trials of uploads that ended on this builder.", "image", "provider", "result"),
 		trials:    gauges("validations", "Uploads that are tried before they serve.", "provider", "state"),
 		untried:   gauges("validation_untried_seconds", "For how long the one has waited that nobody has tried for longest.", "provider"),
@@ -84,7 +86,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	}
 	for _, c := range []prometheus.Collector{
 		m.builds, m.buildTime, m.size, m.lastBuild, m.requested, m.building, m.uploads, m.uploadIn, m.uploading, m.errors, m.leaks, m.unfit,
-		m.usable, m.clock, m.driving, m.waves, m.waveJobs,
+		m.usable, m.clock, m.driving, m.waves, m.waveJobs, m.sources,
 		m.tried, m.trials, m.untried,
 		m.due, m.free, m.reserve, m.queue,
 	} {
@@ -211,6 +213,11 @@ func (m *metrics) Driving(n int) { m.driving.Set(float64(n)) }
 
 // WaveJob counts a job of a wave that is over.
 func (m *metrics) WaveJob(state wave.State) { m.waveJobs.WithLabelValues(string(state)).Inc() }
+
+// SourceLooked counts a look at a source.
+func (m *metrics) SourceLooked(source, result string) {
+	m.sources.WithLabelValues(source, result).Inc()
+}
 
 // WaveEnded counts a wave that is over.
 func (m *metrics) WaveEnded(state wave.State) { m.waves.WithLabelValues(string(state)).Inc() }

@@ -22,6 +22,7 @@ func Differences(before, after *Config) []string {
 				compare(&lines, owner+"pool "+p.Name+": label", p.Labels, q.Labels, poolLabelName, nil)
 			})
 		})
+	compare(&lines, "source", before.Sources, after.Sources, func(x Source) string { return x.Name }, nil)
 	compare(&lines, "hook", before.Hooks, after.Hooks, func(x Hook) string { return x.Name }, nil)
 	for _, f := range after.Frozen {
 		if !slices.Contains(before.Frozen, f) {

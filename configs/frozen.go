@@ -13,7 +13,7 @@ import (
 // being too old, too many or not configured, nor looked through for leaks. What
 // somebody has ordered is still done.
 type Frozen struct {
-	Kind     string // image, label, provider, provider image, cloud image, pool, pool label, static node, event sink, hook
+	Kind     string // image, label, provider, provider image, cloud image, pool, pool label, static node, event sink, hook, source
 	Provider string // of a provider's items
 	Pool     string // of a pool's items
 	Name     string // "" stands for all names that the configuration does not have
@@ -225,6 +225,7 @@ func (l *loader) freeze() {
 		without(z, &l.cfg.Events.Sinks, "events.sinks", KindEventSink, func(s EventSink) string { return s.Name })
 	}
 	without(z, &l.cfg.Hooks, "hooks", "hook", func(h Hook) string { return h.Name })
+	without(z, &l.cfg.Sources, "sources", "source", func(s Source) string { return s.Name })
 }
 
 // without takes out of a list what something is wrong with, in the secure file too: what is

@@ -35,6 +35,7 @@ func (l *loader) topKeys() fields {
 		"launcher-grace":         wholeSeconds(&c.LauncherGrace, 0),
 		"events":                 l.events,
 		"hooks":                  named(&c.Hooks, func(x Hook) string { return x.Name }, l.hook),
+		"sources":                named(&c.Sources, func(x Source) string { return x.Name }, l.source),
 		"waves":                  named(&c.Waves, func(x Wave) string { return x.Name }, l.wave),
 	}
 	maps.Copy(keys, l.zooKeeperKeys(&c.ZooKeeper))

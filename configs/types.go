@@ -58,9 +58,10 @@ type Config struct {
 	// PoolOrder is which of several pools of the same priority takes a request.
 	PoolOrder string // OrderSpread or OrderFill
 
-	Waves  []Wave  // of builds, that begin by a schedule
-	Hooks  []Hook  // what others tell, that begins waves
-	Events *Events // what is told of changes; nil tells nothing
+	Waves   []Wave   // of builds, that begin by a schedule
+	Hooks   []Hook   // what others tell, that begins waves
+	Sources []Source // what is looked at, that begins waves
+	Events  *Events  // what is told of changes; nil tells nothing
 
 	// Frozen are the items that are left out.
 	Frozen []Frozen

@@ -28,9 +28,10 @@ type Mirror interface {
 
 // Metrics takes the figures.
 type Metrics interface {
-	Driving(n int)              // how many waves this builder drives
-	WaveJob(state wave.State)   // a job is over
-	WaveEnded(state wave.State) // a wave is
+	Driving(n int)                      // how many waves this builder drives
+	WaveJob(state wave.State)           // a job is over
+	WaveEnded(state wave.State)         // a wave is
+	SourceLooked(source, result string) // a source was looked at
 }
 
 // Moment is one between two writes. Tests kill a driver there.
@@ -73,6 +74,8 @@ type Deps struct {
 	Workers int
 	Factor  float64
 	Free    func() int64
+	// Mask hides secrets in what a command says; nil hides nothing.
+	Mask func(string) string
 }
 
 // Driver drives waves. Of several builders one drives a wave, and the others stand in line.
@@ -96,6 +99,9 @@ func New(deps Deps) *Driver {
 	}
 	if deps.Deciding == nil {
 		deps.Deciding = func(context.Context) func() { return func() {} }
+	}
+	if deps.Mask == nil {
+		deps.Mask = func(text string) string { return text }
 	}
 	if deps.Hold == nil {
 		deps.Hold = func(string) func() { return func() {} }
@@ -125,6 +131,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	group.Go(func() error { return d.Client.Serve(ctx, d.serve) })
 	group.Go(func() error { return d.Client.Serve(ctx, d.plan) })
 	group.Go(func() error { return d.Client.Serve(ctx, d.listen) })
+	group.Go(func() error { return d.Client.Serve(ctx, d.watch) })
 	return group.Wait()
 }
 

@@ -15,6 +15,7 @@ import (
 	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/hook"
 	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/source"
 	"poolkeeper/zkmodel/wave"
 )
 
@@ -75,6 +76,9 @@ func TestNothingIsWrittenWithoutAWave(t *testing.T) {
 	}
 	if n := tap.Naming(hook.Root); n != 0 {
 		t.Errorf("%d requests about hooks, where there are none", n)
+	}
+	if n := tap.Naming(source.Root); n != 0 {
+		t.Errorf("%d requests about sources", n)
 	}
 	names, err := s.models.Session().Children(t.Context(), "/")
 	if err != nil || slices.Contains(names, "poolkeeper") {

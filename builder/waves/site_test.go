@@ -99,6 +99,8 @@ type figures struct {
 
 func (*figures) Driving(int) {}
 
+func (*figures) SourceLooked(string, string) {}
+
 func (f *figures) WaveJob(state wave.State) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,12 +148,17 @@ func (s *site) driver(host string, at func(c *recipe.Client, m waves.Moment)) (s
 		defer s.mu.Unlock()
 		return time.Now().Add(s.ahead)
 	}
+	config := func() *configs.Config {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.config
+	}
 	var deciding func(context.Context) func()
 	if s.gate != nil {
 		deciding = s.gate.enter
 	}
 	d := waves.New(waves.Deps{
-		Deciding: deciding, Client: client, Mirror: mirror, Config: func() *configs.Config { return s.config }, Now: now, Host: host,
+		Deciding: deciding, Client: client, Mirror: mirror, Config: config, Now: now, Host: host,
 		Retry: plan.Backoff{First: 10 * time.Millisecond, Max: 50 * time.Millisecond}, Resync: time.Minute,
 		Metrics: &figures{jobs: map[wave.State]int{}, waves: map[wave.State]int{}},
 		Log:     hclog.New(&hclog.LoggerOptions{Name: host, Output: s.t.Output(), Level: hclog.Debug}),

@@ -16,6 +16,7 @@ import (
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/hook"
+	"poolkeeper/zkmodel/source"
 )
 
 // free is an address that nobody listens on.
@@ -34,7 +35,7 @@ func free(t *testing.T) string {
 
 // Mistakes: a page whose configurations or lines do not work as they stand there; a launcher
 // that takes nothing; a delivery that makes two waves when both daemons are told of it; a
-// secret in the tree.
+// secret in the tree; a source of the page whose change makes no wave.
 func TestHooksPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/hooks.md")
 	if err != nil {
@@ -51,11 +52,21 @@ func TestHooksPage(t *testing.T) {
 			}
 		}
 	}
-	if len(yaml) != 2 || len(lines) != 4 {
+	if len(yaml) != 3 || len(lines) != 4 {
 		t.Fatalf("the page shows %d configurations and %d lines, which this test does not expect", len(yaml), len(lines))
 	}
 	dir := t.TempDir()
-	file, session := eventSite(t, fmt.Sprintf("images-dir: %s\nbuild-log-dir: %s\n%s", dir, dir, yaml[0]))
+	repository := filepath.Join(dir, "elements")
+	commit := func(what string) {
+		t.Helper()
+		script := "git init -q -b main " + repository + " && cd " + repository + " && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m " + what
+		if said, err := exec.CommandContext(t.Context(), "/bin/sh", "-ec", script).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v", said, err)
+		}
+	}
+	commit("first")
+	sources := strings.NewReplacer("https://git.example.org/elements", repository, "every: 300", "every: 1").Replace(yaml[2])
+	file, session := eventSite(t, fmt.Sprintf("images-dir: %s\nbuild-log-dir: %s\n%s%s", dir, dir, yaml[0], sources))
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -111,8 +122,19 @@ func TestHooksPage(t *testing.T) {
 		}
 		return out.String()
 	}
+	known := func() string {
+		r, err := source.NewStore(session).Record(ctx, "elements-git")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Digest + r.Failing
+	}
+	zktest.Eventually(t, func() bool { return known() != "" }, "the source was looked at")
+	before := known()
+	commit("second")
+	zktest.Eventually(t, func() bool { return known() != before && strings.Count(list(), "\n| elements-git-") == 1 }, "its change makes a wave: %s", known())
 	zktest.Eventually(t, func() bool {
-		return strings.Count(list(), "\n| elements-") == 1 && strings.Contains(list(), "the elements have changed: push to main of acme/elements (53ce4e8)")
+		return strings.Count(list(), "\n| elements-") == 2 && strings.Contains(list(), "the elements have changed: push to main of acme/elements (53ce4e8)")
 	}, "the wave is made: %s", list())
 	if o, known, err := hook.NewStore(session).Outcome(ctx, "elements", "by-hand-1"); err != nil || !known || o.Wave == "" {
 		t.Errorf("%+v %t %v", o, known, err)

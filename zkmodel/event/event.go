@@ -49,7 +49,10 @@ const (
 	// ProviderRefusing begins when a cloud refuses machines, and ends with ProviderAccepting.
 	ProviderRefusing  = "poolkeeper.provider.refusing"
 	ProviderAccepting = "poolkeeper.provider.accepting"
-	Configuration     = "poolkeeper.configuration.changed"
+	// SourceFailed is told once, until SourceAnswers.
+	SourceFailed  = "poolkeeper.source.failed"
+	SourceAnswers = "poolkeeper.source.answers"
+	Configuration = "poolkeeper.configuration.changed"
 	// Gap tells of events that were dropped before they were delivered.
 	Gap = "poolkeeper.events.gap"
 )

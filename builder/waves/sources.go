@@ -1,0 +1,221 @@
+package waves
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"reflect"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"poolkeeper/configs"
+	"poolkeeper/configs/kit"
+	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/source"
+	"poolkeeper/zkmodel/wave"
+)
+
+// watch makes waves of what has changed at sources, during one session. Of several builders
+// one looks, and the others stand in line. Without sources nothing is read.
+func (d *Driver) watch(ctx context.Context, s *recipe.Session) error {
+	for {
+		changed := d.reconfigured()
+		if len(d.Config().Sources) == 0 {
+			select {
+			case <-changed:
+				continue
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		if err := d.elected(ctx, s); err != nil && ctx.Err() == nil {
+			d.Log.Warn("Sources are not looked at; it is tried again", "error", err)
+			_ = kit.Sleep(ctx, time.Second) // or ctx has ended, which is looked at
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// elected looks at sources under the lock, as long as the configuration has the same.
+func (d *Driver) elected(ctx context.Context, s *recipe.Session) error {
+	held, err := recipe.NewLock(s, source.LockPath, d.Host, recipe.EnsureParents()).Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	bound, unbind := held.Bind(ctx)
+	release := d.Hold(source.LockPath)
+	err = d.sources(bound, held)
+	release()
+	unbind()
+	return errors.Join(err, held.Release(ctx))
+}
+
+func (d *Driver) sources(ctx context.Context, held *recipe.Held) error {
+	list := d.Config().Sources
+	var names []string
+	for i := range list {
+		names = append(names, list[i].Name)
+	}
+	if err := source.NewStore(held.Session()).Forget(ctx, held, names); err != nil {
+		return err
+	}
+	looking, end := context.WithCancel(ctx)
+	var looks sync.WaitGroup
+	defer looks.Wait()
+	defer end()
+	for i := range list {
+		looks.Go(func() { d.lookEvery(looking, held, &list[i]) })
+	}
+	for {
+		changed := d.reconfigured()
+		if !reflect.DeepEqual(d.Config().Sources, list) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// lookEvery looks at a source, at once and then again and again, until ctx ends.
+func (d *Driver) lookEvery(ctx context.Context, held *recipe.Held, src *configs.Source) {
+	for ctx.Err() == nil {
+		if err := d.look(ctx, held, src); err != nil && ctx.Err() == nil {
+			d.Log.Warn("A source cannot be looked at; it is tried again", "source", src.Name, "error", err, "retry", src.Every)
+		}
+		_ = kit.Sleep(ctx, src.Every) // or ctx has ended, which is looked at
+	}
+}
+
+// look looks at a source once. The state of the first look is noted alone; of one that is
+// another than before a wave is made, and the state noted in the same transaction.
+func (d *Driver) look(ctx context.Context, held *recipe.Held, src *configs.Source) error {
+	store := source.NewStore(held.Session())
+	state, failed := stateOf(ctx, src)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	record, err := store.Record(ctx, src.Name)
+	if err != nil {
+		return err
+	}
+	if failed != nil {
+		d.Metrics.SourceLooked(src.Name, "failed")
+		why := d.Mask(failed.Error())
+		if record.Failing == "" {
+			d.Log.Warn("The command of a source fails; nothing is made of it until it answers", "source", src.Name, "error", why, "retry", src.Every)
+		}
+		return store.Fail(ctx, held, record, why)
+	}
+	if record.Failing != "" {
+		if err := store.Fail(ctx, held, record, ""); err != nil {
+			return err
+		}
+		d.Log.Info("A source answers again", "source", src.Name)
+		if record, err = store.Record(ctx, src.Name); err != nil {
+			return err
+		}
+	}
+	changed, known := record.See(state, d.Mask(string(state)), d.Now())
+	switch {
+	case !changed:
+		d.Metrics.SourceLooked(src.Name, "same")
+		return nil
+	case !known:
+		d.Metrics.SourceLooked(src.Name, "same")
+		d.Log.Info("A source was looked at for the first time; what changes from now on makes waves", "source", src.Name, "why", record.Text)
+		return store.Save(ctx, held, record)
+	}
+	d.Metrics.SourceLooked(src.Name, "changed")
+	return d.follow(ctx, store, held, src, record)
+}
+
+// follow makes the wave of a state that is new.
+func (d *Driver) follow(ctx context.Context, store *source.Store, held *recipe.Held, src *configs.Source, record *source.Record) error {
+	if err := d.Mirror.Barrier(ctx); err != nil {
+		return err
+	}
+	defer d.Deciding(ctx)()
+	log := d.Log.With("source", src.Name)
+	wish := Wish{All: src.All, Match: src.Match, Order: wave.Order(src.Order), Until: wave.Until(src.Until)}
+	jobs, err := Jobs(d.Config(), wish, func(image string) int64 { return NewestReady(d.Mirror.Image(image)) })
+	if err != nil {
+		log.Error("A source has no images; nothing is made of its change", "error", err)
+		return store.Save(ctx, held, record)
+	}
+	w := configured(&src.Wave)
+	w.ID, w.By, w.Reason = record.WaveID(), "source "+src.Name, strings.TrimPrefix(src.Reason+": "+record.Text, ": ")
+	record.Wave = w.ID
+	op, err := record.SaveOp()
+	if err != nil {
+		return err
+	}
+	made, err := wave.NewStore(held.Session()).Create(ctx, w, jobs, held.Fence(), op)
+	switch {
+	case errors.Is(err, recipe.ErrTooLarge):
+		log.Error("The wave of a source is too large; nothing is made of its change", "images", len(jobs), "error", err)
+		record.Wave = ""
+		return store.Save(ctx, held, record)
+	case err != nil:
+		return err
+	case !made: // it was made by hand
+		return store.Save(ctx, held, record)
+	}
+	log.Info("A source has changed; a wave is made", "wave", w.ID, "images", len(jobs), "why", w.Reason)
+	return nil
+}
+
+// mostState is how long a state may be, in bytes.
+const mostState = 64 << 10
+
+// stateOf runs the command of a source, in a process group of its own and without the
+// daemon's environment, and returns what it prints.
+//
+// Errors: why it failed. One that prints nothing has failed.
+func stateOf(ctx context.Context, src *configs.Source) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, src.Timeout)
+	defer cancel()
+	state, said := &head{most: mostState + 1}, &head{most: 1 << 10}
+	cmd := exec.CommandContext(ctx, src.Command[0], src.Command[1:]...) //nolint:gosec // the operator's
+	cmd.Stdout, cmd.Stderr, cmd.Dir = state, said, "/"
+	for _, name := range []string{"PATH", "HOME", "LANG"} {
+		cmd.Env = append(cmd.Env, name+"="+os.Getenv(name))
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it ends with all that it has started
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("%s has not ended within %s", src.Command[0], src.Timeout)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w: %s", src.Command[0], err, bytes.TrimSpace(said.Bytes()))
+	case state.Len() > mostState:
+		return nil, fmt.Errorf("%s prints more than %d bytes", src.Command[0], mostState)
+	case len(bytes.TrimSpace(state.Bytes())) == 0:
+		return nil, fmt.Errorf("%s prints nothing", src.Command[0])
+	}
+	return state.Bytes(), nil
+}
+
+// head keeps the beginning of what is written.
+type head struct {
+	bytes.Buffer
+	most int
+}
+
+func (h *head) Write(p []byte) (int, error) {
+	if room := h.most - h.Len(); room > 0 {
+		_, _ = h.Buffer.Write(p[:min(room, len(p))]) // never fails
+	}
+	return len(p), nil
+}

@@ -1,0 +1,187 @@
+package waves_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"poolkeeper/configs"
+	"poolkeeper/test/zktest"
+	"poolkeeper/zkmodel/event"
+	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/source"
+)
+
+// sourced makes a site with two sources, each the content of a file, and three images.
+func sourced(t *testing.T, every time.Duration) (s *site, write func(name, text string)) {
+	t.Helper()
+	s = newSite(t, "debian-12", "debian-13", "fedora")
+	dir := t.TempDir()
+	write = func(name, text string) {
+		t.Helper()
+		file := filepath.Join(dir, name)
+		err := os.WriteFile(file+".new", []byte(text), 0o600)
+		if err == nil {
+			err = os.Rename(file+".new", file)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, match := range map[string]string{"elements": "debian-*", "other": "fedora"} {
+		s.config.Sources = append(s.config.Sources, configs.Source{
+			Wave:    configs.Wave{Name: name, Match: []string{match}, Reason: "it has changed", Order: "freshness", Until: "built", MaxFailures: "20%"},
+			Command: []string{"cat", filepath.Join(dir, name)}, Every: every, Timeout: time.Minute,
+		})
+		write(name, "first "+name)
+	}
+	return s, write
+}
+
+// known waits until a source's record is as it should be.
+func (s *site) known(name, what string, is func(*source.Record) bool) *source.Record {
+	s.t.Helper()
+	var r *source.Record
+	s.eventually(name+" "+what, func() bool {
+		var err error
+		r, err = source.NewStore(s.models.Session()).Record(s.t.Context(), name)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return is(r)
+	})
+	return r
+}
+
+// Mistakes: a wave of the first look, two waves of one change, none of one that came while no
+// builder ran, or of one that goes back to what was; a command that fails, and makes a wave,
+// or is told with each look; a source whose trouble is another's.
+func TestWavesOfSources(t *testing.T) {
+	t.Parallel()
+	s, write := sourced(t, 20*time.Millisecond)
+	s.events = true
+	stop := []func(){s.driver("one", nil), s.driver("two", nil)}
+	s.builder("x")
+	first := s.known("elements", "is known", func(r *source.Record) bool { return r.Text == "first elements" })
+	s.known("other", "is known", func(r *source.Record) bool { return r.Digest != "" })
+	if len(s.waves()) != 0 || first.Wave != "" {
+		t.Errorf("the first look makes a wave: %+v", first)
+	}
+	write("elements", "second")
+	second := s.known("elements", "has a wave", func(r *source.Record) bool { return r.Wave != "" })
+	w := s.waves()
+	if len(w) != 1 || w[0].ID != second.Wave || w[0].By != "source elements" || w[0].Reason != "it has changed: second" || w[0].Jobs != 2 {
+		t.Errorf("waves %+v", w)
+	}
+	for _, end := range stop {
+		end()
+	}
+	write("elements", "first elements")
+	write("other", "")
+	s.driver("three", nil)
+	back := s.known("elements", "goes back", func(r *source.Record) bool { return r.Text == "first elements" && r.Wave != "" })
+	s.known("other", "fails", func(r *source.Record) bool { return strings.Contains(r.Failing, "prints nothing") })
+	write("other", strings.Repeat("x", 70_000))
+	write("elements", "third")
+	s.known("elements", "goes on", func(r *source.Record) bool { return r.Text == "third" })
+	write("other", "first other")
+	s.known("other", "answers", func(r *source.Record) bool { return r.Failing == "" })
+	if list := s.waves(); len(list) != 3 || back.Wave == second.Wave {
+		t.Errorf("%d waves, want one each of what has changed", len(list))
+	}
+	reader := recipe.NewLog(event.Root, "").Read(s.models.Session(), recipe.LogPosition{})
+	var told []string
+	for {
+		entry, ok, err := reader.Poll(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ok {
+			break
+		}
+		if e, err := event.Of(entry); err == nil && strings.HasPrefix(e.Subject, "source/") {
+			told = append(told, e.Type+" "+e.Subject)
+		}
+	}
+	if want := "poolkeeper.source.failed source/other poolkeeper.source.answers source/other"; strings.Join(told, " ") != want {
+		t.Errorf("told %q, want %q", told, want)
+	}
+	for _, w := range s.waves() {
+		s.result(w.ID)
+	}
+}
+
+// Mistakes: a builder that is killed between its look and its wave, and whose successor makes
+// two of a change, or none.
+func TestSourcesKilledAfterAnyRequest(t *testing.T) {
+	t.Parallel()
+	for _, requests := range []int{12, 18, 22, 26, 30, 34, 40} {
+		t.Run(fmt.Sprint(requests), func(t *testing.T) {
+			t.Parallel()
+			s, write := sourced(t, 50*time.Millisecond)
+			stop := s.driver("first", nil)
+			for _, name := range []string{"elements", "other"} {
+				s.known(name, "is known", func(r *source.Record) bool { return r.Digest != "" })
+			}
+			stop()
+			write("elements", "second")
+			write("other", "second")
+			tap := zktest.StartTap(t, zktest.Shared(t).Addr(), requests)
+			s.tap = tap
+			stop = s.driver("second", nil)
+			s.eventually("the second is killed, or all is done", func() bool { return tap.Ended() || len(s.waves()) == 2 })
+			t.Logf("killed before all was done: %t, %d waves", tap.Ended(), len(s.waves()))
+			stop()
+			s.driver("third", nil)
+			for _, name := range []string{"elements", "other"} {
+				s.known(name, "has a wave", func(r *source.Record) bool { return r.Wave != "" })
+			}
+			if list := s.waves(); len(list) != 2 {
+				t.Errorf("killed after %d requests: %d waves", requests, len(list))
+			}
+		})
+	}
+}
+
+// Mistakes: a command that does not end and holds up others, or that sees the daemon's
+// environment; a source that is not configured any more and stays, and a change of the
+// configuration that is taken up only by the next builder.
+func TestSourcesOfAnotherConfiguration(t *testing.T) {
+	t.Parallel()
+	s, _ := sourced(t, 20*time.Millisecond)
+	s.config.Sources = append(s.config.Sources, configs.Source{
+		Wave: configs.Wave{Name: "slow", All: true}, Command: []string{"sleep", "1000"}, Every: time.Second, Timeout: 200 * time.Millisecond,
+	}, configs.Source{Wave: configs.Wave{Name: "env", All: true}, Command: []string{"/usr/bin/env"}, Every: time.Second, Timeout: time.Minute})
+	s.driver("one", nil)
+	s.known("slow", "fails", func(r *source.Record) bool { return strings.Contains(r.Failing, "has not ended within 200ms") })
+	r := s.known("env", "is known", func(r *source.Record) bool { return r.Digest != "" })
+	for word := range strings.FieldsSeq(r.Text) {
+		if name, _, _ := strings.Cut(word, "="); name != "PATH" && name != "HOME" && name != "LANG" {
+			t.Errorf("it sees %s", name)
+		}
+	}
+	gone := func(name string) bool {
+		_, there, err := s.models.Session().Exists(t.Context(), source.Root+"/"+name)
+		return err == nil && !there
+	}
+	config := *s.config
+	config.Sources = config.Sources[:3]
+	s.mu.Lock()
+	s.config = &config
+	s.mu.Unlock()
+	for _, d := range s.all {
+		d.Reconfigured()
+	}
+	s.eventually("what is not configured goes", func() bool { return gone("env") })
+	if gone("elements") || gone("slow") {
+		t.Error("what is configured is gone")
+	}
+	held, err := recipe.NewLock(s.models.Session(), source.LockPath, "test").Try(t.Context())
+	if !errors.Is(err, recipe.ErrLocked) {
+		t.Errorf("nobody looks: %v %v", held, err)
+	}
+}
