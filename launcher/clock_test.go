@@ -2,11 +2,14 @@ package launcher_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"poolkeeper/launcher"
+	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 )
 
@@ -31,8 +34,38 @@ func TestClocksThatAreWrong(t *testing.T) {
 				t.Error(err)
 			}
 			s.eventuallyEmpty()
+			s.rejectsOnce()
 		})
 	}
+}
+
+// rejectsOnce has an upload tried whose nodes fail, and those of what serves do not. Mistake:
+// the failure counts as too long ago for a control, again and again.
+func (s *site) rejectsOnce() {
+	s.t.Helper()
+	serves := s.mustImage("debian").Serving("cloud", zkmodel.Suspect)
+	lock, serves, err := s.store.LockUpload(s.t.Context(), serves.UploadKey)
+	if err == nil {
+		serves.Username = "former"
+		err = errors.Join(s.store.SaveUpload(s.t.Context(), lock, serves), lock.Release(s.t.Context()))
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.whenAsked("cloud", func(_ context.Context, n *zkmodel.Node) error {
+		if n.Validates != "" && n.ImageID == n.Validates {
+			return fmt.Errorf("%w: kernel panic", providers.ErrNodeFailed)
+		}
+		if n.Validates != "" && n.Username != "former" {
+			s.t.Errorf("the control's account is %s, not that of its build", n.Username)
+		}
+		return nil
+	})
+	r := s.ends(s.onTrial("debian", "cloud"), zkmodel.ValidationFailed, "does well")
+	if age := time.Since(r.Failed.Time()); r.Tries != 1 || age < -time.Minute || age > 5*time.Minute {
+		s.t.Errorf("failed %s ago: %+v", age, r)
+	}
+	s.eventuallyEmpty()
 }
 
 // A provider that is about to be taken out of the configuration has no pools any

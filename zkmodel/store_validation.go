@@ -275,6 +275,9 @@ func (st *Store) endTrial(ctx context.Context, lock *recipe.Held, u *Upload, rec
 	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
 		return err
 	}
+	if v.Promoted == nil && u.State != UploadReady && slices.Contains(names, validationPromote) {
+		return fmt.Errorf("%w: it was promoted meanwhile", ErrConflict)
+	}
 	ops := []recipe.Op{recipe.OpSet(u.Path(), record, u.Stat.Version)}
 	for _, name := range names {
 		ops = append(ops, recipe.OpDelete(path.Join(at, name), recipe.AnyVersion))

@@ -151,6 +151,38 @@ func TestUploadsAreTried(t *testing.T) {
 	}
 }
 
+// An operator promotes an upload in the moment in which its failure is written: it is decided
+// anew, and nothing is rejected. Mistake: "serves without more ado", and then it is deleted.
+func TestPromotionAtTheEndOfATrial(t *testing.T) {
+	t.Parallel()
+	_, s := connect(t)
+	st := zkmodel.NewStore(s, nil)
+	lock, u := onTrial(t, st, newBuildOf(t, st, "image"), "north")
+	v, err := st.Validation(t.Context(), u.UploadKey)
+	if err == nil {
+		err = st.PromoteValidation(t.Context(), u.UploadKey, "ann", "")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	moves(t, u, zkmodel.UploadDeleting)
+	if err := st.RejectValidation(t.Context(), lock, u, v, "it is bad"); !errors.Is(err, zkmodel.ErrConflict) {
+		t.Errorf("the end of what was promoted: %v", err)
+	}
+	image, err := st.Image(t.Context(), "image")
+	if err != nil || image.Verdicts != nil || !image.Builds[0].Uploads[0].OnTrial() {
+		t.Fatalf("%+v, %v", image, err)
+	}
+	u = image.Builds[0].Uploads[0]
+	if v, err = st.Validation(t.Context(), u.UploadKey); err != nil || v.Promoted == nil {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	moves(t, u, zkmodel.UploadReady)
+	if err := st.EndValidation(t.Context(), lock, u, v, v.Text()); err != nil {
+		t.Error(err)
+	}
+}
+
 // A builder that is killed at whatever request of the end of a trial has moved the upload
 // and ended the trial, or neither: the result is there for who comes next. Mistakes: a
 // result that goes before its upload has moved; a verdict of an upload that goes on.

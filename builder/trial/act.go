@@ -44,6 +44,8 @@ func (h *holder) act(ctx context.Context, lock *recipe.Held, log hclog.Logger) (
 		return 0, err
 	case !v.Of(u) && t.End == plan.TrialServes && t.Record != nil:
 		return 0, fmt.Errorf("the trial that was decided by is another now: %w", zkmodel.ErrConflict)
+	case v.Of(u) && t.End == plan.TrialLost:
+		return firstPause, nil // it is there: the view is behind, or cannot read it
 	}
 	if t.End == plan.TrialGoesOn {
 		if v == nil || !v.Of(u) {

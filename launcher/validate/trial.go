@@ -46,7 +46,7 @@ func (v *Validator) try(ctx context.Context, t *turn, p *plan, n *zkmodel.Node) 
 	log := v.Log.With("upload", p.trial.Key().Path(), "node", n.ID, "provider", t.provider, "pool", n.Pool)
 	log.Info("Upload is tried before it serves", "image", n.ImageID)
 	why := "its trial is over"
-	if v.save(ctx, t, p.trial, begun(p.was, n, p.control, v.Now())) {
+	if v.save(ctx, t, p.trial, begun(p.was, n, p.control, v.clock())) {
 		how := v.run(ctx, t, p, n, lock)
 		if ctx.Err() != nil {
 			return
@@ -82,7 +82,7 @@ func (v *Validator) lock(ctx context.Context, t *turn, n *zkmodel.Node) (*recipe
 func (v *Validator) report(ctx context.Context, t *turn, p *plan, how ended) {
 	was := resultOf(p.trial)
 	serves := v.Image(p.trial.Image).Serving(p.trial.Provider, zkmodel.Suspect)
-	r := after(p.trial, was, p.control, serves, how, v.Now())
+	r := after(p.trial, was, p.control, serves, how, v.clock())
 	if !v.save(ctx, t, p.trial, r) {
 		return
 	}
@@ -93,7 +93,7 @@ func (v *Validator) report(ctx context.Context, t *turn, p *plan, how ended) {
 	case zkmodel.ValidationFailed:
 		log.Warn("Upload has failed its validation; the one before it goes on to serve", "why", r.Why)
 	case zkmodel.ValidationUntried:
-		log.Warn("Upload could not be tried, through no fault of its own; it is tried again", "why", r.Why, "retry", r.Again.Time().Sub(v.Now()))
+		log.Warn("Upload could not be tried, through no fault of its own; it is tried again", "why", r.Why, "retry", r.Again.Time().Sub(v.clock()))
 	default:
 		log.Warn("Node that was tried has failed", "attempt", r.Tries, "why", r.Why)
 	}
@@ -117,6 +117,7 @@ func (v *Validator) run(ctx context.Context, t *turn, p *plan, n *zkmodel.Node, 
 		var began bool
 		err = v.check(timed, m, p, n, lock, id, func() { began = true; v.checking(ctx, t, p) })
 		for errors.Is(err, providers.ErrRestarted) && timed.Err() == nil {
+			began = false // it boots again
 			err = v.check(timed, m, p, n, lock, id, func() { began = true; v.checking(ctx, t, p) })
 		}
 		if errors.Is(err, context.DeadlineExceeded) && began {
@@ -167,7 +168,7 @@ func (v *Validator) create(ctx context.Context, m supply.Machines, p *plan, n *z
 		spec.ImageID, spec.Format = p.control.ExternalID.Text(), p.control.Format
 	}
 	spec.Asking = func(ctx context.Context) error {
-		n.Asked = zkmodel.EpochOf(v.Now().Add(v.Ahead()))
+		n.Asked = zkmodel.EpochOf(v.clock())
 		return v.saveNode(ctx, lock, n)
 	}
 	limit := cmp.Or(p.pool.Provider.UnansweredCreateTimeout, createTime)
@@ -183,7 +184,7 @@ func (v *Validator) create(ctx context.Context, m supply.Machines, p *plan, n *z
 	case !errors.Is(err, providers.ErrUnanswered):
 		n.Asked = 0
 	case n.Asked == 0:
-		n.Asked = zkmodel.EpochOf(v.Now().Add(v.Ahead()))
+		n.Asked = zkmodel.EpochOf(v.clock())
 	}
 	if err == nil {
 		n.ExternalID = zkmodel.TextValue(id)

@@ -93,7 +93,7 @@ func (v *Validator) enter(ctx context.Context, provider string) {
 		v.mu.Unlock()
 		if failed {
 			v.Log.Warn("Uploads cannot be tried in a provider yet", "provider", provider, "error", err, "retry", restTime)
-			v.pause(provider, v.Now().Add(v.Ahead()+restTime))
+			v.pause(provider, v.clock().Add(restTime))
 		}
 		v.Notify()
 	})

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -108,7 +109,7 @@ func (v *Validator) Consider(ctx context.Context, snap *schedule.Snapshot) (quot
 	if len(all) == 0 && !v.busy() {
 		return nil, time.Time{}
 	}
-	now := v.Now().Add(v.Ahead())
+	now := v.clock()
 	rest := sync.OnceValue(func() *schedule.Rest { return schedule.After(snap) })
 	for name := range v.Clouds {
 		list := waiting(all, name)
@@ -138,6 +139,10 @@ func (v *Validator) Consider(ctx context.Context, snap *schedule.Snapshot) (quot
 	}
 	return quotas, again
 }
+
+// clock is what time it is by ZooKeeper's clock: what is written of a trial is compared with
+// that by whichever launcher goes on, and by builders.
+func (v *Validator) clock() time.Time { return v.Now().Add(v.Ahead()) }
 
 // carryOut does what was chosen for a provider.
 func (v *Validator) carryOut(ctx context.Context, t *turn, list []*zkmodel.Validation, c choice, now time.Time) {
@@ -184,7 +189,7 @@ func untold(list []*zkmodel.Validation, why map[string]string, now time.Time) []
 // tell writes why trials wait.
 func (v *Validator) tell(ctx context.Context, t *turn, list []*zkmodel.Validation, why map[string]string) {
 	for _, trial := range list {
-		r := waitsFor(resultOf(trial), why[trial.Path()], v.Now())
+		r := waitsFor(resultOf(trial), why[trial.Path()], v.clock())
 		if trial.Result == nil || trial.Result.State != r.State {
 			v.Log.Info("Upload waits to be tried; the one before it serves", "upload", trial.Key().Path(), "why", r.Why)
 		}
@@ -227,16 +232,16 @@ func (v *Validator) begin(ctx context.Context, t *turn, p *plan) error {
 // newNode is the record of a node that nobody has asked for.
 func newNode(p *plan) *zkmodel.Node {
 	what := "tries"
-	boots := p.trial.Key()
-	if p.control != nil {
-		what, boots = "control of", p.control.UploadKey
+	boots, username, python, shell := p.trial.Key(), p.trial.Username, p.trial.PythonPath, p.trial.ShellType
+	if c := p.control; c != nil { // which may have another account
+		what, boots, username, python, shell = "control of", c.UploadKey, cmp.Or(c.Username, username), cmp.Or(c.PythonPath, python), cmp.Or(c.ShellType, shell)
 	}
 	return &zkmodel.Node{
 		Provider: p.pool.Provider.Name, Pool: p.pool.Section.Name, Launcher: p.pool.ID, Type: zkmodel.Strings{p.label},
 		Resources: p.needs, AZ: p.zone, LaunchID: zkmodel.NewLaunchID(), Attempt: 1,
 		Validates: p.trial.Key().Path(), ImageID: boots.Path(),
 		Comment:  fmt.Sprintf("%s upload %s of %s-%s", what, p.trial.Upload, p.trial.Image, p.trial.Build),
-		Username: p.trial.Username, PythonPath: p.trial.PythonPath, ShellType: p.trial.ShellType,
+		Username: username, PythonPath: python, ShellType: shell,
 		ConnectionType: connection(p.trial), ConnectionPort: zkmodel.IntValue(port(p.trial)),
 	}
 }
