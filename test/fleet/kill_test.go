@@ -58,7 +58,7 @@ func steps() []step {
 			name: "a control", kill: "launcher", image: "tried",
 			begin: func(s *site) {
 				s.spoil("tried")
-				s.run("", "image-build", "tried")
+				s.run("", "wave", "create", "--match", "tried", "--id", "fall", "--until", "validated")
 			},
 			reached: func(s *site) bool { return s.trial("tried", zkmodel.ValidationControl) },
 			ends: func(s *site, before string) {
@@ -66,6 +66,12 @@ func steps() []step {
 				zktest.Eventually(s, func() bool {
 					return s.after("tried", before) && s.judged("tried", s.newest("tried").ID, zkmodel.Rejected) == len(clouds)
 				}, "the bad build is rejected everywhere")
+				out, err := s.command("admin", "wave", "show", "fall", "--wait").CombinedOutput()
+				for _, want := range []string{"Wave fall is failed: 1 failed", "rejected by validation: "} {
+					if err == nil || !strings.Contains(string(out), want) {
+						s.Errorf("a wave until validated, of a bad build: %v, no %q in\n%s", err, want, out)
+					}
+				}
 				if err := os.RemoveAll(s.path("bad")); err != nil {
 					s.Fatal(err)
 				}

@@ -130,7 +130,8 @@ func (s *site) settled() {
 	}
 	zktest.Eventually(s, func() bool {
 		for name := range clouds {
-			if list, err := s.mirror.Validations(name); err != nil || len(list) > 0 {
+			list, err := s.mirror.Validations(name)
+			if err != nil || slices.ContainsFunc(list, func(v *zkmodel.Validation) bool { return !v.Canary }) { // which waits for the canary
 				return false
 			}
 		}
