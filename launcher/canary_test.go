@@ -459,32 +459,3 @@ func TestCanaryKilledAtEveryStep(t *testing.T) {
 		})
 	}
 }
-
-// Where no image has a canary, nothing of it stands in the tree, and nobody asks for it.
-func TestNoCanaryCostsNothing(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, threeImages)
-	s.image()
-	tap := zktest.StartTap(t, zktest.Shared(t).Addr(), -1)
-	client, err := recipe.Dial(recipe.Config{Servers: []string{tap.Addr()}, Chroot: s.root, Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	s.launch(func(d *launcher.Deps) { d.Client = client })
-	s.idle("cloud-debian")
-	fresh := s.imageOf("debian")
-	s.bootsFrom("cloud-debian", fresh)
-	if got := tap.Naming(zkmodel.CanariesRoot); got != 0 {
-		t.Errorf("%d requests name %s", got, zkmodel.CanariesRoot)
-	}
-	pools, err := s.store.Components(t.Context(), zkmodel.KindPool)
-	if err != nil || len(pools) == 0 {
-		t.Fatalf("%d pools: %v", len(pools), err)
-	}
-	for _, p := range pools {
-		if !slices.Equal(p.Knows, zkmodel.Strings{zkmodel.KnowsVerdicts, zkmodel.KnowsValidation}) {
-			t.Errorf("it knows %v", p.Knows)
-		}
-	}
-}

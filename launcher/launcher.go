@@ -162,6 +162,11 @@ func knows(cfg *configs.Config) zkmodel.Strings {
 	if cfg.HasCanary() {
 		all = append(all, zkmodel.KnowsCanaries)
 	}
+	for _, image := range cfg.DiskImages {
+		if image.Canary != nil {
+			all = append(all, zkmodel.KnowsCanaryOf(image.Name))
+		}
+	}
 	return all
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
@@ -25,6 +26,25 @@ func CanaryCountPath(provider, image, host string) string {
 // KnowsCanaries is what a launcher that heeds canaries says in Component.Knows: its program
 // does, and its configuration has one.
 const KnowsCanaries = "canary"
+
+// KnowsCanaryOf is what a launcher whose configuration has a canary of an image says in
+// Component.Knows, besides KnowsCanaries.
+func KnowsCanaryOf(image string) string { return KnowsCanaries + ":" + image }
+
+// CanaryIsOf reports whether a launcher that is registered for a provider has a canary of an
+// image, or may have: an older one does not say of which images it has.
+func CanaryIsOf(pools []*Component, provider, image string) bool {
+	return slices.ContainsFunc(pools, func(c *Component) bool {
+		switch {
+		case c.Broken != nil:
+			return true
+		case c.ProviderName != provider || !slices.Contains(c.Knows, KnowsCanaries):
+			return false
+		}
+		says := slices.ContainsFunc(c.Knows, func(what string) bool { return strings.HasPrefix(what, KnowsCanaryOf("")) })
+		return !says || slices.Contains(c.Knows, KnowsCanaryOf(image))
+	})
+}
 
 // BuildRef is a build, by its id and by the transaction that made it: numbers begin anew
 // in a new tree.

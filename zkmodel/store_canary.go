@@ -27,8 +27,13 @@ func (st *Store) BeginCanaries(ctx context.Context, c *Canary) error {
 		return fmt.Errorf("write %s: %w", CanaryPath(c.Provider, c.Image), err)
 	}
 	full := CanaryPath(c.Provider, c.Image)
-	if err = st.session.EnsurePath(ctx, path.Dir(full)); err == nil {
-		_, err = st.session.Create(ctx, full, data, recipe.Persistent)
+	for { // the folder may go at any time, as the last record does
+		if err = st.session.EnsurePath(ctx, path.Dir(full)); err == nil {
+			_, err = st.session.Create(ctx, full, data, recipe.Persistent)
+		}
+		if !errors.Is(err, recipe.ErrNoNode) {
+			break
+		}
 	}
 	if err != nil && !errors.Is(err, recipe.ErrNodeExists) {
 		return fmt.Errorf("write %s: %w", full, err)
@@ -61,10 +66,21 @@ func (st *Store) ChangeCanary(ctx context.Context, c *Canary) error {
 	return nil
 }
 
-// ForgetCanaries removes how builds of an image come into service in a provider.
-func (st *Store) ForgetCanaries(ctx context.Context, provider, image string) error {
-	err := st.session.DeleteTree(ctx, CanaryPath(provider, image))
-	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
+// ForgetCanaries removes how builds of an image come into service in a provider, and the
+// folders that are empty then; behind the fence of lead, unless that is nil.
+func (st *Store) ForgetCanaries(ctx context.Context, lead *recipe.Held, provider, image string) error {
+	removeAll, remove := st.session.DeleteTree, st.session.Delete
+	if lead != nil {
+		removeAll, remove = func(ctx context.Context, path string) error { return lead.DeleteTree(ctx, path) }, lead.Delete
+	}
+	full := CanaryPath(provider, image)
+	err := removeAll(ctx, full)
+	for _, folder := range []string{path.Dir(full), CanariesRoot} {
+		if err == nil || errors.Is(err, recipe.ErrNoNode) {
+			err = remove(ctx, folder, recipe.AnyVersion)
+		}
+	}
+	if err != nil && !errors.Is(err, recipe.ErrNotEmpty) && !errors.Is(err, recipe.ErrNoNode) {
 		return fmt.Errorf("forget canaries of image %s in provider %s: %w", image, provider, err)
 	}
 	return nil
@@ -181,7 +197,26 @@ func (m *Mirror) Canaries(image string) []*Canary {
 	return list
 }
 
-// CanaryImages are the providers and images with canaries that stand in the tree.
+// CanaryImages reads the providers and images with canaries that stand in the tree.
+func (st *Store) CanaryImages(ctx context.Context) (list [][2]string, err error) {
+	providers, err := st.children(ctx, CanariesRoot)
+	if err != nil {
+		return nil, fmt.Errorf("list canaries: %w", err)
+	}
+	for _, provider := range providers {
+		images, err := st.children(ctx, path.Join(CanariesRoot, provider))
+		if err != nil {
+			return nil, fmt.Errorf("list canaries: %w", err)
+		}
+		for _, image := range images {
+			list = append(list, [2]string{provider, image})
+		}
+	}
+	return list, nil
+}
+
+// CanaryImages are the providers and images with canaries that stand in the tree, as far as they
+// are followed.
 func (m *Mirror) CanaryImages() [][2]string {
 	if !m.FollowsCanaries() {
 		return nil

@@ -47,10 +47,10 @@ type Keeper struct {
 // changed says that the tree may lead to something else than before. It does nothing where no
 // image has a canary.
 func (k *Keeper) Look(ctx context.Context, nodes []*zkmodel.Node, changed bool) time.Time {
-	if !k.begun {
-		k.begun, k.told = true, map[place]string{}
+	if !k.begun || changed {
 		k.forget(ctx)
 	}
+	k.begun = true
 	if !k.Config.HasCanary() {
 		return time.Time{}
 	}
@@ -113,18 +113,23 @@ func sameTrial(a, b *zkmodel.Canary) bool {
 
 // tell logs once of launchers that know no canaries.
 func (k *Keeper) tell(at place, text string) {
+	if k.told == nil {
+		k.told = map[place]string{}
+	}
 	if text != k.told[at] && text != "" {
 		k.Log.Warn("No build is a canary; a new one serves as soon as it is ready", "image", at.image, "provider", at.provider, "why", text)
 	}
 	k.told[at] = text
 }
 
-// forget removes what stands in the tree for images that have no canary any more, once: another
-// launcher may have another configuration yet.
+// forget removes what stands in the tree for images that have no canary any more, as soon as no
+// other launcher of the provider has one, whose configuration may be older or newer. What
+// no launcher follows is left to the one that tidies up (package singleton).
 func (k *Keeper) forget(ctx context.Context) {
+	pools := k.Tree.Components(zkmodel.KindPool)
 	for _, one := range k.Tree.CanaryImages() {
 		provider, image := one[0], one[1]
-		if _, ours := k.Config.Provider(provider); !ours || k.Config.CanaryOf(image) != nil {
+		if _, ours := k.Config.Provider(provider); !ours || k.Config.CanaryOf(image) != nil || zkmodel.CanaryIsOf(pools, provider, image) {
 			continue
 		}
 		if _, configured := k.Config.DiskImage(image); !configured {
@@ -132,7 +137,7 @@ func (k *Keeper) forget(ctx context.Context) {
 		}
 		k.Jobs.Start(inflight.Task("canary of "+image+" in "+provider), func() error {
 			k.Log.Info("Image has no canary any more; its newest build serves", "image", image, "provider", provider)
-			return k.Store.ForgetCanaries(ctx, provider, image)
+			return k.Store.ForgetCanaries(ctx, nil, provider, image)
 		})
 	}
 }

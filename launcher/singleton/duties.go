@@ -89,10 +89,16 @@ func (d *Duties) Run(ctx context.Context) error {
 	d.Has("offers", "", false)
 	group.Go(func() error {
 		foreign := NewForeignLocks(d.Mirror, d.Log, d.Now)
+		var canaries *LeftCanaries // of one election
+		var of *recipe.Held
 		lead := func(ctx context.Context, h *recipe.Held) error {
 			tree := leaderTree{lead: h, mirror: d.Mirror}
 			foreign.Pass(ctx, tree)
-			return NewCleanup(d.Mirror, tree, tree).Pass(ctx) // behind the fence of our leadership
+			if h != of {
+				canaries, of = NewLeftCanaries(d.Mirror, d.Resync, d.Log, d.Now), h
+			}
+			err := canaries.Pass(ctx, tree)
+			return errors.Join(err, NewCleanup(d.Mirror, tree, tree).Pass(ctx)) // behind the fence of our leadership
 		}
 		cleanup := recipe.Periodic{Every: d.Resync, Task: lead, Logger: d.Log.Named("duties")}
 		return d.elect(ctx, "tidy", zkmodel.TidyElectionPath, cleanup.Lead)

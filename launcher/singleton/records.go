@@ -114,3 +114,13 @@ func (t leaderTree) LauncherSessions(ctx context.Context) (map[int64]bool, error
 	}
 	return sessions, nil
 }
+
+// CanaryImages are the providers and images with records of canaries.
+func (t leaderTree) CanaryImages(ctx context.Context) ([][2]string, error) {
+	return zkmodel.NewStore(t.lead.Session(), nil).CanaryImages(ctx)
+}
+
+// ForgetCanaries removes such a record.
+func (t leaderTree) ForgetCanaries(ctx context.Context, provider, image string) error {
+	return zkmodel.NewStore(t.lead.Session(), nil).ForgetCanaries(ctx, t.lead, provider, image)
+}
