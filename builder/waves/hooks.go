@@ -28,10 +28,11 @@ func (d *Driver) listen(ctx context.Context, s *recipe.Session) error {
 		if len(d.Config().Hooks) == 0 {
 			select {
 			case <-changed:
-				continue
+			case <-d.leftovers(ctx, s):
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
+			continue
 		}
 		if err := d.answer(ctx, s); err != nil && ctx.Err() == nil {
 			d.Log.Warn("Nothing is made of what hooks are told; it is tried again", "error", err)
@@ -41,6 +42,44 @@ func (d *Driver) listen(ctx context.Context, s *recipe.Session) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// leftovers tidies what hooks were told of which no builder makes waves any more, and says
+// when to look again: never, where no hook was ever told anything.
+func (d *Driver) leftovers(ctx context.Context, s *recipe.Session) <-chan time.Time {
+	_, there, err := s.Exists(ctx, hook.QueuePath)
+	if err == nil && !there {
+		return nil
+	}
+	if err == nil {
+		err = d.tidy(ctx, s)
+	}
+	if err != nil && ctx.Err() == nil && !errors.Is(err, recipe.ErrLocked) { // else a builder has hooks
+		d.Log.Warn("What hooks were told, and no builder waits for, cannot be tidied; it is tried again", "error", err, "retry", forgetEvery)
+	}
+	return time.After(forgetEvery)
+}
+
+// tidy drops what hooks were told too long ago, if no builder makes waves of it.
+func (d *Driver) tidy(ctx context.Context, s *recipe.Session) error {
+	held, err := recipe.NewLock(s, hook.LockPath, d.Host, recipe.EnsureParents()).Try(ctx)
+	if err != nil {
+		return err
+	}
+	store := hook.NewStore(s)
+	list, err := store.Waiting(ctx)
+	errs, waiting := []error{err}, 0
+	for _, one := range list {
+		if d.Now().Sub(one.Received) <= hook.Memory {
+			waiting++
+			continue
+		}
+		errs = append(errs, store.Drop(ctx, held, one, "no builder has hooks"))
+	}
+	if waiting > 0 {
+		d.Log.Warn("Hooks were told what no builder makes waves of: none has hooks in its configuration; it goes after a week", "count", waiting)
+	}
+	return errors.Join(append(errs, store.Forget(ctx, held, d.Now()), held.Release(ctx))...)
 }
 
 // answer makes waves under the lock, while there are hooks.

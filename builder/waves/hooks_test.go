@@ -265,3 +265,23 @@ func TestHooksAreBounded(t *testing.T) {
 		t.Errorf("%d waves", len(list))
 	}
 }
+
+// Mistake: deliveries that stay for ever where no builder has hooks any more.
+func TestDeliveriesWithoutHooksGo(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "debian-12")
+	s.told("elements", "1")
+	s.told("elements", "2")
+	s.driver("one", nil)
+	s.driver("two", nil)
+	s.later(6 * 24 * time.Hour)
+	store := hook.NewStore(s.models.Session())
+	if s.told("elements", "3"); s.queued() != 3 {
+		t.Errorf("%d wait", s.queued())
+	}
+	s.later(2 * 24 * time.Hour)
+	s.eventually("what waits for nothing goes", func() bool { return s.queued() == 0 })
+	if _, known, err := store.Outcome(t.Context(), "elements", "1"); err != nil || known {
+		t.Errorf("known for ever: %v", err)
+	}
+}

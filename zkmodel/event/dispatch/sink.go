@@ -165,11 +165,11 @@ func (d *delivery) deliver(ctx context.Context, to target, e event.Event) error 
 		trying, cancel := context.WithTimeout(ctx, d.sink.Timeout)
 		err := to.send(trying, e, data)
 		cancel()
-		if ctx.Err() != nil {
+		if err != nil && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		d.metrics.tried(d.sink.Name, err)
-		if err == nil {
+		if err == nil { // also at a stop: it has the event
 			return nil
 		}
 		if errors.Is(err, errRefused) && failures >= tries {
