@@ -142,3 +142,39 @@ func figures(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	}
 	return all
 }
+
+// A provider leaves the configuration of its only builder while an upload is tried there, and
+// comes back: the trial goes on with what was sent, and the one in the other provider never
+// stopped. Mistakes: a trial that is ended by a configuration that may be mended in a minute;
+// a lock that is held for a provider that is not served; an image that is sent again.
+func TestProviderIsAwayDuringATrial(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.addProvider("south", "qcow2", "img")
+	s.image().Validate = &configs.Validate{Timeout: time.Minute, Checks: []configs.ValidateCheck{{SSH: true}}}
+	b := s.run()
+	s.eventually("it is tried in both", func() bool { return len(s.trials("img")) == 2 })
+	before, sent := s.trials("img"), s.inCloud("north")
+	without := copyOf(s.config)
+	without.Providers = slices.DeleteFunc(slices.Clone(without.Providers), func(p configs.Provider) bool { return p.Name == "north" })
+	if err := b.Reload(without); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("nobody holds it", func() bool { return s.inLine("img", "north") == 0 })
+	if n := s.inLine("img", "south"); n != 1 || len(s.trials("img")) != 2 {
+		t.Errorf("in the other provider %d hold it; tried are %v", n, s.trials("img"))
+	}
+	s.comesTo("img", "north", zkmodel.ValidationPassed, "")
+	s.comesTo("img", "south", zkmodel.ValidationPassed, "")
+	s.eventually("it serves in one", func() bool { return len(s.uploads("img", "south", zkmodel.UploadReady)) == 1 })
+	if u := s.uploads("img", "north", zkmodel.UploadUploading); len(u) != 1 {
+		t.Errorf("in the provider that is away: %v", u)
+	}
+	if err := b.Reload(copyOf(s.config)); err != nil {
+		t.Fatal(err)
+	}
+	s.ready("img", 1, "north", "south")
+	if u := s.uploads("img", "north", zkmodel.UploadReady); u[0].ExternalID.Text() != before["north"].ExternalID || !slices.Equal(sent, s.inCloud("north")) {
+		t.Errorf("sent again: %v, was %+v", s.inCloud("north"), before["north"])
+	}
+}
