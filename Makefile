@@ -42,7 +42,7 @@ demo: ## Build, upload and boot a real image on this machine; KEEP=1 stays up un
 build: ## Build bin/poolkeeper, one static binary
 	@scripts/prerequisites build
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false \
-		-ldflags '-s -w -X main.version=$(VERSION)' -o bin/poolkeeper ./cmd/poolkeeper
+		-ldflags '-s -w -X poolkeeper/cmd/poolkeeper/app.Version=$(VERSION)' -o bin/poolkeeper ./cmd/poolkeeper
 
 # Builds nothing, because under sudo there may be no Go, and another one's clone.
 .PHONY: install

@@ -19,6 +19,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/configs"
 	"poolkeeper/configs/sealed"
 	"poolkeeper/test/zktest"
@@ -214,13 +215,13 @@ func TestSinksOfThePage(t *testing.T) {
 		t.Fatalf("a sealed key: %v", err)
 	}
 	log := hclog.NewNullLogger()
-	client, err := dial(cfg.ZooKeeper, log)
+	client, err := app.Dial(cfg.ZooKeeper, log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	events := newEvents(site{client: client, log: log}, "launcher", "here")
-	events.Set(eventOptions(cfg))
+	events := app.NewEvents(client, nil, log, "launcher", "here")
+	events.Set(app.EventOptions(cfg))
 	ctx, stop := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	group.Go(func() { events.Run(ctx) })

@@ -12,6 +12,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"poolkeeper/cmd/poolkeeper/admin"
+	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/configs"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel/fleet"
@@ -101,9 +103,9 @@ func TestFleetIsRepaired(t *testing.T) {
 	if err := s.session.Delete(t.Context(), fleet.CurrentPath, recipe.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
-	s.says(s.refused(push("four.yaml", "labels: [{name: four}]\n")...), errUnsure.Error(), "--after 3 says it")
-	s.says(s.refused(push("four.yaml", "labels: [{name: four}]\n", "--after", "2")...), errAfter.Error(), "2 is too low: the history tells of version 3", "--after 3")
-	s.says(s.refused(push("four.yaml", "labels: [{name: four}]\n", "--after", "3000000")...), errAfter.Error(), "nobody tells of more than version 3", "--force")
+	s.says(s.refused(push("four.yaml", "labels: [{name: four}]\n")...), admin.ErrUnsure.Error(), "--after 3 says it")
+	s.says(s.refused(push("four.yaml", "labels: [{name: four}]\n", "--after", "2")...), admin.ErrAfter.Error(), "2 is too low: the history tells of version 3", "--after 3")
+	s.says(s.refused(push("four.yaml", "labels: [{name: four}]\n", "--after", "3000000")...), admin.ErrAfter.Error(), "nobody tells of more than version 3", "--force")
 	s.says(s.refused(push("four.yaml", "labels: [{name: four}]\n", "--after", "9999999999")...), "versions are numbered up to 9999999999")
 	if _, there, err := s.session.Exists(t.Context(), fleet.CurrentPath); there || err != nil {
 		t.Errorf("a push that was refused has changed something: %v", err)
@@ -124,29 +126,6 @@ func TestFleetIsRepaired(t *testing.T) {
 	s.says(s.refused(push("five.yaml", "labels: [{name: five}]\n", "--after", "15")...), "15 is too low: the builder near tells of version 20")
 }
 
-// A version that ran elsewhere under a higher number is not one that everybody runs.
-func TestWhoIsBehind(t *testing.T) {
-	v := &fleet.Version{Number: 3}
-	for name, c := range map[string]struct {
-		member     fleet.Member
-		superseded bool
-		lines      int
-		refused    bool
-	}{
-		"runs it":                        {fleet.Member{Number: 3, ID: v.ID()}, false, 0, false},
-		"runs another 3":                 {fleet.Member{Number: 3, ID: "x"}, false, 1, false},
-		"restored tree: runs 5":          {fleet.Member{Number: 5, ID: "x"}, false, 1, false},
-		"runs 5 and refuses 3":           {fleet.Member{Number: 5, ID: "x", Refused: 3, Reason: "older"}, false, 1, true},
-		"a later one was pushed":         {fleet.Member{Number: 4, ID: "x"}, true, 0, false},
-		"behind, a later one was pushed": {fleet.Member{Number: 2, ID: "x"}, true, 1, false},
-	} {
-		lines, refused := behind([]fleet.Member{c.member}, v, c.superseded)
-		if len(lines) != c.lines || refused != c.refused {
-			t.Errorf("%s: %q, %v", name, lines, refused)
-		}
-	}
-}
-
 // A current version that may not be read is an alarm of the metrics, as one that is not signed
 // is, until it may be read again; and people see the rest.
 func TestUnreadableVersionIsAnAlarm(t *testing.T) {
@@ -156,7 +135,7 @@ func TestUnreadableVersionIsAnAlarm(t *testing.T) {
 	signers := func() ([]ed25519.PublicKey, error) { return configs.Signers(filepath.Join(s.dir, "secure.yaml")) }
 	agent := fleet.NewAgent("builder", "a", "", signers, hclog.NewNullLogger())
 	figures := prometheus.NewRegistry()
-	figures.MustRegister(fleetMetrics{agent})
+	figures.MustRegister(app.FleetMetrics{Agent: agent})
 	look := func(version, refused float64) {
 		t.Helper()
 		offer, err := fleet.NewStore(s.session).Offer(t.Context(), agent.Wanted)

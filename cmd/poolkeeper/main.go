@@ -11,9 +11,6 @@ import (
 	"time"
 )
 
-// version is set by the linker.
-var version = "unknown"
-
 // sameSignal is how long after a signal another is taken for the same.
 const sameSignal = time.Second
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"testing"
 
 	shown "poolkeeper/test/pages"
+	"poolkeeper/test/records"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -40,7 +40,7 @@ func rollbackSite(t *testing.T) (config string, store *zkmodel.Store) {
 	store = zkmodel.NewStore(session, nil)
 	for _, image := range []string{"debian-12", "fedora"} {
 		for range 3 {
-			err = errors.Join(err, builtAndUploaded(t.Context(), store, image, "north", "south"))
+			err = errors.Join(err, records.BuiltAndUploaded(t.Context(), store, image, "north", "south"))
 		}
 	}
 	if err != nil {
@@ -54,34 +54,6 @@ func rollbackSite(t *testing.T) (config string, store *zkmodel.Store) {
 		t.Fatal(err)
 	}
 	return config, store
-}
-
-// builtAndUploaded makes a ready build with ready uploads.
-func builtAndUploaded(ctx context.Context, store *zkmodel.Store, image string, providers ...string) error {
-	if err := store.Session().EnsurePath(ctx, zkmodel.BuildsPath(image)); err != nil {
-		return err
-	}
-	lock, err := store.LockBuilds(ctx, image)
-	if err != nil {
-		return err
-	}
-	b := &zkmodel.Build{Image: image, Formats: zkmodel.Formats{"qcow2"}}
-	err = store.CreateBuild(ctx, lock, b)
-	if err == nil {
-		err = zkmodel.Move(b, zkmodel.BuildReady, zkmodel.ByUs, 1)
-	}
-	err = errors.Join(err, store.SaveBuild(ctx, lock, b), lock.Release(ctx))
-	for _, p := range providers {
-		lock, lerr := store.LockUploads(ctx, image, b.ID, p)
-		if lerr != nil {
-			return errors.Join(err, lerr)
-		}
-		u := &zkmodel.Upload{UploadKey: zkmodel.UploadKey{Image: image, Build: b.ID, Provider: p}}
-		err = errors.Join(err, store.CreateUpload(ctx, lock, u))
-		u.ExternalID = zkmodel.TextValue("id")
-		err = errors.Join(err, zkmodel.Move(u, zkmodel.UploadReady, zkmodel.ByUs, 1), store.SaveUpload(ctx, lock, u), lock.Release(ctx))
-	}
-	return err
 }
 
 // The commands of docs/rollback.md, one after the other, as they stand there, print what

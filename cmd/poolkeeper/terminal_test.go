@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/configs"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel/recipe"
@@ -37,7 +38,7 @@ func hostileNodes(t *testing.T) (config string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := dial(cfg.ZooKeeper, hclog.NewNullLogger())
+	client, err := app.Dial(cfg.ZooKeeper, hclog.NewNullLogger())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"poolkeeper/configs"
 	shown "poolkeeper/test/pages"
+	"poolkeeper/test/records"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -60,7 +61,7 @@ func TestValidationPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := zkmodel.NewStore(session, nil)
-	if err := builtAndUploaded(t.Context(), store, "debian-12"); err != nil {
+	if err := records.BuiltAndUploaded(t.Context(), store, "debian-12"); err != nil {
 		t.Fatal(err)
 	}
 	var tried []*zkmodel.Upload

@@ -89,7 +89,7 @@ func (tr tree) archiveTo(t *testing.T, dir string) tree {
 const asOther = "export GIT_TEST_ASSUME_DIFFERENT_OWNER=1; "
 
 // makesVersion is what make would link into the program.
-const makesVersion = `make --dry-run build | grep -o 'main.version=[^ ]*' | cut -d= -f2 | tr -d "'"`
+const makesVersion = `make --dry-run build | grep -o 'app.Version=[^ ]*' | cut -d= -f2 | tr -d "'"`
 
 func TestVersionOfEachTree(t *testing.T) {
 	clone := newTree(t)

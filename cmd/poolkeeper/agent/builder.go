@@ -1,0 +1,106 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"poolkeeper/builder"
+	"poolkeeper/builder/dib"
+	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/web"
+	"poolkeeper/zkmodel/event/observe"
+)
+
+// BuilderCmd runs the builder.
+type BuilderCmd struct {
+	daemonFlags
+	workers
+	webFlags
+}
+
+// workers are the flags for how much is done at the same time.
+type workers struct {
+	BuildWorkers  int `default:"1" placeholder:"N" help:"How many images are built at the same time (${default})."`
+	UploadWorkers int `default:"4" placeholder:"N" help:"How many uploads run at the same time (${default})."`
+}
+
+// Run is the command.
+func (c BuilderCmd) Run(ctx context.Context, a *app.App) error {
+	return c.serve(ctx, a, "builder", func(s site) (daemon, *web.Server, error) {
+		return servedBuilder(ctx, s, c.workers, func(o web.Options) (*web.Server, error) {
+			return c.listen(ctx, s, builderPort, o)
+		})
+	})
+}
+
+// builderPort is how far a builder's port is from the configured one, which is
+// the launcher's as it is with Nodepool.
+const builderPort = 1
+
+// servedBuilder makes the daemon and, by listen, its web server, which may be nil.
+func servedBuilder(ctx context.Context, s site, w workers, listen func(web.Options) (*web.Server, error)) (daemon, *web.Server, error) {
+	_, full, err := app.Hostnames(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, warning := range app.ElementWarnings(s.cfg) {
+		s.log.Warn("Configuration", "finding", warning)
+	}
+	// Each needs the other, and asks nothing before Run.
+	var b *builder.Builder
+	var server *web.Server
+	metrics := newMetrics(s)
+	logs := web.NewLogDir(func(image, build string) string { return b.LogPath(image, build) })
+	b, err = newBuilder(ctx, s, w, func(d *builder.Deps) {
+		d.Registerer, d.Logs = metrics, logs
+		d.LogURL = func(image, build string) string { return logURL(server, full, image, build) }
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	s.observe(b.Tree(), "builder", full, observe.Images)
+	if err := tellTree(metrics, s, b.Config, b.Tree()); err != nil {
+		return nil, nil, err
+	}
+	server, err = listen(web.Options{
+		Daemon: "builder", Host: full, Ready: b.Ready, Gatherer: metrics, Logs: logs, Guarded: s.guarded.texts, Configured: b.HasImage,
+		Tree: web.Tree{Images: b.Tree().Images, Components: b.Tree().Components, Validations: b.Tree().Validations, WaitSynced: b.Tree().WaitSynced, WaitFor: b.Tree().WaitFor},
+	})
+	return b, server, err
+}
+
+// logURL is where a build's log can be read; "" without a server.
+func logURL(server *web.Server, us, image, build string) string {
+	if server == nil {
+		return ""
+	}
+	return server.LogURL(hostOf(server.Addr(), us), image, build)
+}
+
+// newBuilder makes the daemon.
+func newBuilder(ctx context.Context, s site, w workers, change ...func(*builder.Deps)) (*builder.Builder, error) {
+	short, full, err := app.Hostnames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if w.BuildWorkers < 0 || w.UploadWorkers < 0 {
+		return nil, errors.New("the number of workers cannot be negative")
+	}
+	deps := builder.Deps{
+		Client: s.client, Open: s.providers().Open, Logger: s.log, Secrets: s.secrets, Process: s.process,
+		Hostname: short, FQDN: full, Version: app.Version,
+		BuildWorkers: w.BuildWorkers, UploadWorkers: w.UploadWorkers, Refresh: s.watch.refresh, Deciding: s.gate.Enter,
+	}
+	for _, c := range change {
+		c(&deps)
+	}
+	return builder.New(s.cfg, deps)
+}
+
+// BuildGuardCmd is the process between a builder and a build, which ends the
+// build when its builder cannot. The builder starts it, nobody else.
+type BuildGuardCmd struct{}
+
+// Run is the command. It takes signals its own way.
+func (BuildGuardCmd) Run() error { return dib.Guard(os.Stdin, os.Stdout) }

@@ -1,0 +1,145 @@
+// Package app is what the commands of the program share: its global flags, its streams and
+// secrets, the configuration, a session of ZooKeeper with a deadline, and how results,
+// waiting and errors are told.
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/configs"
+	"poolkeeper/configs/redact"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/fleet"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// Version is set by the linker.
+var Version = "unknown"
+
+// Flags are those that are accepted before and after any command.
+type Flags struct {
+	Config     string           `short:"c" placeholder:"FILE" default:"/etc/nodepool/nodepool.yaml" help:"Configuration file (${default}); zk: is the one that was pushed to the fleet."`
+	HostConfig string           `placeholder:"FILE" default:"/etc/nodepool/host.yaml" help:"With -c zk:, the file with what is this host's own (${default})."`
+	Secure     string           `short:"s" placeholder:"FILE" help:"Configuration file with the secrets."`
+	Debug      bool             `help:"Log what happens in detail."`
+	LogJSON    bool             `name:"log-json" help:"Log one JSON object a line."`
+	Wait       time.Duration    `name:"zookeeper-wait" default:"10s" help:"How long a command waits for ZooKeeper (${default})."`
+	Version    kong.VersionFlag `help:"Print the version."`
+
+	// Nodepool's, for the sake of units and scripts that carry them.
+	LogConfig string `short:"l" hidden:""`
+}
+
+// App is what the commands share.
+type App struct {
+	Flags   *Flags
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Secrets redact.Secrets // of all that was read; they show nowhere
+	Fleet   *fleet.Agent   // of the configuration, where it is the fleet's; nil before it is asked for
+}
+
+// Logger makes the logger of a daemon.
+func (a *App) Logger(level hclog.Level) hclog.Logger {
+	if a.Flags.Debug {
+		level = hclog.Debug
+	}
+	return hclog.New(&hclog.LoggerOptions{
+		Name:       "poolkeeper",
+		Level:      level,
+		Output:     a.Secrets.Writer(a.Stderr),
+		JSONFormat: a.Flags.LogJSON,
+	})
+}
+
+// Config loads the configuration as the daemons do.
+func (a *App) Config(ctx context.Context) (*configs.Config, error) {
+	if a.OfFleet() {
+		return a.FleetConfig(ctx)
+	}
+	return a.KeepSecret(configs.Load(a.Flags.Config, configs.Options{SecurePath: a.Flags.Secure}))
+}
+
+// KeepSecret has the secrets of a configuration show nowhere.
+func (a *App) KeepSecret(cfg *configs.Config, err error) (*configs.Config, error) {
+	if err == nil {
+		a.Secrets.Add(cfg.Secrets()...)
+	}
+	return cfg, err
+}
+
+// Dial connects to the ZooKeeper of a configuration.
+func Dial(z configs.ZooKeeper, log hclog.Logger, change ...func(*recipe.Config)) (*recipe.Client, error) {
+	cfg := recipe.Config{Servers: z.Servers, Chroot: z.Chroot, Timeout: z.Timeout, Logger: log.Named("zookeeper")}
+	for _, c := range change {
+		c(&cfg)
+	}
+	if z.TLS != nil {
+		cfg.TLS = &recipe.TLS{
+			CertFile: z.TLS.Cert, KeyFile: z.TLS.Key, CAFile: z.TLS.CA,
+			VerifyHostname: z.TLS.VerifyHostname,
+		}
+	}
+	if z.Auth != nil {
+		cfg.Digest = &recipe.Digest{User: z.Auth.User, Password: z.Auth.Password, Private: z.Auth.OwnerOnly}
+	}
+	return recipe.Dial(cfg)
+}
+
+// WithStore runs a command's body on the tree. Unlike a daemon, a command does
+// not wait for ever for ZooKeeper.
+func (a *App) WithStore(ctx context.Context, body func(context.Context, *configs.Config, *zkmodel.Store) error) error {
+	return a.WithClient(ctx, func(ctx context.Context, cfg *configs.Config, _ *recipe.Client, store *zkmodel.Store) error {
+		return body(ctx, cfg, store)
+	})
+}
+
+// Each does something to each of what ids name. What fails with one does not
+// keep it from the others.
+func (a *App) Each(ctx context.Context, ids []string, do func(ctx context.Context, store *zkmodel.Store, id string) error) error {
+	return a.WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
+		var failed error
+		for _, id := range ids {
+			failed = errors.Join(failed, do(ctx, store, id))
+		}
+		return failed
+	})
+}
+
+// WithClient is WithStore for a body that follows the tree, too.
+func (a *App) WithClient(ctx context.Context, body func(context.Context, *configs.Config, *recipe.Client, *zkmodel.Store) error) error {
+	cfg, err := a.Config(ctx)
+	if err != nil {
+		return err
+	}
+	return a.Reaching(ctx, cfg.ZooKeeper, func(ctx context.Context, client *recipe.Client, session *recipe.Session) error {
+		tellsAs(client, cfg)
+		return body(ctx, cfg, client, zkmodel.NewStore(session, nil).WithCanaries(cfg.HasCanary()))
+	})
+}
+
+// Reaching runs a command's body in a session of a ZooKeeper.
+func (a *App) Reaching(ctx context.Context, z configs.ZooKeeper, body func(context.Context, *recipe.Client, *recipe.Session) error) error {
+	// The tree is the daemons' to make: a chroot that is missing is a mistake in
+	// the configuration, and an empty listing would hide it.
+	existing := func(c *recipe.Config) { c.ChrootExists = true }
+	client, err := Dial(z, a.Logger(hclog.Error), existing) //nolint:contextcheck // the client outlives ctx, to say goodbye
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	session, err := a.connect(ctx, client)
+	if err != nil {
+		return err
+	}
+	bound, release := session.Bind(ctx)
+	defer release()
+	return body(bound, client, session)
+}

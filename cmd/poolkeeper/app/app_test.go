@@ -1,0 +1,45 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// What looks like a secret by its name is one, whatever file it stands in.
+func TestSecretsOfTheConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	main := write("nodepool.yaml", `
+zookeeper-servers: [{host: 127.0.0.1}]
+diskimages:
+  - name: base
+    abstract: true
+    env-vars: {MIRROR_TOKEN: value-of-mirror, DIB_RELEASE: bookworm}
+  - {name: a, parent: base, elements: [vm], env-vars: {DIB_DEV_USER_PASSWORD: value-of-password, TOKENIZER: value-of-tokenizer}}
+  - {name: b, parent: base, elements: [vm], env-vars: {AWS_SECRET_ACCESS_KEY: value-of-aws, SSH_KEYS: value-of-keys}}
+`)
+	secure := write("secure.yaml", `
+zookeeper-auth: {user: u, password: value-of-zookeeper}
+webapp: {token: value-of-the-token}
+diskimages: [{name: a, env-vars: {PLAIN: value-of-plain}}]
+`)
+	a := &App{Flags: &Flags{Config: main, Secure: secure}}
+	if _, err := a.Config(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, secret := range map[string]bool{
+		"mirror": true, "password": true, "aws": true, "zookeeper": true, "the-token": true, "plain": true,
+		"tokenizer": false, "keys": false,
+	} {
+		if got := a.Secrets.Has("value-of-" + name); got != secret {
+			t.Errorf("value-of-%s: is a secret: %t, want %t", name, got, secret)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/wave"
+)
+
+// waveTarget is a wave, or one job of it.
+type waveTarget struct {
+	ID    string `arg:"" help:"The wave."`
+	Image string `arg:"" optional:"" help:"Only the job of this image."`
+}
+
+// waveOrAll is a wave, one job of it, or all waves.
+type waveOrAll struct {
+	All   bool   `help:"All waves, also those that are still to be made, and requests of image-build."`
+	ID    string `arg:"" optional:"" help:"The wave."`
+	Image string `arg:"" optional:"" help:"Only the job of this image."`
+}
+
+var errWhichWave = errors.New("expected the id of a wave, or --all")
+
+// marked finds the mark of a target, and checks that there is such a job.
+func (t waveTools) marked(ctx context.Context, e *wave.Entry, mark wave.Mark, image string) (wave.Mark, error) {
+	if image == "" {
+		return mark, nil
+	}
+	jobs, err := t.store.Jobs(ctx, e.ID)
+	if err != nil {
+		return "", err
+	}
+	for _, job := range jobs {
+		if job.Image == image {
+			return mark.Of(image), nil
+		}
+	}
+	return "", fmt.Errorf("wave %s has no image %q", e.ID, image)
+}
+
+// waveHoldCmd holds.
+type waveHoldCmd struct {
+	Reason string `help:"Why, for those who see it."`
+	waveOrAll
+}
+
+// Run is the command.
+func (c waveHoldCmd) Run(ctx context.Context, a *app.App) error {
+	word := wave.Word{By: app.Requestor(), Reason: c.Reason}
+	if c.All == (c.ID != "") {
+		return errWhichWave
+	}
+	if c.All {
+		return withWaves(ctx, a, func(ctx context.Context, t waveTools) error { return t.store.Hold(ctx, word) })
+	}
+	return withWave(ctx, a, c.ID, func(ctx context.Context, t waveTools, e *wave.Entry) error {
+		if e.Status.State.Over() {
+			return fmt.Errorf("wave %s is over: %s", e.ID, e.Status.State)
+		}
+		if e.Follow {
+			return fmt.Errorf("hold wave %s: %w", e.ID, wave.ErrFollows)
+		}
+		mark, err := t.marked(ctx, e, wave.MarkHold, c.Image)
+		if err != nil {
+			return err
+		}
+		return t.store.Set(ctx, c.ID, mark, word)
+	})
+}
+
+// waveReleaseCmd takes back what holds.
+type waveReleaseCmd struct{ waveOrAll }
+
+// Run is the command.
+func (c waveReleaseCmd) Run(ctx context.Context, a *app.App) error {
+	if c.All == (c.ID != "") {
+		return errWhichWave
+	}
+	if c.All {
+		return withWaves(ctx, a, func(ctx context.Context, t waveTools) error {
+			return t.store.Release(ctx, wave.Word{By: app.Requestor()})
+		})
+	}
+	return withWave(ctx, a, c.ID, func(ctx context.Context, t waveTools, e *wave.Entry) error {
+		mark, err := t.marked(ctx, e, wave.MarkHold, c.Image)
+		if err != nil {
+			return err
+		}
+		return t.store.Clear(ctx, c.ID, mark, wave.Word{By: app.Requestor()})
+	})
+}
+
+// waveCancelCmd ends a wave.
+type waveCancelCmd struct {
+	Reason string `help:"Why, for those who see it."`
+	Builds bool   `help:"Also give up the builds under way that began for it."`
+	waveTarget
+}
+
+// Run is the command.
+func (c waveCancelCmd) Run(ctx context.Context, a *app.App) error {
+	return withWave(ctx, a, c.ID, func(ctx context.Context, t waveTools, e *wave.Entry) error {
+		if e.Status.State.Over() {
+			return fmt.Errorf("wave %s is over: %s", e.ID, e.Status.State)
+		}
+		mark, err := t.marked(ctx, e, wave.MarkCancel, c.Image)
+		if err != nil {
+			return err
+		}
+		running, err := c.running(ctx, t)
+		if err != nil {
+			return err
+		}
+		if err := t.store.Set(ctx, c.ID, mark, wave.Word{By: app.Requestor(), Reason: c.Reason}); err != nil {
+			return err
+		}
+		return c.giveUp(ctx, a, t, e, running)
+	})
+}
+
+// running are the images whose builds are asked for.
+func (c waveCancelCmd) running(ctx context.Context, t waveTools) ([]string, error) {
+	if !c.Builds {
+		return nil, nil
+	}
+	rows, _, err := t.store.Rows(ctx, c.ID, []wave.State{wave.Processing}, 1<<20)
+	var images []string
+	for _, r := range rows {
+		if r.Build == "" && (c.Image == "" || c.Image == r.Image) {
+			images = append(images, r.Image)
+		}
+	}
+	return images, err
+}
+
+// giveUp cancels the builds of images that began for the wave.
+func (c waveCancelCmd) giveUp(ctx context.Context, a *app.App, t waveTools, e *wave.Entry, images []string) error {
+	var failed error
+	for _, name := range images {
+		image, err := t.models.Image(ctx, name)
+		if errors.Is(err, zkmodel.ErrNotFound) || err == nil && (len(image.Builds) == 0 || image.Builds[len(image.Builds)-1].Stat.Czxid <= e.Status.Since) {
+			continue
+		}
+		id, err := t.models.CancelBuild(ctx, name)
+		switch {
+		case errors.Is(err, zkmodel.ErrNotFound):
+		case err != nil:
+			failed = errors.Join(failed, err)
+		default:
+			fmt.Fprintf(a.Stdout, "Build %s-%s is being cancelled\n", name, id)
+		}
+	}
+	return failed
+}
+
+// waveRetryCmd tries again what has failed.
+type waveRetryCmd struct{ waveTarget }
+
+// Run is the command.
+func (c waveRetryCmd) Run(ctx context.Context, a *app.App) error {
+	return withWave(ctx, a, c.ID, func(ctx context.Context, t waveTools, e *wave.Entry) error {
+		if _, err := t.marked(ctx, e, wave.MarkRetry, c.Image); err != nil {
+			return err
+		}
+		if n := e.Status.Counts[wave.Failed] + e.Status.Counts[wave.Cancelled]; n == 0 {
+			return fmt.Errorf("wave %s has no failed and no cancelled job", c.ID)
+		}
+		return t.store.Retry(ctx, c.ID, c.Image, wave.Word{By: app.Requestor()})
+	})
+}
+
+// waveDeleteCmd deletes waves.
+type waveDeleteCmd struct {
+	IDs []string `arg:"" name:"id" help:"The waves."`
+}
+
+// Run is the command.
+func (c waveDeleteCmd) Run(ctx context.Context, a *app.App) error {
+	for _, id := range c.IDs {
+		if err := wave.CheckID(id); err != nil {
+			return err
+		}
+	}
+	return withWaves(ctx, a, func(ctx context.Context, t waveTools) error {
+		var failed error
+		for _, id := range c.IDs {
+			err := t.store.Delete(ctx, id, wave.Word{By: app.Requestor()})
+			switch {
+			case errors.Is(err, zkmodel.ErrNotFound):
+				err = fmt.Errorf("there is no wave %s", id)
+			case errors.Is(err, recipe.ErrLocked):
+				err = fmt.Errorf("wave %s is being driven; try again in a moment", id)
+			}
+			failed = errors.Join(failed, err)
+		}
+		return failed
+	})
+}

@@ -1,0 +1,176 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/listing"
+	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/wave"
+)
+
+// waveListCmd lists waves.
+type waveListCmd struct{ app.OutputFlags }
+
+// Run is the command.
+func (c waveListCmd) Run(ctx context.Context, a *app.App) error {
+	return withWaves(ctx, a, func(ctx context.Context, t waveTools) error {
+		list, err := t.store.Waves(ctx)
+		if err != nil {
+			return err
+		}
+		word, held, err := t.store.AllHeld(ctx)
+		if err != nil {
+			return err
+		}
+		if held {
+			fmt.Fprintf(a.Stderr, "poolkeeper: all waves are held %s; wave release --all goes on\n", listing.Visible(word.String()))
+		}
+		return c.Show(a, listing.Waves(list))
+	})
+}
+
+// waveShowCmd shows one wave.
+type waveShowCmd struct {
+	State  []string `placeholder:"STATE" help:"Only jobs in this state. May be given again."`
+	Limit  int      `default:"50" help:"How many jobs to show; of the others nothing is read (${default})."`
+	Report bool     `help:"The report of a wave that is over, with all its jobs."`
+	Wait   bool     `help:"Wait for the report first. Exit code 1 unless all is completed."`
+	ID     string   `arg:"" help:"The wave."`
+	app.OutputFlags
+}
+
+// Run is the command.
+func (c waveShowCmd) Run(ctx context.Context, a *app.App) error {
+	states := wave.States()
+	if len(c.State) > 0 {
+		states = nil
+	}
+	for _, name := range c.State {
+		if !wave.State(name).Known() {
+			return fmt.Errorf("--state %q: expected one of %s", name, stateNames())
+		}
+		states = append(states, wave.State(name))
+	}
+	return withWave(ctx, a, c.ID, func(ctx context.Context, t waveTools, e *wave.Entry) error {
+		if c.Wait {
+			return awaitWave(t.outer, a, t.client, c.ID, c.OutputFlags) //nolint:contextcheck // outlives a session
+		}
+		if c.Report {
+			return c.report(ctx, a, t)
+		}
+		rows, all, err := t.store.Rows(ctx, c.ID, states, c.Limit)
+		if err != nil {
+			return err
+		}
+		if err := t.explain(ctx, rows); err != nil {
+			return err
+		}
+		table := listing.WaveJobs(rows)
+		if c.Output == "json" {
+			return table.WriteJSON(a.Stdout)
+		}
+		printWave(a.Stdout, e)
+		if err := table.WriteText(a.Stdout, c.Detail); err != nil {
+			return err
+		}
+		if all > len(rows) {
+			fmt.Fprintf(a.Stdout, "%d more jobs are not shown (--limit)\n", all-len(rows))
+		}
+		return nil
+	})
+}
+
+// explain says of jobs whose build is asked for what they wait for.
+func (t waveTools) explain(ctx context.Context, rows []wave.Row) error {
+	for i := range rows {
+		if rows[i].State != wave.Processing || rows[i].Build != "" || rows[i].Note != "" {
+			continue
+		}
+		image, err := t.models.Image(ctx, rows[i].Image)
+		if err != nil && !errors.Is(err, zkmodel.ErrNotFound) {
+			return err
+		}
+		rows[i].Note = "waits for a builder"
+		if image != nil && image.BuildsLocked && len(image.Builds) > 0 {
+			if b := image.Builds[len(image.Builds)-1]; b.State == zkmodel.BuildBuilding {
+				rows[i].Note = "is being built on " + b.Builder
+			}
+		}
+	}
+	return nil
+}
+
+// report prints the report.
+func (c waveShowCmd) report(ctx context.Context, a *app.App, t waveTools) error {
+	data, err := t.store.Queue().Result(ctx, c.ID)
+	if errors.Is(err, recipe.ErrNoNode) {
+		return fmt.Errorf("wave %s is not over: there is no report yet", c.ID)
+	}
+	if err != nil {
+		return err
+	}
+	report, err := wave.ParseReport(data)
+	if err != nil {
+		return err
+	}
+	return printReport(a, c.OutputFlags, report)
+}
+
+// printWave tells of a wave in words.
+func printWave(out io.Writer, e *wave.Entry) {
+	fmt.Fprintf(out, "Wave %s is %s: %s\n", e.ID, e.Status.State, counted(e.Status.Counts))
+	line := func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(out, "  %-8s %s\n", name, listing.Visible(text))
+		}
+	}
+	line("made", e.Stat.Ctime.UTC().Format(time.RFC3339)+" by "+e.By)
+	line("reason", e.Reason)
+	line("priority", string(e.Priority))
+	line("note", e.Status.Note)
+	line("driver", e.Status.Driver)
+	line("estimate", e.Status.Estimate.String())
+}
+
+// counted are the jobs by state, in words.
+func counted(counts map[wave.State]int) string {
+	var parts []string
+	for _, state := range wave.States() {
+		if n := counts[state]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func stateNames() string {
+	var names []string
+	for _, state := range wave.States() {
+		names = append(names, string(state))
+	}
+	return strings.Join(names, ", ")
+}
+
+// withWave runs a command's body on one wave.
+func withWave(ctx context.Context, a *app.App, id string, body func(context.Context, waveTools, *wave.Entry) error) error {
+	if err := wave.CheckID(id); err != nil {
+		return err
+	}
+	return withWaves(ctx, a, func(ctx context.Context, t waveTools) error {
+		e, err := t.store.Wave(ctx, id)
+		if errors.Is(err, zkmodel.ErrNotFound) {
+			return fmt.Errorf("there is no wave %s", id)
+		}
+		if err != nil {
+			return err
+		}
+		return body(ctx, t, e)
+	})
+}

@@ -1,0 +1,43 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/operate"
+)
+
+// NodeDeleteCmd marks nodes for deletion.
+type NodeDeleteCmd struct {
+	Broken bool     `help:"Nodes whose records cannot be decoded, which no daemon deletes. Their machines, if any, are found as leaks."`
+	IDs    []string `arg:"" name:"id" help:"The nodes, as list shows them."`
+}
+
+// Run is the command.
+func (c NodeDeleteCmd) Run(ctx context.Context, a *app.App) error {
+	return a.Each(ctx, c.IDs, func(ctx context.Context, store *zkmodel.Store, id string) error {
+		if err := configs.CheckName("node", id); err != nil {
+			return err
+		}
+		err := c.one(ctx, app.Operator(store), id)
+		switch {
+		case errors.Is(err, zkmodel.ErrUndecodable):
+			return fmt.Errorf("%w; --broken deletes the record", err)
+		case errors.Is(err, operate.ErrDecodable):
+			return fmt.Errorf("%w: node-delete without --broken deletes it", err)
+		}
+		return notThere(err, id)
+	})
+}
+
+// one marks one node.
+func (c NodeDeleteCmd) one(ctx context.Context, o *operate.Operator, id string) error {
+	if c.Broken {
+		return o.DeleteBrokenNode(ctx, id)
+	}
+	return o.DeleteNode(ctx, id)
+}

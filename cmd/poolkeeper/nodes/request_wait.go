@@ -1,0 +1,180 @@
+package nodes
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+)
+
+// requestView is what the tree shows of a request while it waits.
+type requestView struct {
+	request  *zkmodel.Request
+	requests []*zkmodel.Request   // all, in the order in which they are served
+	nodes    []*zkmodel.Node      // all
+	pools    []*zkmodel.Component // of all launchers
+	why      string               // in the words of a launcher; may be ""
+}
+
+// text says how far a request has come, and what it waits for.
+func (v requestView) text() string {
+	r := v.request
+	if r.State != zkmodel.RequestRequested {
+		return fmt.Sprintf("request %s is %s%s", r.ID, r.State, v.machines())
+	}
+	return fmt.Sprintf("request %s waits: %s", r.ID, v.obstacle())
+}
+
+// obstacle is why no launcher has accepted a request.
+func (v requestView) obstacle() string {
+	labels := strings.Join(v.request.NodeTypes, ", ")
+	serves := func(c *zkmodel.Component) bool {
+		return c.State == zkmodel.ComponentRunning &&
+			!slices.ContainsFunc(v.request.NodeTypes, func(label string) bool { return !slices.Contains(c.SupportedLabels, label) })
+	}
+	waits := zkmodel.WaitsForProvider(v.pools, v.request)
+	switch {
+	case len(v.pools) == 0:
+		return "no launcher runs"
+	case waits != "":
+		return waits
+	case !slices.ContainsFunc(v.pools, serves):
+		return "no launcher that runs serves " + labels
+	}
+	before := slices.IndexFunc(v.requests, func(r *zkmodel.Request) bool { return r.ID == v.request.ID })
+	queue := ""
+	if before > 0 {
+		queue = fmt.Sprintf("%d requests are served before it", before)
+		if before == 1 {
+			queue = "one request is served before it"
+		}
+	}
+	told := slices.DeleteFunc([]string{v.why, v.request.Reason, queue}, func(s string) bool { return s == "" })
+	return cmp.Or(strings.Join(slices.Compact(told), "; "), "a launcher has it to decide")
+}
+
+// machines are the nodes that are made for a request.
+func (v requestView) machines() string {
+	var text strings.Builder
+	for _, n := range v.nodes {
+		if n.AllocatedTo != v.request.ID {
+			continue
+		}
+		fmt.Fprintf(&text, "; node %s at %s is %s", n.ID, n.Provider, n.State)
+		if machine := n.ExternalID.Text(); machine != "" {
+			fmt.Fprintf(&text, ", machine %s", machine)
+		}
+		if n.InterfaceIP != "" {
+			fmt.Fprintf(&text, ", address %s", n.InterfaceIP)
+		}
+		if n.Reason != "" {
+			fmt.Fprintf(&text, ": %s", n.Reason)
+		}
+	}
+	return text.String()
+}
+
+// imageOf is an image that a pool boots a label from.
+type imageOf struct{ provider, image string }
+
+// imagesFor are the images, of which one has to be ready before a node of the label can
+// be launched. It is empty where no image of ours is needed, or where the configuration
+// does not tell.
+func imagesFor(cfg *configs.Config, label, provider string) []imageOf {
+	var all []imageOf
+	for _, p := range cfg.Providers {
+		if provider != "" && p.Name != provider {
+			continue
+		}
+		for _, pool := range p.Pools {
+			for _, l := range pool.Labels {
+				switch {
+				case l.Name != label:
+				case l.DiskImage == "":
+					return nil
+				default:
+					all = append(all, imageOf{p.Name, l.DiskImage})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// missingImage says what stands between a label and its first node; "" is nothing.
+func missingImage(label string, wanted []imageOf, image func(string) *zkmodel.Image, hindrance string) string {
+	told := ""
+	for _, w := range wanted {
+		state := imageState(image(w.image), w.provider)
+		if state == "" {
+			return ""
+		}
+		told = cmp.Or(told, fmt.Sprintf("no image for %s is ready yet; image %s: %s", label, w.image, state))
+	}
+	if told != "" {
+		told = words(told, hindrance)
+	}
+	return told
+}
+
+// words joins what there is to say.
+func words(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
+}
+
+// noProvider says which providers of images a builder cannot use, and why.
+func noProvider(wanted []imageOf, builders []*zkmodel.Component) string {
+	var told []string
+	for _, w := range wanted {
+		for _, b := range builders {
+			if why := b.Troubles[w.provider]; why != "" {
+				told = append(told, fmt.Sprintf("the builder on %s cannot use provider %s: %s", b.Hostname, w.provider, why))
+			}
+		}
+	}
+	return words(told...)
+}
+
+// noBuilder says why none of some builders builds; "" when one may.
+func noBuilder(builders []*zkmodel.Component) string {
+	told := "no builder runs"
+	for _, b := range builders {
+		if b.Reason == "" {
+			return ""
+		}
+		told = fmt.Sprintf("the builder on %s builds nothing: %s", b.Hostname, b.Reason)
+	}
+	return told
+}
+
+// imageState is how far the newest build of an image has come on its way to a provider;
+// "" is that the provider has a ready one.
+func imageState(image *zkmodel.Image, provider string) string {
+	state := "no build has begun"
+	for _, b := range image.Builds {
+		switch b.State {
+		case zkmodel.BuildFailed:
+			state = fmt.Sprintf("build %s failed: %s", b.ID, b.Reason)
+		case zkmodel.BuildBuilding, zkmodel.BuildReady, zkmodel.BuildDeleting:
+			state = fmt.Sprintf("build %s is %s", b.ID, b.State)
+		}
+		for _, u := range b.Uploads {
+			switch {
+			case u.Provider != provider:
+			case u.State == zkmodel.UploadReady:
+				return ""
+			case u.State == zkmodel.UploadFailed:
+				state = fmt.Sprintf("upload %s of build %s to %s failed: %s", u.ID, b.ID, provider, u.Reason)
+			default:
+				state = fmt.Sprintf("upload %s of build %s to %s is %s", u.ID, b.ID, provider, u.State)
+			}
+		}
+	}
+	if image.Paused {
+		state += "; it is paused"
+	}
+	return state
+}
