@@ -28,6 +28,15 @@ func (l *loop) membersChanged() bool {
 	return changed
 }
 
+// heedMembers looks at all images again when builders have changed: who is gone has left work
+// behind, and locks that others waited for.
+func (l *loop) heedMembers() {
+	if l.membersChanged() {
+		clear(l.retries)
+		l.mark(l.all()...)
+	}
+}
+
 func (l *loop) mark(images ...string) {
 	for _, image := range images {
 		if image == zkmodel.Folder {

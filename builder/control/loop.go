@@ -105,12 +105,8 @@ func (l *loop) run(ctx context.Context) error {
 			canaries.Take()
 			l.mark(l.canariesMoved()...)
 		case <-builders.C():
-			// Who is gone has left work behind, and locks that others waited for.
 			builders.Take()
-			if l.membersChanged() {
-				clear(l.retries)
-				l.mark(l.all()...)
-			}
+			l.heedMembers()
 		case e := <-l.done:
 			l.finish(e)
 		case <-alarm.C:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"poolkeeper/builder/plan"
 )
@@ -14,6 +15,10 @@ const (
 	treeLane  = 16 // what is done in the tree or on the disk
 )
 
+// turn is how long builds that somebody asked for come before one that nobody did, and that
+// waits: from then on it is one of them.
+const turn = time.Hour
+
 // queue holds the actions that wait and knows those that run. It is for one
 // goroutine.
 type queue struct {
@@ -21,8 +26,10 @@ type queue struct {
 	waiting         []*task
 	running         map[string]*task
 	count           map[string]int // running, by lane
+	served          map[string]int // when an action of a lane began last, in their order
 	receivers       int            // providers that the configuration uploads to
 	last            int
+	now             func() time.Time
 }
 
 // task is an action in the queue.
@@ -30,6 +37,7 @@ type task struct {
 	plan.Action
 	key    string
 	order  int
+	since  time.Time               // when it came
 	cancel context.CancelCauseFunc // of one that runs
 }
 
@@ -37,7 +45,7 @@ type task struct {
 func newQueue(builds, uploads int) *queue {
 	return &queue{
 		builds: builds, uploads: uploads,
-		running: map[string]*task{}, count: map[string]int{},
+		running: map[string]*task{}, count: map[string]int{}, served: map[string]int{}, now: time.Now,
 	}
 }
 
@@ -101,10 +109,10 @@ func (q *queue) roomToUpload(provider string) bool {
 
 // set replaces what waits for an image. What waited before keeps its place.
 func (q *queue) set(image string, actions []plan.Action) {
-	places := map[string]int{}
+	places := map[string]*task{}
 	q.waiting = slices.DeleteFunc(q.waiting, func(t *task) bool {
 		if t.Image == image {
-			places[t.key] = t.order
+			places[t.key] = t
 		}
 		return t.Image == image
 	})
@@ -113,12 +121,14 @@ func (q *queue) set(image string, actions []plan.Action) {
 		if q.running[key] != nil {
 			continue
 		}
-		order, waited := places[key]
-		if !waited {
+		t := &task{Action: a, key: key}
+		if was := places[key]; was != nil {
+			t.order, t.since = was.order, was.since
+		} else {
 			q.last++
-			order = q.last
+			t.order, t.since = q.last, q.now()
 		}
-		q.waiting = append(q.waiting, &task{Action: a, key: key, order: order})
+		q.waiting = append(q.waiting, t)
 	}
 }
 
@@ -136,22 +146,27 @@ func (q *queue) next() *task {
 	q.waiting = slices.DeleteFunc(q.waiting, func(t *task) bool { return t == best })
 	q.running[best.key] = best
 	q.count[lane(best.Action)]++
+	q.last++
+	q.served[lane(best.Action)] = q.last
 	return best
 }
 
-// before orders what waits: builds that somebody asked for come first; of
-// uploads, those to the provider that has the fewest under way; then who came
-// first.
+// before orders what waits: builds that somebody asked for, or that have waited for long,
+// come first; of uploads, those to the provider that has the fewest under way, and then to
+// the one whose turn was the longest ago, so that each waits for one upload to each other at
+// most; then who came first.
 func (q *queue) before(a, b *task) bool {
 	wish := func(t *task) int {
-		if t.Requested {
+		if t.Requested || q.now().Sub(t.since) >= turn {
 			return 0
 		}
 		return 1
 	}
+	of := func(t *task, lanes map[string]int) int { return lanes[lane(t.Action)] * isUpload(t) }
 	return cmp.Or(
 		cmp.Compare(wish(a), wish(b)),
-		cmp.Compare(q.count[lane(a.Action)]*isUpload(a), q.count[lane(b.Action)]*isUpload(b)),
+		cmp.Compare(of(a, q.count), of(b, q.count)),
+		cmp.Compare(of(a, q.served), of(b, q.served)),
 		cmp.Compare(a.order, b.order),
 	) < 0
 }
