@@ -117,6 +117,19 @@ func steps() []step {
 			},
 		},
 		{
+			name: "a build that waits for a canary", kill: "builder", image: "few",
+			begin:   func(s *site) { s.run("", "image-build", "few") },
+			reached: func(s *site) bool { return s.waits("few") },
+			ends: func(s *site, before string) {
+				s.Helper()
+				if s.in("few", zkmodel.UploadReady) > 0 {
+					s.Error("it serves beside the canary")
+				}
+				s.run("", "image-promote", "few-"+s.mirror.Image("few").Canaries[0].Trial.Build)
+				s.served("few", before)
+			},
+		},
+		{
 			name: "a push", kill: "launcher",
 			begin: func(s *site) {
 				text, err := os.ReadFile(s.path("nodepool.yaml"))

@@ -55,6 +55,21 @@ func (s *site) trial(image string, states ...zkmodel.ValidationState) bool {
 	return false
 }
 
+// waits reports whether the last build of an image waits everywhere for another one that is
+// the canary.
+func (s *site) waits(image string) bool {
+	n := 0
+	for name := range clouds {
+		list, err := s.mirror.Validations(name)
+		if err == nil && slices.ContainsFunc(list, func(v *zkmodel.Validation) bool {
+			return v.Image == image && v.Build == s.newest(image).ID && v.Canary
+		}) {
+			n++
+		}
+	}
+	return n == len(clouds)
+}
+
 // judged are the clouds in which a build was judged in a way.
 func (s *site) judged(image, build string, kind zkmodel.VerdictKind) (n int) {
 	verdicts := s.mirror.Image(image).Verdicts
