@@ -22,6 +22,7 @@ import (
 	"poolkeeper/providers"
 	"poolkeeper/providers/fake"
 	"poolkeeper/zkmodel/event/dispatch"
+	"poolkeeper/zkmodel/event/observe"
 	"poolkeeper/zkmodel/fleet"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -43,7 +44,7 @@ type child struct {
 	Server    string
 	Instances int // of the cloud
 	Boot      time.Duration
-	Events    bool // changes are told, and sent to a file
+	Events    bool // changes are told, also those of others, and sent to a file
 	Fleet     bool // decisions stand under the fleet's lock
 }
 
@@ -78,6 +79,9 @@ func runChild(arg string) {
 		defer func() { _ = os.RemoveAll(dir) }()
 		events := dispatch.New(dispatch.Deps{Client: client, Writer: "/poolkeeper/launcher/bench", Member: "bench", Logger: hclog.NewNullLogger()})
 		events.Set(&dispatch.Options{Keep: 10_000, Age: time.Hour, Sinks: []dispatch.Sink{{Name: "file", File: filepath.Join(dir, "events"), Timeout: time.Second}}})
+		for _, part := range []observe.Part{observe.Images, observe.Requests} {
+			events.Beside(observe.New(part, observe.Deps{Client: client, Tree: l.Tree(), Member: "bench", Logger: hclog.NewNullLogger()}).Run)
+		}
 		go events.Run(ctx)
 	}
 	go func() {
