@@ -66,8 +66,12 @@ func (s *site) failing(cloud string, b *zkmodel.Build) { s.booting(cloud, b, nil
 // booting has each machine that boots from a build fail in a cloud, and all others boot no
 // sooner than until is closed, if it is given.
 func (s *site) booting(cloud string, b *zkmodel.Build, until <-chan struct{}) {
+	s.clouds[cloud].SetHook(s.bootFails(cloud, b, until))
+}
+
+func (s *site) bootFails(cloud string, b *zkmodel.Build, until <-chan struct{}) func(context.Context, fake.Call) error {
 	c := s.clouds[cloud]
-	c.SetHook(func(ctx context.Context, call fake.Call) error {
+	return func(ctx context.Context, call fake.Call) error {
 		if call.Op != fake.OpWait || call.Done {
 			return nil
 		}
@@ -91,7 +95,7 @@ func (s *site) booting(cloud string, b *zkmodel.Build, until <-chan struct{}) {
 			}
 		}
 		return nil
-	})
+	}
 }
 
 // told lists the events of canaries, in the order of the log.

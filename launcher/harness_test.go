@@ -55,7 +55,7 @@ providers:
 
 // site is a tree, clouds and launchers of one test.
 type site struct {
-	t      *testing.T
+	t      testing.TB
 	root   string
 	client *recipe.Client
 	store  *zkmodel.Store
@@ -65,32 +65,32 @@ type site struct {
 	trials []*zkmodel.Upload         // that a story has made
 }
 
-func newSite(t *testing.T, yaml string) *site {
-	t.Helper()
-	s := &site{t: t, root: zktest.Root(t), clouds: map[string]*fake.Provider{}}
+func newSite(tb testing.TB, yaml string) *site {
+	tb.Helper()
+	s := &site{t: tb, root: zktest.Root(tb), clouds: map[string]*fake.Provider{}}
 	s.client = s.dial(30 * time.Second) // whoever looks on must not be lost
-	session, err := s.client.Session(t.Context())
+	session, err := s.client.Session(tb.Context())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	s.store = zkmodel.NewStore(session, nil)
-	path := filepath.Join(t.TempDir(), "nodepool.yaml")
+	path := filepath.Join(tb.TempDir(), "nodepool.yaml")
 	if err := os.WriteFile(path, []byte(yaml), 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if s.config, err = configs.Load(path, configs.Options{}); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for _, p := range s.config.Providers {
 		if s.clouds[p.Name], err = fake.New(p, hclog.NewNullLogger()); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
-	s.zuul, err = zuul.Dial(t.Context(), []string{zktest.Shared(t).Addr()}, s.root, "zuul-test")
+	s.zuul, err = zuul.Dial(tb.Context(), []string{zktest.Shared(tb).Addr()}, s.root, "zuul-test")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(s.zuul.Close)
+	tb.Cleanup(s.zuul.Close)
 	return s
 }
 

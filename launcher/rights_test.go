@@ -17,7 +17,7 @@ import (
 
 // rights changes who may do what below a folder of the tree.
 type rights struct {
-	t    *testing.T
+	t    testing.TB
 	conn *zk.Conn
 	root string
 }

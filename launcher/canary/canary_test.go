@@ -49,6 +49,7 @@ func TestWorse(t *testing.T) {
 		"all nodes, none before":         {tally{Failed: 5}, tally{}, Nodes{}, 5, true, true},
 		"fewer are enough, as is said":   {tally{Failed: 1}, tally{Served: 10}, Nodes{}, 1, true, true},
 		"those before boot yet":          {tally{Failed: 5}, tally{}, live(0, 0, 80, 0), 5, false, false},
+		"enough before have ended":       {tally{Failed: 40}, tally{Served: 5}, live(0, 0, 20, 0), 5, true, true},
 		"some before boot yet":           {tally{Failed: 5}, tally{Failed: 26}, live(0, 0, 54, 0), 5, false, true},
 		"one before boots, others serve": {tally{Failed: 5}, tally{Served: 60}, live(0, 0, 1, 0), 5, true, true},
 		"those before wait for users":    {tally{Failed: 5}, tally{}, live(0, 0, 9, 5), 5, true, true},

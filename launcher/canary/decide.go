@@ -133,15 +133,15 @@ func (s Sight) next(c *zkmodel.Canary) Decision {
 // Worse reports whether a build fails so much more often than the one before that it is to
 // retreat: from a number of failures on, at three times the rate. Rates are over the nodes that
 // have ended their boot, well or not: what boots yet says nothing. It is not known while some
-// of the build before boot and fewer of them than of the canary have ended: in a provider
-// where nothing boots, the canary's first nodes may be the first to fail.
+// of the build before boot and fewer of them than of the canary, and than that number, have
+// ended: in a provider where nothing boots, the canary's nodes may be the first to fail.
 func Worse(canary, previous zkmodel.Tally, live Nodes, least int) (is, known bool) {
 	failed, before := canary.Failures(), previous.Failures()
 	if failed < least {
 		return false, true
 	}
 	ended, endedBefore := canary.Ended()+live.Canary.Booted, previous.Ended()+live.Previous.Booted
-	if endedBefore < ended && live.Previous.Booting > 0 {
+	if endedBefore < min(ended, least) && live.Previous.Booting > 0 {
 		return false, false
 	}
 	// failed/ended >= worse * before/endedBefore, without dividing by nothing.

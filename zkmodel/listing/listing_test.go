@@ -186,6 +186,52 @@ func TestTrials(t *testing.T) {
 	}
 }
 
+// What comes of a canary stands beside its upload, and beside what waits for it, and the images say
+// of the latter what it waits for. Mistakes: figures of another provider; a build that waits
+// and tells nobody what for.
+func TestCanaries(t *testing.T) {
+	i := &zkmodel.Image{Name: "image"}
+	for n, id := range []string{"0000000001", "0000000002", "0000000003"} {
+		b := &zkmodel.BuildTree{Build: &zkmodel.Build{Image: "image", ID: id, State: zkmodel.BuildReady, Stat: recipe.Stat{Czxid: int64(n + 1)}}}
+		for _, p := range []string{"north", "south"} {
+			record := `{"state": "ready", "external_id": "x"}`
+			if n == 2 && p == "north" {
+				record = `{"state": "uploading", "external_id": "x"}`
+			}
+			key := zkmodel.UploadKey{Image: "image", Build: id, Provider: p, ID: "0000000001"}
+			b.Uploads = append(b.Uploads, zkmodel.DecodeUpload(key, []byte(record), recipe.Stat{Czxid: int64(10 * (n + 1)), Mtime: now}))
+		}
+		i.Builds = append(i.Builds, b)
+	}
+	c := zkmodel.NewCanary("north", "image", i.Builds[0].Build).Begin(i.Builds[1].Uploads[0], i.Builds[1].Build, 1)
+	c.Trial.Nodes = 7
+	i.Canaries = []*zkmodel.Canary{c}
+	waits := zkmodel.WaitingValidation("it waits until build 0000000002, the canary, is decided")
+	waits.Image, waits.Build, waits.Provider, waits.Upload, waits.UploadCzxid = "image", "0000000003", "north", "0000000001", 30
+	trials := []*zkmodel.Validation{waits}
+	for name, c := range map[string]struct {
+		table *Table
+		want  map[string]int
+	}{
+		"uploads": {UploadsOnTrial([]*zkmodel.Image{i}, trials, now), map[string]int{
+			"canary: of 7 nodes 0 did not boot": 1, "it waits to be the canary": 1, ": it waits until build 0000000002, the canary, is decided": 1,
+		}},
+		"images": {ImagesOnTrial([]*zkmodel.Image{i}, trials, now, nil), map[string]int{
+			"build 0000000003 at north is waiting": 1, ": it waits until build 0000000002, the canary, is decided": 1,
+		}},
+	} {
+		var text strings.Builder
+		if err := c.table.WriteText(&text, true); err != nil {
+			t.Fatal(err)
+		}
+		for want, times := range c.want {
+			if n := strings.Count(text.String(), want); n != times {
+				t.Errorf("%s: %q stands %d times in\n%s", name, want, n, &text)
+			}
+		}
+	}
+}
+
 // Credentials of pods stand where other nodes have a port.
 func TestCredentialsAreNotShown(t *testing.T) {
 	var out strings.Builder
