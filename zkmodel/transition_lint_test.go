@@ -21,6 +21,7 @@ var maySet = map[string]string{
 	"zkmodel/process.go":           "a component's state, which has no table",
 	"builder/presence/self.go":     "a component's state, which has no table",
 	"launcher/validate/outcome.go": "how far a trial has come, which is a function of its node and of what it was before",
+	"zkmodel/listing/trials.go":    "how far a trial has come, as a listing shows it",
 	"web/status.go":                "a badge on the page",
 	"web/status_images.go":         "a badge on the page",
 }
