@@ -1,6 +1,7 @@
 package builder
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -120,17 +121,20 @@ func TestBuildsWaitForTheCanary(t *testing.T) {
 	s.isReady(third, "the older one is ready as the canary is rejected")
 	s.begins()
 	fifth := s.buildNext("img", zkmodel.UploadUploading, (*zkmodel.Upload).OnTrial)
-	if where, err := op.PromoteTrials(t.Context(), "img", fifth.Build, nil); err != nil || !slices.Equal(where, []string{"north"}) {
+	if where, err := op.PromoteTrials(t.Context(), "img", fifth.Build, nil); err != nil || !slices.Equal(where, []operate.Promoted{{Provider: "north", Canary: true}}) {
 		t.Fatalf("%v, %v", where, err)
 	}
 	s.isReady(fifth, "one that a person promotes is ready")
-	sixth := s.buildNext("img", zkmodel.UploadUploading, (*zkmodel.Upload).OnTrial)
-	reject.Build = sixth.Build
+	s.servesAll(fifth)
+	s.buildNext("img", zkmodel.UploadReady, anyUpload) // as nothing is a canary
+	s.begins()
+	seventh := s.buildNext("img", zkmodel.UploadUploading, (*zkmodel.Upload).OnTrial)
+	reject.Build = seventh.Build
 	if _, err := op.Judge(t.Context(), reject); err != nil {
 		t.Fatal(err)
 	}
 	s.eventually("one that a person rejects goes", func() bool {
-		_, err := s.store.Upload(t.Context(), sixth.UploadKey)
+		_, err := s.store.Upload(t.Context(), seventh.UploadKey)
 		return err != nil && len(s.trials("img")) == 0
 	})
 }
@@ -142,6 +146,56 @@ func (s *site) isReady(u *zkmodel.Upload, what string) {
 		now, err := s.store.Upload(s.t.Context(), u.UploadKey)
 		return err == nil && now.State == zkmodel.UploadReady && now.ExternalID.Text() == u.ExternalID.Text()
 	})
+}
+
+// servesAll fails unless an upload serves all new nodes of img in north.
+func (s *site) servesAll(u *zkmodel.Upload) {
+	s.t.Helper()
+	i, err := s.store.WithCanaries(true).Image(s.t.Context(), "img")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	serves, c := i.Serving("north", zkmodel.Suspect), i.Canary("north")
+	if serves == nil || serves.Build != u.Build || c.Promoted.Build != u.Build {
+		s.t.Errorf("%v serves, not build %s; of canaries is recorded %+v", serves, u.Build, c)
+	}
+}
+
+// A person promotes a build that waits while the builder that holds it is away: the canary goes
+// on at its share, and the first build serves the others, until a builder makes the promoted one
+// ready; then that serves all. Mistake: the canary, which nobody has proven, serves all meanwhile.
+func TestPromotionOfWhatWaits(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.image().Canary = &configs.Canary{Share: 5, For: time.Hour, MinNodes: 3, MaxFailures: 5}
+	s.image().KeepBuilds = 4
+	s.config.Providers = nil
+	s.addProvider("north", "qcow2", "img")
+	s.addProvider("south", "raw", "img")
+	stop := s.start(func(d *Deps) { d.UploadWorkers = 1 })
+	s.ready("img", 1, "north", "south")
+	s.inService("north", nil)
+	first := s.uploads("img", "north", zkmodel.UploadReady)[0]
+	second := s.buildNext("img", zkmodel.UploadReady, anyUpload)
+	s.begins()
+	third := s.buildNext("img", zkmodel.UploadUploading, (*zkmodel.Upload).OnTrial)
+	s.ready("img", 3, "south")
+	stop()
+	op := operate.New(s.store.WithCanaries(true), "ann")
+	if where, err := op.PromoteTrials(t.Context(), "img", third.Build, nil); err != nil || len(where) != 1 {
+		t.Fatalf("%v, %v", where, err)
+	}
+	if where, err := op.Promote(t.Context(), "img", third.Build, nil); !errors.Is(err, zkmodel.ErrNotFound) {
+		t.Errorf("promoted before it is ready: %v, %v", where, err)
+	}
+	s.servesAll(first)
+	i, err := s.store.WithCanaries(true).Image(t.Context(), "img")
+	if err != nil || i.OnTrial("north") == nil || i.OnTrial("north").Build != second.Build {
+		t.Errorf("the canary is none any more: %+v, %v", i, err)
+	}
+	s.start(s.other("second"))
+	s.isReady(third, "a builder makes it ready")
+	s.servesAll(third)
 }
 
 // subset reports whether all of some are among others.

@@ -168,10 +168,58 @@ func (st *Store) SaveValidationResult(ctx context.Context, lock *recipe.Held, v 
 // which the caller has moved, and the end of the trial are one transaction. v is nil when
 // its record is gone.
 func (st *Store) EndValidation(ctx context.Context, lock *recipe.Held, u *Upload, v *Validation, why string) error {
+	return st.endValidation(ctx, lock, u, v, endTold(u, v, why)...)
+}
+
+// endTold is what is told of the end of a trial, besides what the upload's record says.
+func endTold(u *Upload, v *Validation, why string) []endsWith {
 	if u.State != UploadReady || v != nil && v.Canary {
-		return st.endValidation(ctx, lock, u, v)
+		return nil
 	}
-	return st.endValidation(ctx, lock, u, v, endsWith{tell: u.tried(event.UploadTested, why)})
+	return []endsWith{{tell: u.tried(event.UploadTested, why)}}
+}
+
+// ServeValidation is EndValidation for an upload that the caller has moved to ready, of an
+// image that may have canaries: one that a person has promoted serves without a limit from
+// the same transaction on, and none becomes ready beside a canary.
+//
+// Errors: ErrConflict when another build has become the canary meanwhile.
+func (st *Store) ServeValidation(ctx context.Context, lock *recipe.Held, u *Upload, v *Validation, why string) error {
+	for range rulings {
+		with, err := st.comesIntoService(ctx, u, v)
+		if err != nil {
+			return fmt.Errorf("end validation of %s: %w", u.Path(), err)
+		}
+		err = st.endValidation(ctx, lock, u, v, append(endTold(u, v, why), with...)...)
+		if !errors.Is(err, errSaidMeanwhile) {
+			return err
+		}
+	}
+	return fmt.Errorf("end validation of %s: the record of its image's canaries changes too often; it is tried again", u.Path())
+}
+
+// comesIntoService is what is written of an image's canaries as an upload becomes ready.
+func (st *Store) comesIntoService(ctx context.Context, u *Upload, v *Validation) ([]endsWith, error) {
+	c, err := st.Canary(ctx, u.Provider, u.Image)
+	switch {
+	case c != nil && c.Broken != nil, recipe.Unreadable(err), c == nil && err == nil:
+		return nil, nil // the newest serves
+	case err != nil:
+		return nil, err
+	}
+	b, err := st.Build(ctx, u.Image, u.Build)
+	if err != nil {
+		return nil, err
+	}
+	if v != nil && v.Promoted != nil && b.Stat.Czxid > c.Promoted.Czxid {
+		c = c.Promote(b, v.Promoted.By, v.Promoted.Reason)
+		op, err := c.SetOp()
+		return []endsWith{{ops: []recipe.Op{op}, tell: c}}, err
+	}
+	if why := c.Holds(b); why != "" && (v == nil || v.Promoted == nil) {
+		return nil, fmt.Errorf("%s: %w", why, ErrConflict)
+	}
+	return []endsWith{{ops: []recipe.Op{recipe.OpCheck(CanaryPath(c.Provider, c.Image), c.Stat.Version)}}}, nil
 }
 
 // tried tells what the trial of an upload has come to.
@@ -219,7 +267,8 @@ type endsWith struct {
 	tell teller
 }
 
-// errSaidMeanwhile: what was said of an image's builds has changed while it was read.
+// errSaidMeanwhile: what was said of an image's builds, or the record of its canaries, has
+// changed while it was read.
 var errSaidMeanwhile = errors.New("what was said of its builds has changed")
 
 func (st *Store) endValidation(ctx context.Context, lock *recipe.Held, u *Upload, v *Validation, with ...endsWith) error {
@@ -230,7 +279,10 @@ func (st *Store) endValidation(ctx context.Context, lock *recipe.Held, u *Upload
 	changed := []teller{u}
 	var ops []recipe.Op // of other records
 	for _, w := range with {
-		ops, changed = append(ops, w.ops...), append(changed, w.tell)
+		ops = append(ops, w.ops...)
+		if w.tell != nil {
+			changed = append(changed, w.tell)
+		}
 	}
 	err = st.telling(ctx, func(also []recipe.Op) error {
 		for {
@@ -275,7 +327,7 @@ func (st *Store) endTrial(ctx context.Context, lock *recipe.Held, u *Upload, rec
 	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
 		return err
 	}
-	if v.Promoted == nil && u.State != UploadReady && slices.Contains(names, validationPromote) {
+	if v.Promoted == nil && slices.Contains(names, validationPromote) {
 		return fmt.Errorf("%w: it was promoted meanwhile", ErrConflict)
 	}
 	ops := []recipe.Op{recipe.OpSet(u.Path(), record, u.Stat.Version)}

@@ -183,6 +183,61 @@ func TestPromotionAtTheEndOfATrial(t *testing.T) {
 	}
 }
 
+// A build becomes the canary in the moment in which another one's waiting or trial ends: that one
+// waits on. Once a person promotes it, it is ready and serves without a limit, in one transaction
+// with its event. Mistakes: two unproven builds that are ready, so that a Nodepool builder removes
+// what serves; a build promoted before it is ready, so that the canary serves all.
+func TestReadyBesideACanary(t *testing.T) {
+	t.Parallel()
+	_, s := connect(t)
+	st := zkmodel.NewStore(s, nil)
+	var builds []*zkmodel.Build
+	for range 3 {
+		builds = append(builds, newBuildOf(t, st, "image"))
+	}
+	_, canary := onTrial(t, st, builds[1], "north")
+	lock, u := onTrial(t, st, builds[2], "north")
+	c := zkmodel.NewCanary("north", "image", builds[0])
+	err := st.BeginCanaries(t.Context(), c)
+	if err == nil {
+		c, err = st.Canary(t.Context(), "north", "image")
+	}
+	if err == nil {
+		err = st.ChangeCanary(t.Context(), c.Begin(canary, builds[1], 1))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve := func() error {
+		var err error
+		if u, err = st.Upload(t.Context(), u.UploadKey); err != nil {
+			t.Fatal(err)
+		}
+		v, err := st.Validation(t.Context(), u.UploadKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		moves(t, u, zkmodel.UploadReady)
+		return st.ServeValidation(t.Context(), lock, u, v, v.Text())
+	}
+	if err := serve(); !errors.Is(err, zkmodel.ErrConflict) {
+		t.Errorf("it is ready beside the canary: %v", err)
+	}
+	if err := st.PromoteValidation(t.Context(), u.UploadKey, "ann", "in haste"); err != nil {
+		t.Fatal(err)
+	}
+	if err := serve(); err != nil {
+		t.Fatal(err)
+	}
+	now, err := st.Upload(t.Context(), u.UploadKey)
+	if err != nil || now.State != zkmodel.UploadReady {
+		t.Errorf("%+v, %v", now, err)
+	}
+	if c, err = st.Canary(t.Context(), "north", "image"); err != nil || c.Promoted != zkmodel.RefOf(builds[2]) || c.Trial != nil {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
 // A builder that is killed at whatever request of the end of a trial has moved the upload
 // and ended the trial, or neither: the result is there for who comes next. Mistakes: a
 // result that goes before its upload has moved; a verdict of an upload that goes on.

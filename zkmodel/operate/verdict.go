@@ -210,11 +210,14 @@ func ended(i *zkmodel.Image, b *zkmodel.BuildTree, j Judgement) []*zkmodel.Canar
 }
 
 // promoted are the records of the providers where a build is to serve without a limit, and
-// does not yet.
+// does not yet. Where it is not ready, its record stays: it would not serve, and the canary,
+// which is older, would serve all. One that is sent and waits is promoted by the builder that
+// makes it ready (PromoteTrials).
 func (o *Operator) promoted(i *zkmodel.Image, b *zkmodel.BuildTree, providers []string) []*zkmodel.Canary {
 	var list []*zkmodel.Canary
 	for _, c := range i.Canaries {
-		if (len(providers) == 0 || slices.Contains(providers, c.Provider)) && i.Unproven(b.Build, c.Provider) {
+		if (len(providers) == 0 || slices.Contains(providers, c.Provider)) && i.Unproven(b.Build, c.Provider) &&
+			slices.ContainsFunc(ofBuild(b, c.Provider), func(u *zkmodel.Upload) bool { return usable(u) && u.Suspect == "" }) {
 			list = append(list, c.Promote(b.Build, o.who, ""))
 		}
 	}
@@ -240,9 +243,9 @@ func (o *Operator) mark(u *zkmodel.Upload, v *zkmodel.Verdict, remove bool) (tou
 // usable reports whether launchers may boot from an upload, by its record.
 func usable(u *zkmodel.Upload) bool { return u.Broken == nil && u.State == zkmodel.UploadReady }
 
-// PromoteTrials lets the uploads of a build that are tried serve without more ado, in some
-// providers or in all, and returns these. The builder that holds them does it.
-func (o *Operator) PromoteTrials(ctx context.Context, image, build string, providers []string) (where []string, err error) {
+// PromoteTrials lets the uploads of a build that are tried, or wait for a canary, serve without
+// more ado, in some providers or in all, and returns these. The builder that holds them does it.
+func (o *Operator) PromoteTrials(ctx context.Context, image, build string, providers []string) (where []Promoted, err error) {
 	i, err := o.store.Image(ctx, image)
 	if err != nil {
 		return nil, err
@@ -255,10 +258,14 @@ func (o *Operator) PromoteTrials(ctx context.Context, image, build string, provi
 		if !u.OnTrial() || len(providers) > 0 && !slices.Contains(providers, u.Provider) {
 			continue
 		}
-		if err := o.store.PromoteValidation(ctx, u.UploadKey, o.who, ""); err != nil {
+		v, err := o.store.Validation(ctx, u.UploadKey)
+		if err == nil {
+			err = o.store.PromoteValidation(ctx, u.UploadKey, o.who, "")
+		}
+		if err != nil {
 			return where, err
 		}
-		where = append(where, u.Provider)
+		where = append(where, Promoted{Provider: u.Provider, Canary: v.Canary})
 	}
 	return where, nil
 }

@@ -118,8 +118,12 @@ func (c ImagePromoteCmd) Run(ctx context.Context, a *app.App) error {
 	}
 	return a.WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
 		tried, err := app.Operator(store).PromoteTrials(ctx, image, build, c.Provider)
-		for _, provider := range tried {
-			fmt.Fprintf(terminal.Visible(a.Stdout), "%s in %s: build %s serves without more ado; its trial is over\n", image, provider, build)
+		for _, one := range tried {
+			what := "serves without more ado; its trial is over"
+			if one.Canary {
+				what = "waits no more: it is promoted, and serves all new nodes once its builder has made it ready"
+			}
+			fmt.Fprintf(terminal.Visible(a.Stdout), "%s in %s: build %s %s\n", image, one.Provider, build, what)
 		}
 		if err != nil && !errors.Is(err, zkmodel.ErrNotFound) {
 			return err
