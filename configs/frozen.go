@@ -61,6 +61,11 @@ func (c *Config) FrozenProvider(provider string) string {
 	return c.frozen("provider", "", "", provider, configured)
 }
 
+// FrozenSource says why a source is left out, "" when it is not.
+func (c *Config) FrozenSource(source string) string {
+	return c.frozen("source", "", "", source, slices.ContainsFunc(c.Sources, func(s Source) bool { return s.Name == source }))
+}
+
 // FrozenUpload says why the uploads of an image to a provider are left alone,
 // "" when they are not.
 func (c *Config) FrozenUpload(provider, image string) string {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -59,13 +60,6 @@ func (d *Driver) elected(ctx context.Context, s *recipe.Session) error {
 
 func (d *Driver) sources(ctx context.Context, held *recipe.Held) error {
 	list := d.Config().Sources
-	var names []string
-	for i := range list {
-		names = append(names, list[i].Name)
-	}
-	if err := source.NewStore(held.Session()).Forget(ctx, held, names); err != nil {
-		return err
-	}
 	looking, end := context.WithCancel(ctx)
 	var looks sync.WaitGroup
 	defer looks.Wait()
@@ -75,8 +69,12 @@ func (d *Driver) sources(ctx context.Context, held *recipe.Held) error {
 	}
 	for {
 		changed := d.reconfigured()
-		if !reflect.DeepEqual(d.Config().Sources, list) {
+		cfg := d.Config()
+		if !reflect.DeepEqual(cfg.Sources, list) {
 			return nil
+		}
+		if err := source.NewStore(held.Session()).Forget(ctx, held, func(name string) bool { return keeps(cfg, name) }); err != nil {
+			return err
 		}
 		select {
 		case <-changed:
@@ -84,6 +82,12 @@ func (d *Driver) sources(ctx context.Context, held *recipe.Held) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// keeps reports whether a configuration has a source, or may lack it by mistake: what changes
+// until that is mended is to be found then.
+func keeps(cfg *configs.Config, name string) bool {
+	return cfg.FrozenSource(name) != "" || slices.ContainsFunc(cfg.Sources, func(s configs.Source) bool { return s.Name == name })
 }
 
 // lookEvery looks at a source, at once and then again and again, until ctx ends.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,59 @@ func (s *site) known(name, what string, is func(*source.Record) bool) *source.Re
 		return is(r)
 	})
 	return r
+}
+
+// unknown reports whether a source has no record.
+func (s *site) unknown(name string) bool {
+	s.t.Helper()
+	_, there, err := s.models.Session().Exists(s.t.Context(), source.Root+"/"+name)
+	return err == nil && !there
+}
+
+// reload changes the configuration.
+func (s *site) reload(change func(*configs.Config)) {
+	s.mu.Lock()
+	config := *s.config
+	change(&config)
+	s.config = &config
+	s.mu.Unlock()
+	for _, d := range s.all {
+		d.Reconfigured()
+	}
+}
+
+// Mistake: a source that a mistake leaves out of the configuration, and whose record goes, so
+// that what has changed until the mistake is mended makes no wave; one that was taken out
+// meanwhile, and stays for ever.
+func TestSourcesThatAMistakeLeavesOut(t *testing.T) {
+	t.Parallel()
+	for name, frozen := range map[string]string{"by name": "elements", "all others": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, write := sourced(t, 20*time.Millisecond)
+			all := s.config.Sources
+			s.driver("one", nil)
+			for i := range all {
+				s.known(all[i].Name, "is known", func(r *source.Record) bool { return r.Digest != "" })
+			}
+			probe := configs.Source{Wave: configs.Wave{Name: "probe", All: true}, Command: []string{"echo", "x"}, Every: time.Hour, Timeout: time.Minute}
+			s.reload(func(c *configs.Config) {
+				c.Sources = append(slices.DeleteFunc(slices.Clone(all), func(one configs.Source) bool { return one.Name == "elements" }), probe)
+				c.Frozen = []configs.Frozen{{Kind: "source", Name: frozen, Why: "line 7: unknown key"}}
+			})
+			write("elements", "second")
+			s.known("probe", "is known", func(r *source.Record) bool { return r.Digest != "" })
+			s.reload(func(c *configs.Config) { c.Sources, c.Frozen = all, nil })
+			s.eventually("what was taken out goes", func() bool { return s.unknown("probe") })
+			s.known("elements", "has a wave", func(r *source.Record) bool { return r.Wave != "" })
+			s.reload(func(c *configs.Config) {
+				c.Sources = slices.DeleteFunc(slices.Clone(all), func(one configs.Source) bool { return one.Name == "elements" })
+				c.Frozen = []configs.Frozen{{Kind: "source", Name: "elements"}}
+			})
+			s.reload(func(c *configs.Config) { c.Frozen = nil })
+			s.eventually("the mistake was none", func() bool { return s.unknown("elements") })
+		})
+	}
 }
 
 // Mistakes: a wave of the first look, two waves of one change, none of one that came while no
@@ -164,20 +218,9 @@ func TestSourcesOfAnotherConfiguration(t *testing.T) {
 			t.Errorf("it sees %s", name)
 		}
 	}
-	gone := func(name string) bool {
-		_, there, err := s.models.Session().Exists(t.Context(), source.Root+"/"+name)
-		return err == nil && !there
-	}
-	config := *s.config
-	config.Sources = config.Sources[:3]
-	s.mu.Lock()
-	s.config = &config
-	s.mu.Unlock()
-	for _, d := range s.all {
-		d.Reconfigured()
-	}
-	s.eventually("what is not configured goes", func() bool { return gone("env") })
-	if gone("elements") || gone("slow") {
+	s.reload(func(c *configs.Config) { c.Sources = c.Sources[:3] })
+	s.eventually("what is not configured goes", func() bool { return s.unknown("env") })
+	if s.unknown("elements") || s.unknown("slow") {
 		t.Error("what is configured is gone")
 	}
 	held, err := recipe.NewLock(s.models.Session(), source.LockPath, "test").Try(t.Context())

@@ -141,14 +141,14 @@ func (st *Store) tell(ctx context.Context, held *recipe.Held, r *Record, kind st
 	return nil
 }
 
-// Forget removes the records of sources that are not among some.
-func (st *Store) Forget(ctx context.Context, held *recipe.Held, but []string) error {
+// Forget removes the records of all sources but those to keep.
+func (st *Store) Forget(ctx context.Context, held *recipe.Held, keep func(name string) bool) error {
 	names, err := st.session.Children(ctx, Root)
 	if err != nil {
 		return fmt.Errorf("list sources: %w", err)
 	}
 	for _, name := range names {
-		if Root+"/"+name == LockPath || slices.Contains(but, name) {
+		if Root+"/"+name == LockPath || keep(name) {
 			continue
 		}
 		if err := held.Delete(ctx, Root+"/"+name, recipe.AnyVersion); err != nil && !errors.Is(err, recipe.ErrNoNode) {
