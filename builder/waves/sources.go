@@ -198,6 +198,12 @@ func stateOf(ctx context.Context, src *configs.Source) ([]byte, error) {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
+	if cmd.Process != nil { // what it has left in the background would be one more with each look
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // it exited with 0, and what it had left had its output
+	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("%s has not ended within %s", src.Command[0], src.Timeout)

@@ -111,6 +111,38 @@ func TestSourcesThatAMistakeLeavesOut(t *testing.T) {
 	}
 }
 
+// Mistakes: a look that leaves processes behind, as many as there are looks; or that waits for
+// them, or takes one for a failure.
+func TestALookLeavesNoProcess(t *testing.T) {
+	t.Parallel()
+	s, _ := sourced(t, time.Hour)
+	dir := t.TempDir()
+	for name, script := range map[string]string{
+		"silent": `sleep 1000 >/dev/null 2>&1 & echo $! >"$0"; echo state`,
+		"output": `sleep 1000 & echo $! >"$0"; echo state`,
+		"failed": `sleep 1000 >/dev/null 2>&1 & echo $! >"$0"; exit 3`,
+	} {
+		s.config.Sources = append(s.config.Sources, configs.Source{
+			Wave: configs.Wave{Name: name, All: true}, Command: []string{"sh", "-c", script, filepath.Join(dir, name)}, Every: time.Hour, Timeout: time.Minute,
+		})
+	}
+	s.driver("one", nil)
+	for _, name := range []string{"silent", "output", "failed"} {
+		r := s.known(name, "was looked at", func(r *source.Record) bool { return r.Digest != "" || r.Failing != "" })
+		if failed := name == "failed"; failed != (r.Failing != "") {
+			t.Errorf("%s: %+v", name, r)
+		}
+		pid, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.eventually("what "+name+" has left ends", func() bool {
+			stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
+			return err != nil || strings.Contains(string(stat), ") Z ") // ended, and not yet waited for
+		})
+	}
+}
+
 // Mistakes: a wave of the first look, two waves of one change, none of one that came while no
 // builder ran, or of one that goes back to what was; a command that fails, and makes a wave,
 // or is told with each look; a source whose trouble is another's.
