@@ -16,6 +16,7 @@ import (
 
 	"poolkeeper/configs"
 	"poolkeeper/configs/kit"
+	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/source"
 	"poolkeeper/zkmodel/wave"
@@ -129,6 +130,7 @@ func (d *Driver) look(ctx context.Context, held *recipe.Held, src *configs.Sourc
 			return err
 		}
 	}
+	last := record.Wave
 	changed, known := record.See(state, d.Mask(string(state)), d.Now())
 	switch {
 	case !changed:
@@ -140,7 +142,34 @@ func (d *Driver) look(ctx context.Context, held *recipe.Held, src *configs.Sourc
 		return store.Save(ctx, held, record)
 	}
 	d.Metrics.SourceLooked(src.Name, "changed")
+	if waits, err := nothingBuilt(ctx, wave.NewStore(held.Session()), last); err != nil || waits {
+		return err // the state before stays noted, so that the next look finds this one, or a newer
+	}
 	return d.follow(ctx, store, held, src, record)
+}
+
+// nothingBuilt reports whether a wave, "" for none, goes on and has brought no build yet. A
+// source whose output varies makes no more waves than there are builds of them.
+func nothingBuilt(ctx context.Context, store *wave.Store, id string) (bool, error) {
+	if id == "" {
+		return false, nil
+	}
+	w, err := store.Wave(ctx, id)
+	switch {
+	case errors.Is(err, zkmodel.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, err
+	case !w.Active() || w.Status.State == wave.Reporting:
+		return false, nil
+	}
+	for state, n := range w.Status.Counts {
+		if state.Over() && n > 0 {
+			return false, nil
+		}
+	}
+	rows, _, err := store.Rows(ctx, id, []wave.State{wave.Processing}, w.Jobs)
+	return err == nil && !slices.ContainsFunc(rows, func(r wave.Row) bool { return r.Build != "" }), err
 }
 
 // follow makes the wave of a state that is new.

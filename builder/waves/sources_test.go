@@ -15,6 +15,7 @@ import (
 	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/source"
+	"poolkeeper/zkmodel/wave"
 )
 
 // sourced makes a site with two sources, each the content of a file, and three images.
@@ -141,6 +142,46 @@ func TestALookLeavesNoProcess(t *testing.T) {
 			return err != nil || strings.Contains(string(stat), ") Z ") // ended, and not yet waited for
 		})
 	}
+}
+
+// Mistake: a source whose output varies makes a wave with each look, however many of its
+// waves wait; or what came while one waited makes none.
+func TestASourceHasOneWaveThatWaits(t *testing.T) {
+	t.Parallel()
+	s, write := sourced(t, 20*time.Millisecond)
+	looks := filepath.Join(t.TempDir(), "looks")
+	s.config.Sources[0].Command = []string{"sh", "-c", `echo >>"$0"; wc -c <"$0"`, looks}
+	varies := s.config.Sources[0].Name
+	ctx := t.Context()
+	if err := s.store.Hold(ctx, wave.Word{By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	s.driver("one", nil)
+	s.builder("x")
+	s.known(s.config.Sources[1].Name, "is known", func(r *source.Record) bool { return r.Digest != "" })
+	first := s.known(varies, "has a wave", func(r *source.Record) bool { return r.Wave != "" })
+	s.eventually("it is looked at often", func() bool {
+		text, err := os.ReadFile(looks)
+		return err == nil && len(text) > 20
+	})
+	if list := s.waves(); len(list) != 1 || list[0].ID != first.Wave {
+		t.Errorf("%d waves wait", len(list))
+	}
+	write(s.config.Sources[1].Name, "second")
+	s.known(s.config.Sources[1].Name, "is not held up", func(r *source.Record) bool { return r.Wave != "" })
+	s.reload(func(c *configs.Config) { // its state stays from now on
+		c.Sources = slices.Clone(c.Sources)
+		c.Sources[0].Command = []string{"echo", "last"}
+	})
+	if err := s.store.Release(ctx, wave.Word{By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	last := s.known(varies, "has the wave of what came meanwhile", func(r *source.Record) bool { return r.Text == "last" && r.Wave != "" })
+	if list := s.waves(); len(list) != 3 || last.Wave == first.Wave {
+		t.Errorf("%d waves, want two of what varies", len(list))
+	}
+	s.result(first.Wave)
+	s.result(last.Wave)
 }
 
 // Mistakes: a wave of the first look, two waves of one change, none of one that came while no
