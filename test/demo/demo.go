@@ -94,9 +94,10 @@ func travel(ctx context.Context, j *journey.Journey, p *progress) error {
 		{"give it back, and see it deleted", j.ReturnNode},
 		{"have new builds tried before they serve", j.TryNewBuilds},
 		{"build the image again", j.BuildAgain},
-		{"see it tried on a guest, then serve", j.AwaitValidated},
+		{"spoil the image, and ask for a build of that", j.Spoil}, // which goes on beside the next step
+		{"see the good build tried on a guest, then serve", j.AwaitValidated},
 		{"", show("image-list")},
-		{"spoil the image, and build it again", j.BuildSpoiled},
+		{"see the bad one built", j.AwaitSpoiled},
 		{"see the bad build fail, and be rejected", j.AwaitRejection},
 		{"", func(context.Context) error { return p.tell(j.Rejected) }},
 		{"have new builds serve a few nodes first", j.ServeFewFirst},

@@ -75,18 +75,33 @@ func (j *Journey) editConfig(replace ...string) error {
 // BuildAgain asks for another build as an operator does, and returns when it is ready.
 func (j *Journey) BuildAgain(ctx context.Context) error { return j.buildAfter(ctx, j.Build, &j.Again) }
 
-// BuildSpoiled makes the image a bad one, and builds it.
-func (j *Journey) BuildSpoiled(ctx context.Context) error {
+// Spoil makes the image a bad one, and asks for a build of it.
+func (j *Journey) Spoil(ctx context.Context) error {
 	if err := j.spoilImage(); err != nil {
 		return err
 	}
-	return j.buildAfter(ctx, j.Again, &j.Bad)
+	return j.askForBuild(ctx)
+}
+
+// AwaitSpoiled returns when the bad build is ready.
+func (j *Journey) AwaitSpoiled(ctx context.Context) error {
+	return j.awaitAfter(ctx, j.Again, &j.Bad)
+}
+
+func (j *Journey) askForBuild(ctx context.Context) error {
+	_, _, err := j.CLI(ctx, "image-build", j.Image)
+	return err
 }
 
 func (j *Journey) buildAfter(ctx context.Context, last *zkmodel.Build, next **zkmodel.Build) error {
-	if _, _, err := j.CLI(ctx, "image-build", j.Image); err != nil {
+	if err := j.askForBuild(ctx); err != nil {
 		return err
 	}
+	return j.awaitAfter(ctx, last, next)
+}
+
+// awaitAfter returns when the build that follows the last one is ready.
+func (j *Journey) awaitAfter(ctx context.Context, last *zkmodel.Build, next **zkmodel.Build) error {
 	err := j.await(ctx, j.mirror.SubscribeImages(), func() (bool, error) {
 		builds := j.mirror.Image(j.Image).Builds
 		return len(builds) > 0 && builds[len(builds)-1].ID > last.ID, nil
