@@ -153,14 +153,14 @@ func (s *sending) save(ctx context.Context, id string) error {
 			s.trial = zkmodel.WaitingValidation(why)
 			return s.beginTrial(ctx, id)
 		}
-		if err = s.saveReady(ctx, c); !errors.Is(err, recipe.ErrVersion) {
+		if err = s.saveReady(ctx, c); !errors.Is(err, recipe.ErrVersion) && !errors.Is(err, zkmodel.ErrNotFound) {
 			return err
 		}
 	}
 	return err
 }
 
-// saves is how often a write is tried that a canary's beginning has made void.
+// saves is how often a write is tried that a canary's beginning, or its record's end, has made void.
 const saves = 5
 
 // canary is how builds of the image come into service where it is sent; nil where each does

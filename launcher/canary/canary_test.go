@@ -135,11 +135,15 @@ func TestDecide(t *testing.T) {
 		"pinned": {3, 2, func(i *zkmodel.Image, _ *Sight) {
 			i.Verdicts = &zkmodel.Verdicts{Pins: []zkmodel.Pin{{Provider: "north", Build: "1", BuildCzxid: 1}}}
 		}, Nothing, "", "1"},
-		"not all is seen":       {3, 2, func(i *zkmodel.Image, _ *Sight) { i.Unread = zkmodel.ErrUndecodable }, Nothing, "", "2"},
-		"a newer one waits":     {4, 2, func(i *zkmodel.Image, _ *Sight) { trial(i, 3, nil) }, Nothing, "", "2"},
-		"its verdict is told":   {3, 2, func(i *zkmodel.Image, _ *Sight) { trial(i, 3, nil); verdict(i, 3) }, Drop, "3", "2"},
-		"its upload is gone":    {3, 2, func(i *zkmodel.Image, _ *Sight) { trial(i, 3, nil); i.Builds[2].Uploads = nil }, Drop, "3", "2"},
-		"its upload is another": {3, 2, func(i *zkmodel.Image, _ *Sight) { trial(i, 3, nil); i.Builds[2].Uploads[0].Stat.Czxid++ }, Drop, "3", "2"},
+		"the record is of another tree": {3, 2, func(i *zkmodel.Image, _ *Sight) {
+			i.Canaries[0].Promoted.Czxid, i.Canaries[0].Stat.Mzxid = 1_000_000, 9
+		}, Promote, "3", "3"},
+		"the record is of this tree": {3, 2, func(i *zkmodel.Image, _ *Sight) { i.Canaries[0].Stat.Mzxid = 9 }, Begin, "3", "2"},
+		"not all is seen":            {3, 2, func(i *zkmodel.Image, _ *Sight) { i.Unread = zkmodel.ErrUndecodable }, Nothing, "", "2"},
+		"a newer one waits":          {4, 2, func(i *zkmodel.Image, _ *Sight) { trial(i, 3, nil) }, Nothing, "", "2"},
+		"its verdict is told":        {3, 2, func(i *zkmodel.Image, _ *Sight) { trial(i, 3, nil); verdict(i, 3) }, Drop, "3", "2"},
+		"its upload is gone":         {3, 2, func(i *zkmodel.Image, _ *Sight) { trial(i, 3, nil); i.Builds[2].Uploads = nil }, Drop, "3", "2"},
+		"its upload is another":      {3, 2, func(i *zkmodel.Image, _ *Sight) { trial(i, 3, nil); i.Builds[2].Uploads[0].Stat.Czxid++ }, Drop, "3", "2"},
 		"it is suspect, and no node began": {3, 2, func(i *zkmodel.Image, _ *Sight) {
 			trial(i, 3, func(c *zkmodel.Canary) { c.Trial.Began, c.Trial.Nodes = 0, 0 })
 			i.Builds[2].Uploads[0].Suspect = "suspect: the cloud says that it does not have it"

@@ -63,6 +63,9 @@ func Decide(s Sight) Decision {
 		return Decision{Kind: Record, Build: b.ID, Next: zkmodel.NewCanary(s.Provider, s.Image.Name, b.Build), Why: "it serves"}
 	}
 	build := s.Image.Build(serving.Build)
+	if c.Promoted.Czxid > c.Stat.Mzxid && c.Stat.Mzxid > 0 { // builds to come would be older for long
+		return promote(c, build, "the record is of another tree")
+	}
 	if s.Image.Unproven(build.Build, s.Provider) {
 		return promote(c, build, "no other build can serve")
 	}
