@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"poolkeeper/test/zktest"
@@ -90,9 +91,27 @@ func (d *daemon) left(t *testing.T) int {
 	}
 }
 
+// told fails the test unless the daemon's metrics tell of a dispatcher, or do not.
+func (d *daemon) told(t *testing.T, is bool) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(d.Service)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := false
+	for _, family := range families {
+		there = there || family.GetName() == "poolkeeper_events_dispatcher"
+	}
+	if there != is {
+		t.Errorf("%d metrics; of a dispatcher: %t, want %t", len(families), there, is)
+	}
+}
+
 // Mistakes: a log that grows without bound, when the daemon that kept it is gone, too; two
 // that keep it; options that take effect only at the next start; a daemon without
-// options that takes part.
+// options that takes part, or tells that there is no dispatcher, for which an alarm rings.
 func TestTheLogIsKeptByOneOfAll(t *testing.T) {
 	root := zktest.Root(t)
 	options := &dispatch.Options{Keep: 100, Age: time.Hour}
@@ -117,6 +136,8 @@ func TestTheLogIsKeptByOneOfAll(t *testing.T) {
 	launcher := start(t, root, "launcher", options, func(d *dispatch.Deps) { d.Hold = shares.Hold })
 	builder.tell(t, 150)
 	named(0)
+	none.told(t, false)
+	launcher.told(t, true)
 	zktest.Eventually(t, func() bool { return launcher.left(t) == 100 }, "the log is trimmed")
 	builder.stop()
 	launcher.tell(t, 70)
@@ -131,6 +152,7 @@ func TestTheLogIsKeptByOneOfAll(t *testing.T) {
 		t.Errorf("%d events of a site that has none", n)
 	}
 	inLine(0, "nobody stands for election any more")
+	launcher.told(t, false)
 }
 
 // Mistakes: a program that leaves something in the background and is called for ever; a file

@@ -53,10 +53,16 @@ func (s *Service) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector.
+// Collect implements prometheus.Collector. Without options nothing is to be dispatched, so
+// nothing is told of a dispatcher: a 0 on each daemon means that there should be one.
 func (s *Service) Collect(out chan<- prometheus.Metric) {
+	if options, _ := s.now(); options != nil {
+		s.metrics.dispatcher.Collect(out)
+	}
 	for _, c := range s.metrics.all {
-		c.Collect(out)
+		if c != s.metrics.dispatcher {
+			c.Collect(out)
+		}
 	}
 }
 
