@@ -245,7 +245,8 @@ func TestLaunchResults(t *testing.T) {
 }
 
 // Each reason has the age of its oldest request, 0 where none waits: a reason that is left
-// out stays in a graph as it was. What nodes take counts by their provider, also where the
+// out stays in a graph as it was. Nobody waits for what a launcher asks for its stock: that
+// is to wake nobody. What nodes take counts by their provider, also where the
 // cloud tells no limit; a duty is had by one launcher, and none of another configuration stays.
 func TestGaugesTellOfWaitingAndRoom(t *testing.T) {
 	at := func(seconds int64) recipe.Stat { return recipe.Stat{Ctime: time.Unix(seconds, 0)} }
@@ -256,6 +257,7 @@ func TestGaugesTellOfWaitingAndRoom(t *testing.T) {
 		{ID: "4", State: zkmodel.RequestRequested, Stat: at(990)},
 		{ID: "5", State: zkmodel.RequestFulfilled, Stat: at(1)},
 		{ID: "6", State: zkmodel.RequestRequested, Stat: at(1), Broken: errors.New("no JSON")},
+		{ID: "7", State: zkmodel.RequestRequested, Stat: at(1), Requestor: schedule.MinReadyRequestor},
 	}
 	seen := &tree{requests: requests, nodes: []*zkmodel.Node{
 		{Provider: "north", Pool: "main", Resources: providers.Resources{providers.Instances: 1, providers.Cores: 4}},

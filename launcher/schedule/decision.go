@@ -212,7 +212,8 @@ func Causes() []Cause {
 }
 
 // Oldest is for each cause since when the oldest request waits for it; causes for which none
-// waits are left out. Decisions are the last ones.
+// waits are left out, and so are requests of launchers for their stock: nobody waits for
+// those. Decisions are the last ones.
 func Oldest(requests []*zkmodel.Request, last []Decision) map[Cause]time.Time {
 	causes := map[string]Cause{}
 	for _, d := range last {
@@ -225,7 +226,7 @@ func Oldest(requests []*zkmodel.Request, last []Decision) map[Cause]time.Time {
 	}
 	oldest := map[Cause]time.Time{}
 	for _, r := range requests {
-		if r.Broken != nil || r.State != zkmodel.RequestRequested {
+		if r.Broken != nil || r.State != zkmodel.RequestRequested || r.Requestor == MinReadyRequestor {
 			continue
 		}
 		cause := causes[r.ID]
