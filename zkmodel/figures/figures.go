@@ -44,6 +44,7 @@ type Collector struct {
 	build, reloaded, reloadedAt, frozen, expiry      *prometheus.Desc
 	components                                       *prometheus.Desc
 	ready, readyAt, builtAt, builds, uploads, paused *prometheus.Desc
+	given                                            *prometheus.Desc
 }
 
 // New makes one.
@@ -65,6 +66,7 @@ func New(of Source) *Collector {
 		builtAt:    desc("image_built_timestamp_seconds", "When the build was ready that nodes of the provider boot from.", "image", "provider"),
 		builds:     desc("image_build_failures", "Builds of the image that failed in a row, up to the newest; 0 when that did well.", "image"),
 		uploads:    desc("image_upload_failures", "Uploads of the image's newest build that failed in a row.", "image", "provider"),
+		given:      desc("image_builds", "Ready builds of the image, but for those whose first uploads are under way.", "image"),
 		paused:     desc("image_paused", "1 while builds of the image are paused by its configuration or an operator, else 0.", "image"),
 	}
 }
@@ -73,7 +75,7 @@ func New(of Source) *Collector {
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.build, c.reloaded, c.reloadedAt, c.frozen, c.expiry, c.components,
-		c.ready, c.readyAt, c.builtAt, c.builds, c.uploads, c.paused,
+		c.ready, c.readyAt, c.builtAt, c.builds, c.uploads, c.paused, c.given,
 	} {
 		out <- d
 	}
@@ -145,6 +147,7 @@ func (c *Collector) images(cfg *configs.Config, tell func(*prometheus.Desc, floa
 			continue
 		}
 		tell(c.builds, float64(buildFailures(image)), image.Name)
+		tell(c.given, float64(builds(image)), image.Name)
 		for _, provider := range cfg.ProvidersOf(image.Name) {
 			tell(c.uploads, float64(uploadFailures(image, provider.Name)), image.Name, provider.Name)
 			upload := image.Serving(provider.Name, func(u *zkmodel.Upload) bool { return u.Suspect != "" })
@@ -160,6 +163,21 @@ func (c *Collector) images(cfg *configs.Config, tell func(*prometheus.Desc, floa
 			}
 		}
 	}
+}
+
+// builds are the ready builds of an image. One whose first uploads are under way does not
+// count: that nothing of it serves is no trouble yet.
+func builds(image *zkmodel.Image) (n int) {
+	for _, b := range image.Builds {
+		if b.Broken != nil || b.State != zkmodel.BuildReady {
+			continue
+		}
+		ended := func(u *zkmodel.Upload) bool { return u.Broken == nil && u.State != zkmodel.UploadUploading }
+		if len(b.Uploads) == 0 || slices.ContainsFunc(b.Uploads, ended) {
+			n++
+		}
+	}
+	return n
 }
 
 // buildFailures are the failures in a row that end with the newest build that has ended.

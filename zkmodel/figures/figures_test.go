@@ -82,10 +82,12 @@ func site() *configs.Config {
 
 // What is in service is told by image and provider, from the tree alone. Mistakes: an older
 // upload hidden by a newer one that failed; a build that serves in one provider taken for
-// one that serves in all; an image that nobody can read told as missing, which wakes people.
+// one that serves in all; an image that nobody can read told as missing, which wakes people,
+// and so does one that was just added, when it is told like one that has lost what served.
 func TestWhatIsInService(t *testing.T) {
 	seen := &tree{images: []*zkmodel.Image{
 		{Name: "a", Builds: []*zkmodel.BuildTree{
+			build("0", zkmodel.BuildReady, 0, upload("south", zkmodel.UploadUploading, 0)),
 			build("1", zkmodel.BuildReady, 0, upload("north", zkmodel.UploadReady, 0), upload("south", zkmodel.UploadReady, 0)),
 			build("2", zkmodel.BuildReady, 0, upload("north", zkmodel.UploadReady, 0), upload("south", zkmodel.UploadFailed, 3)),
 			build("3", zkmodel.BuildFailed, 2),
@@ -93,7 +95,7 @@ func TestWhatIsInService(t *testing.T) {
 		}},
 		{Name: "b", Unread: errors.New("no right")},
 	}}
-	seen.images[0].Builds[1].StateTime = 60
+	seen.images[0].Builds[2].StateTime = 60
 	c := New(Source{Config: site, Tree: seen})
 	got := told(t, c)
 	for line, want := range map[string]float64{
@@ -103,6 +105,8 @@ func TestWhatIsInService(t *testing.T) {
 		"image_built_timestamp_seconds image=a provider=south": 50,
 		"image_ready_timestamp_seconds image=a provider=south": 70,
 		"image_build_failures image=a":                         2,
+		"image_builds image=a":                                 2,
+		"image_builds image=c":                                 0,
 		"image_upload_failures image=a provider=north":         0,
 		"image_upload_failures image=a provider=south":         3,
 		"image_ready image=c provider=south":                   0,
