@@ -82,7 +82,7 @@ func TestEachRuleIsWhole(t *testing.T) {
 				t.Errorf("%s asks for %s, which docs/metrics.md does not have", name, metric)
 			}
 		}
-		wakes := slices.Contains([]string{"PoolkeeperNoReadyImage", "PoolkeeperRequestsStarve"}, name)
+		wakes := slices.Contains([]string{"PoolkeeperNoReadyImage", "PoolkeeperNoLauncher", "PoolkeeperRequestsStarve"}, name)
 		if severity := r.Labels["severity"]; wakes && severity != "page" || !wakes && severity != "ticket" {
 			t.Errorf("%s is a %q", name, severity)
 		}
