@@ -193,7 +193,7 @@ func TestPromotionOfWhatWaits(t *testing.T) {
 	if err != nil || i.OnTrial("north") == nil || i.OnTrial("north").Build != second.Build {
 		t.Errorf("the canary is none any more: %+v, %v", i, err)
 	}
-	s.start(s.other("second"))
+	s.start(s.other("another"))
 	s.isReady(third, "a builder makes it ready")
 	s.servesAll(third)
 }

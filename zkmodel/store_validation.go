@@ -201,10 +201,10 @@ func (st *Store) ServeValidation(ctx context.Context, lock *recipe.Held, u *Uplo
 // comesIntoService is what is written of an image's canaries as an upload becomes ready.
 func (st *Store) comesIntoService(ctx context.Context, u *Upload, v *Validation) ([]endsWith, error) {
 	c, err := st.Canary(ctx, u.Provider, u.Image)
-	switch {
-	case c != nil && c.Broken != nil, recipe.Unreadable(err), c == nil && err == nil:
-		return nil, nil // the newest serves
-	case err != nil:
+	if c != nil && c.Broken != nil || recipe.Unreadable(err) {
+		c, err = nil, nil // then the newest serves
+	}
+	if c == nil || err != nil {
 		return nil, err
 	}
 	b, err := st.Build(ctx, u.Image, u.Build)
