@@ -28,11 +28,14 @@ type CanaryRecords interface {
 
 // LeftCanaries removes how builds of images came into service that no launcher has a canary of
 // any more: the key was taken out of the configuration, and perhaps all daemons were restarted, so
-// that nobody follows these records.
+// that nobody follows these records. What a mistake leaves out of the configuration keeps its record:
+// once it is mended, the canary would be taken for what serves.
 type LeftCanaries struct {
 	view CanaryView
-	log  hclog.Logger
-	now  func() time.Time
+	// frozen says why an image is left out in a provider, "" when it is not.
+	frozen func(provider, image string) string
+	log    hclog.Logger
+	now    func() time.Time
 	// after is for how long a record must have been left.
 	after time.Duration
 	left  map[[2]string]time.Time // since when
@@ -40,8 +43,10 @@ type LeftCanaries struct {
 }
 
 // NewLeftCanaries makes one for the time of one election; resync is the time between passes.
-func NewLeftCanaries(view CanaryView, resync time.Duration, log hclog.Logger, now func() time.Time) *LeftCanaries {
-	return &LeftCanaries{view: view, log: log, now: now, after: leftPasses * resync, left: map[[2]string]time.Time{}}
+func NewLeftCanaries(
+	view CanaryView, frozen func(provider, image string) string, resync time.Duration, log hclog.Logger, now func() time.Time,
+) *LeftCanaries {
+	return &LeftCanaries{view: view, frozen: frozen, log: log, now: now, after: leftPasses * resync, left: map[[2]string]time.Time{}}
 }
 
 // Pass looks at all records once. Where there are none, and no launcher has a canary, they are looked
@@ -81,7 +86,7 @@ func (l *LeftCanaries) Pass(ctx context.Context, records CanaryRecords) error {
 // isLeft reports whether nobody needs a record: launchers of the provider are there, and none has a
 // canary of the image; or none is there, and nothing of the image is.
 func (l *LeftCanaries) isLeft(pools []*zkmodel.Component, provider, image string) bool {
-	if zkmodel.CanaryIsOf(pools, provider, image) {
+	if zkmodel.CanaryIsOf(pools, provider, image) || l.frozen(provider, image) != "" {
 		return false
 	}
 	if slices.ContainsFunc(pools, func(c *zkmodel.Component) bool { return c.ProviderName == provider }) {

@@ -47,7 +47,7 @@ func pool(provider string, images ...string) *zkmodel.Component {
 
 // What no launcher has a canary of any more goes, after a while. Mistakes: the record of a
 // launcher that is just restarted, or of an older release, that is removed; that of a provider
-// whose launchers are all away; one that stays since nothing is left that could need it; a
+// whose launchers are all away; that of an image that a mistake leaves out of the configuration; one that stays since nothing is left that could need it; a
 // read at each pass where there is nothing.
 func TestCanariesThatAreLeftAreForgotten(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
@@ -58,12 +58,14 @@ func TestCanariesThatAreLeftAreForgotten(t *testing.T) {
 		images: map[string]*zkmodel.Image{"away": served, "unread": {Name: "unread", Unread: zkmodel.ErrUndecodable}},
 		records: [][2]string{
 			{"north", "kept"}, {"north", "left"}, {"south", "kept"}, {"old", "any"}, {"gone", "away"}, {"gone", "unread"}, {"gone", "nothing"},
+			{"north", "misspelt"},
 		},
 	}
 	older := pool("old")
 	older.Knows = append(older.Knows, zkmodel.KnowsCanaries)
 	c.components = []*zkmodel.Component{pool("north", "kept"), pool("north"), pool("south", "other"), older}
-	l := NewLeftCanaries(c, time.Minute, hclog.NewNullLogger(), func() time.Time { return now })
+	frozen := map[string]string{"misspelt": "line 7 is wrong"}
+	l := NewLeftCanaries(c, func(_, image string) string { return frozen[image] }, time.Minute, hclog.NewNullLogger(), func() time.Time { return now })
 	pass := func(after time.Duration) {
 		t.Helper()
 		now = now.Add(after)
@@ -73,17 +75,18 @@ func TestCanariesThatAreLeftAreForgotten(t *testing.T) {
 	}
 	pass(0)
 	pass(9 * time.Minute)
-	if len(c.records) != 7 {
+	if len(c.records) != 8 {
 		t.Errorf("too soon: %v", c.records)
 	}
 	c.components[2] = pool("south", "kept") // it is back
 	pass(time.Minute / 2)
 	c.components[2] = pool("south", "other")
 	pass(time.Minute)
-	want := [][2]string{{"north", "kept"}, {"south", "kept"}, {"old", "any"}, {"gone", "away"}, {"gone", "unread"}}
+	want := [][2]string{{"north", "kept"}, {"south", "kept"}, {"old", "any"}, {"gone", "away"}, {"gone", "unread"}, {"north", "misspelt"}}
 	if !slices.Equal(c.records, want) {
 		t.Errorf("%v, want %v", c.records, want)
 	}
+	delete(frozen, "misspelt") // it is mended, and has no canary any more
 	c.components = []*zkmodel.Component{pool("north"), pool("south"), pool("old"), pool("gone")}
 	pass(time.Minute)
 	pass(10 * time.Minute)

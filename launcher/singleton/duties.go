@@ -95,7 +95,7 @@ func (d *Duties) Run(ctx context.Context) error {
 			tree := leaderTree{lead: h, mirror: d.Mirror}
 			foreign.Pass(ctx, tree)
 			if h != of {
-				canaries, of = NewLeftCanaries(d.Mirror, d.Resync, d.Log, d.Now), h
+				canaries, of = NewLeftCanaries(d.Mirror, d.Config.FrozenUpload, d.Resync, d.Log, d.Now), h
 			}
 			err := canaries.Pass(ctx, tree)
 			return errors.Join(err, NewCleanup(d.Mirror, tree, tree).Pass(ctx)) // behind the fence of our leadership
