@@ -27,7 +27,7 @@ type metrics struct {
 	leaks     *prometheus.CounterVec   // by provider
 	usable    *prometheus.GaugeVec     // by provider: 1 while it can be used
 	due       *prometheus.GaugeVec     // by image: when it is to be built
-	free      prometheus.Gauge         // bytes that builds may write here
+	free      *prometheus.GaugeVec     // bytes that builds may write here; no line while nobody knows
 	reserve   prometheus.Gauge         // bytes that are to stay free
 	queue     *prometheus.GaugeVec     // by action: how many wait
 	driving   prometheus.Gauge         // waves that are driven here
@@ -69,7 +69,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		leaks:     counters("leaked_images_total", "Images without a record that were deleted from clouds.", "provider"),
 		usable:    gauges("provider_usable", "1 while this builder has met nothing that keeps it from using the provider, else 0; page, explain and log say why.", "provider"),
 		due:       gauges("image_due_timestamp_seconds", "When the image is to be built anew by its schedule or age, or was asked for; in the past while it waits.", "image"),
-		free:      prometheus.NewGauge(prometheus.GaugeOpts(opts("disk_free_bytes", "Free space of images-dir."))),
+		free:      gauges("disk_free_bytes", "Free space of images-dir."),
 		reserve:   prometheus.NewGauge(prometheus.GaugeOpts(opts("disk_reserve_bytes", "Space that builds leave free, by build-disk-reserve."))),
 		queue:     gauges("waiting_actions", "Builds, uploads and deletions of uploads that wait for a worker.", "action"),
 		driving:   prometheus.NewGauge(prometheus.GaugeOpts(opts("waves_driven", "Waves that this builder drives."))),
@@ -105,7 +105,9 @@ func (m *metrics) Snapshot(in plan.Input) {
 	m.series.note(in.Image.Name, "")
 	m.requested.WithLabelValues(in.Image.Name).Set(waits)
 	if in.Host.Free >= 0 {
-		m.free.Set(float64(in.Host.Free))
+		m.free.WithLabelValues().Set(float64(in.Host.Free))
+	} else {
+		m.free.Reset()
 	}
 	m.reserve.Set(float64(in.Config.BuildDiskReserve))
 }

@@ -7,7 +7,35 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"poolkeeper/builder/plan"
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
 )
+
+// Mistake: 0 bytes that are free, for which an alarm rings, where nobody knows.
+func TestFreeSpaceIsToldOnceItIsKnown(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m, err := newMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := func(free int64, want bool) {
+		t.Helper()
+		in := plan.Input{Image: &zkmodel.Image{Name: "img"}, Config: &configs.Config{}}
+		in.Host.Free = free
+		m.Snapshot(in)
+		if got := strings.Contains(linesOf(t, registry), "disk_free"); got != want {
+			t.Errorf("%d bytes: told %t, want %t", free, got, want)
+		}
+	}
+	if strings.Contains(linesOf(t, registry), "disk_free") {
+		t.Error("told before anything is known")
+	}
+	told(7, true)
+	told(-1, false)
+	told(0, true)
+}
 
 // Images and providers that are gone leave no line in the metrics; those that are left
 // keep theirs.
