@@ -10,15 +10,24 @@ import (
 	"poolkeeper/configs"
 )
 
-// certificateFile is a file of certificates, and what it is for.
-type certificateFile struct{ use, path string }
+// certificateFile is a file of certificates, and what it is for. In a bundle some may have
+// ended: what is trusted ends with the last of them.
+type certificateFile struct {
+	use, path string
+	bundle    bool
+}
 
 // filesOf are the files of certificates that a configuration names.
 func filesOf(cfg *configs.Config) []certificateFile {
 	if cfg.ZooKeeper.TLS == nil {
 		return nil
 	}
-	return []certificateFile{{"zookeeper", cfg.ZooKeeper.TLS.Cert}, {"zookeeper", cfg.ZooKeeper.TLS.CA}}
+	tls := cfg.ZooKeeper.TLS
+	files := []certificateFile{{"zookeeper", tls.Cert, false}}
+	if tls.CA != tls.Cert {
+		files = append(files, certificateFile{"zookeeper", tls.CA, true})
+	}
+	return files
 }
 
 // certificates remembers when the certificates of files end, and reads a file again only
@@ -35,8 +44,10 @@ type known struct {
 	there   bool
 }
 
-// end is when the first certificate of a file ends; there is false where there is none.
-func (c *certificates) end(path string) (end time.Time, there bool) {
+// end is when the first certificate of a file ends, of a bundle the last; there is false
+// where there is none.
+func (c *certificates) end(file certificateFile) (end time.Time, there bool) {
+	path := file.path
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
 		return time.Time{}, false
@@ -46,7 +57,7 @@ func (c *certificates) end(path string) (end time.Time, there bool) {
 	k, read := c.known[path]
 	if !read || k.size != info.Size() || !k.changed.Equal(info.ModTime()) {
 		k = known{size: info.Size(), changed: info.ModTime()}
-		k.end, k.there = firstEnd(path)
+		k.end, k.there = endOf(file)
 		if c.known == nil {
 			c.known = map[string]known{}
 		}
@@ -55,9 +66,9 @@ func (c *certificates) end(path string) (end time.Time, there bool) {
 	return k.end, k.there
 }
 
-// firstEnd reads a file of PEM blocks.
-func firstEnd(path string) (end time.Time, there bool) {
-	data, err := os.ReadFile(path)
+// endOf reads a file of PEM blocks.
+func endOf(file certificateFile) (end time.Time, there bool) {
+	data, err := os.ReadFile(file.path)
 	if err != nil {
 		return time.Time{}, false
 	}
@@ -66,7 +77,7 @@ func firstEnd(path string) (end time.Time, there bool) {
 		if block.Type != "CERTIFICATE" || err != nil {
 			continue
 		}
-		if !there || certificate.NotAfter.Before(end) {
+		if !there || certificate.NotAfter.Before(end) != file.bundle {
 			end, there = certificate.NotAfter, true
 		}
 	}

@@ -59,7 +59,7 @@ func New(of Source) *Collector {
 		reloadedAt: desc("configuration_last_reload_success_timestamp_seconds", "When the configuration was taken the last time."),
 		frozen:     desc("configuration_frozen", "Items of the configuration that are left out because of a mistake."),
 		expiry: desc("certificate_expiry_timestamp_seconds",
-			"When the first certificate of a file ends that the configuration names.", "use", "file"),
+			"When the first certificate of a file ends that the configuration names; of a file of CAs, the last.", "use", "file"),
 		components: desc("components", "Builders, and pools of launchers, that are registered.", "kind"),
 		ready:      desc("image_ready", "1 while the provider has an upload of the image that nodes can boot from, else 0.", "image", "provider"),
 		readyAt:    desc("image_ready_timestamp_seconds", "When the upload was ready that nodes of the provider boot from.", "image", "provider"),
@@ -95,7 +95,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 		tell(c.reloadedAt, seconds(at))
 	}
 	for _, file := range filesOf(cfg) {
-		if end, there := c.certificates.end(file.path); there {
+		if end, there := c.certificates.end(file); there {
 			tell(c.expiry, seconds(end), file.use, file.path)
 		}
 	}

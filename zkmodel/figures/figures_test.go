@@ -157,7 +157,8 @@ func TestReloads(t *testing.T) {
 	(*Reloads)(nil).Note(time.Unix(8, 0), nil)
 }
 
-// A file's first end counts, also after it was replaced; a file that is no certificate, or
+// A file's first end counts, also after it was replaced, of a bundle of CAs the last: an old
+// one that stays in it would ring for ever. A file that is no certificate, or
 // is not there, is not told of: 0 would be an alarm.
 func TestCertificatesEnd(t *testing.T) {
 	dir := t.TempDir()
@@ -187,6 +188,14 @@ func TestCertificatesEnd(t *testing.T) {
 	write(ca)
 	got = told(t, c)
 	if _, there := got[of(ca)]; got[of(cert)] != 5000 || there {
+		t.Errorf("told %v", got)
+	}
+	write(ca, 100, 9000, 200)
+	if got = told(t, c); got[of(ca)] != 9000 {
+		t.Errorf("told %v", got)
+	}
+	cfg.ZooKeeper.TLS.CA = cert
+	if got = told(t, c); got[of(cert)] != 5000 {
 		t.Errorf("told %v", got)
 	}
 }
