@@ -124,6 +124,13 @@ func (s *site) holds(share string) (release func()) {
 	return func() { count(-1) }
 }
 
+// current is the configuration as it is now; reload gives another.
+func (s *site) current() *configs.Config {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.config
+}
+
 // holders is how many drivers hold a share.
 func (s *site) holders(share string) int {
 	s.mu.Lock()
@@ -148,17 +155,12 @@ func (s *site) driver(host string, at func(c *recipe.Client, m waves.Moment)) (s
 		defer s.mu.Unlock()
 		return time.Now().Add(s.ahead)
 	}
-	config := func() *configs.Config {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.config
-	}
 	var deciding func(context.Context) func()
 	if s.gate != nil {
 		deciding = s.gate.enter
 	}
 	d := waves.New(waves.Deps{
-		Deciding: deciding, Client: client, Mirror: mirror, Config: config, Now: now, Host: host,
+		Deciding: deciding, Client: client, Mirror: mirror, Config: s.current, Now: now, Host: host,
 		Retry: plan.Backoff{First: 10 * time.Millisecond, Max: 50 * time.Millisecond}, Resync: time.Minute,
 		Metrics: &figures{jobs: map[wave.State]int{}, waves: map[wave.State]int{}},
 		Log:     hclog.New(&hclog.LoggerOptions{Name: host, Output: s.t.Output(), Level: hclog.Debug}),
@@ -204,8 +206,8 @@ func (s *site) builder(host string) {
 	var work sync.WaitGroup
 	work.Go(func() {
 		for kit.Sleep(ctx, 5*time.Millisecond) == nil {
-			for i := range s.config.DiskImages {
-				if err := s.serve(ctx, store, host, s.config.DiskImages[i].Name); err != nil && ctx.Err() == nil {
+			for _, image := range s.current().DiskImages {
+				if err := s.serve(ctx, store, host, image.Name); err != nil && ctx.Err() == nil {
 					s.t.Error(err)
 				}
 			}
@@ -262,7 +264,7 @@ func (s *site) serve(ctx context.Context, store *zkmodel.Store, host, image stri
 	if err := store.ClearBuildRequest(ctx, lock, image, flag.Czxid); err != nil || fails {
 		return err
 	}
-	for _, p := range s.config.Providers {
+	for _, p := range s.current().Providers {
 		if err := s.upload(ctx, store, b, p.Name); err != nil {
 			return err
 		}
@@ -289,7 +291,7 @@ func (s *site) upload(ctx context.Context, store *zkmodel.Store, b *zkmodel.Buil
 // count notes how many images are asked for.
 func (s *site) count(ctx context.Context) {
 	n := 0
-	for _, image := range s.config.DiskImages {
+	for _, image := range s.current().DiskImages {
 		if _, asked, err := s.models.Session().Exists(ctx, zkmodel.RequestBuildPath(image.Name)); err == nil && asked {
 			n++
 		}
