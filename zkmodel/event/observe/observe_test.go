@@ -2,6 +2,7 @@ package observe_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -192,8 +193,8 @@ func (s *site) build(store *zkmodel.Store, image string) (events []string) {
 // asNodepool writes as Nodepool's builder, launcher and commands do, when it is told to.
 const asNodepool = `
 import json, time
-def record(state, **more):
-    return json.dumps(dict(more, state=state, state_time=time.time())).encode()
+def record(state, age=0, **more):
+    return json.dumps(dict(more, state=state, state_time=time.time() - age)).encode()
 made = dict(builder='np', builder_id='np', formats='qcow2', username='zuul', python_path='auto', shell_type=None)
 say('up')
 while True:
@@ -203,6 +204,8 @@ while True:
     what, path = words[0], words[1]
     if what == 'create':
         zk.create(path, record(words[2], **made), makepath=True)
+    elif what == 'import': # of a record that was written a year ago
+        zk.create(path, record(words[2], age=365 * 86400, **made), makepath=True)
     elif what == 'set':
         zk.set(path, record(words[2], **made))
     elif what == 'rewrite':
@@ -263,6 +266,9 @@ func TestOthersAreObserved(t *testing.T) {
 	s.eventually(want...)
 	do("rewrite %s", build)
 	do("set %s ready", build) // which it was
+	imported := zkmodel.BuildPath("import", "80")
+	do("import %s ready", imported)
+	do("import %s ready", imported+"/providers/north/images/0000000001")
 	mark = s.saved(observe.Images, mark)
 
 	// The first agent goes; while there is another, and while there is none, others go on.
@@ -287,6 +293,30 @@ func TestOthersAreObserved(t *testing.T) {
 		"request.failed request/100-0000000001 observed", "image.paused image/suse observed")
 	want = append(want, s.build(three.store, "fedora")...)
 	s.eventually(want...)
+}
+
+// Mistake: a mark of failed requests whose place in the log stays where the last failed, so
+// that the next failure, or the next who looks, reads all events since.
+func TestTheLogIsReadAsItGrows(t *testing.T) {
+	s := newSite(t)
+	do := s.nodepool()
+	one := s.agent("one", observe.Requests)
+	mark := s.saved(observe.Requests, recipe.Stat{})
+	s.build(one.store, "debian")
+	end, err := recipe.NewLog(event.Root, "").End(t.Context(), s.own.Session())
+	if err != nil {
+		t.Fatal(err)
+	}
+	do("create %s pending", zkmodel.RequestPath("100-0000000000"))
+	s.saved(observe.Requests, mark)
+	data, _, err := s.own.Session().Get(t.Context(), observe.Requests.MarkPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m struct{ Log recipe.LogPosition }
+	if err := json.Unmarshal(data, &m); err != nil || m.Log != end || end.Number == 0 {
+		t.Errorf("the mark is at %s, want the end of the log %s: %v", m.Log, end, err)
+	}
 }
 
 // silent is a client of ours that tells nothing.

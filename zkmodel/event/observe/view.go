@@ -15,7 +15,6 @@ type change struct {
 	subject, kind string
 	data          event.Data
 	zxid          int64     // of the last write
-	born          int64     // of the first
 	since         time.Time // the state, by the clock of who wrote it; zero where nobody says
 	flag          string    // the znode whose absence is the state
 }
@@ -50,7 +49,7 @@ func (v images) states(name string) ([]change, bool) {
 	image := v.tree.Image(name)
 	flag := change{subject: "image/" + name, data: event.Data{"image": name}, kind: event.ImageUnpaused, flag: zkmodel.PausePath(name)}
 	if image.Paused {
-		flag.kind, flag.flag, flag.zxid, flag.born = event.ImagePaused, "", image.PausedSince, image.PausedSince
+		flag.kind, flag.flag, flag.zxid = event.ImagePaused, "", image.PausedSince
 	}
 	var list []change
 	if image.Unread == nil || image.Paused {
@@ -59,12 +58,12 @@ func (v images) states(name string) ([]change, bool) {
 	for _, b := range image.Builds {
 		if b.Broken == nil {
 			kind, subject, data := b.Event()
-			list = append(list, change{subject: subject, kind: kind, data: data, zxid: b.Stat.Mzxid, born: b.Stat.Czxid, since: b.StateTime.Time()})
+			list = append(list, change{subject: subject, kind: kind, data: data, zxid: b.Stat.Mzxid, since: since(b.StateTime)})
 		}
 		for _, u := range b.Uploads {
 			if u.Broken == nil {
 				kind, subject, data := u.Event()
-				list = append(list, change{subject: subject, kind: kind, data: data, zxid: u.Stat.Mzxid, born: u.Stat.Czxid, since: u.StateTime.Time()})
+				list = append(list, change{subject: subject, kind: kind, data: data, zxid: u.Stat.Mzxid, since: since(u.StateTime)})
 			}
 		}
 	}
@@ -92,5 +91,13 @@ func (v requests) states(name string) ([]change, bool) {
 		return nil, r == nil || !errors.Is(r.Broken, recipe.ErrUnread)
 	}
 	kind, subject, data := r.Event()
-	return []change{{subject: subject, kind: kind, data: data, zxid: r.Stat.Mzxid, born: r.Stat.Czxid, since: r.StateTime.Time()}}, true
+	return []change{{subject: subject, kind: kind, data: data, zxid: r.Stat.Mzxid, since: since(r.StateTime)}}, true
+}
+
+// since is when a state began; zero where the record does not say.
+func since(t zkmodel.Epoch) time.Time {
+	if t == 0 {
+		return time.Time{}
+	}
+	return t.Time()
 }

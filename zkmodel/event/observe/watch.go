@@ -17,7 +17,7 @@ const (
 	// back is how many events before the mark are read again by the next who looks.
 	back = 1000
 	// skew is how far clocks may differ: a state that is older than the mark by more is
-	// not new, although its record was written since.
+	// not new, although its record was written since, or made: by an import, or a restore.
 	skew = 10 * time.Minute
 	// batch is how many events are written in one transaction.
 	batch = 50
@@ -183,9 +183,9 @@ func (w *watch) fresh(list []change) []change {
 	return fresh
 }
 
-// old reports whether a state was there when the mark was made.
+// old reports whether a state is older than the mark.
 func (w *watch) old(c change) bool {
-	return c.zxid <= w.mark.Zxid || c.born <= w.mark.Zxid && !c.since.IsZero() && c.since.Before(w.since.Add(-skew))
+	return c.zxid <= w.mark.Zxid || !c.since.IsZero() && c.since.Before(w.since.Add(-skew))
 }
 
 // read reads the log to its end.
@@ -248,6 +248,9 @@ func (w *watch) write(ctx context.Context, list []change) error {
 func (w *watch) save(ctx context.Context) error {
 	if !w.dirty {
 		return nil
+	}
+	if err := w.read(ctx); err != nil { // else who is next reads all events since one was looked for
+		return err
 	}
 	next := mark{Log: w.at, Zxid: w.mark.Zxid}
 	if err := w.view.barrier(ctx); err != nil {
