@@ -57,7 +57,13 @@ func TestCanariesThatAreLeftAreForgotten(t *testing.T) {
 	c := &canaries{
 		images: map[string]*zkmodel.Image{"away": served, "unread": {Name: "unread", Unread: zkmodel.ErrUndecodable}},
 		records: [][2]string{
-			{"north", "kept"}, {"north", "left"}, {"south", "kept"}, {"old", "any"}, {"gone", "away"}, {"gone", "unread"}, {"gone", "nothing"},
+			{"north", "kept"},
+			{"north", "left"},
+			{"south", "kept"},
+			{"old", "any"},
+			{"gone", "away"},
+			{"gone", "unread"},
+			{"gone", "nothing"},
 			{"north", "misspelt"},
 		},
 	}
