@@ -212,8 +212,12 @@ func (c *Client) refuse(err error) {
 	c.publish(nil)
 }
 
-// failed notes why a connection failed, and logs it unless it has just done so.
+// failed notes why a connection failed, and logs it unless it has just done so. One that
+// we have called off, as at the end, has not failed.
 func (c *Client) failed(what string, err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
 	err = fmt.Errorf("%s: %w", what, err)
 	c.mu.Lock()
 	defer c.mu.Unlock()

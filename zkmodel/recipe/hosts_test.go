@@ -1,12 +1,17 @@
 package recipe
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"net"
 	"slices"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 )
 
 // TestHostsInTurn: every server is tried once a round, from wherever a round starts.
@@ -85,5 +90,21 @@ func TestHostProviderQuits(t *testing.T) {
 	close(over)
 	if _, quit := p.Next(); !quit {
 		t.Error("not told to quit")
+	}
+}
+
+// Catches a warning of a connection that we have called off ourselves: a daemon that was told
+// to stop would end with it.
+func TestACalledOffConnectionHasNotFailed(t *testing.T) {
+	var log bytes.Buffer
+	c := &Client{log: hclog.New(&hclog.LoggerOptions{Output: &log})}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := new(net.Dialer).DialContext(ctx, "tcp", "127.0.0.1:1")
+	if c.failed("connect 127.0.0.1:1", err); err == nil || log.Len() > 0 {
+		t.Errorf("%v, logged %q", err, &log)
+	}
+	if c.failed("connect 127.0.0.1:1", syscall.ECONNREFUSED); log.Len() == 0 {
+		t.Error("a connection that was refused is not told")
 	}
 }
