@@ -15,7 +15,7 @@ const (
 	treeLane  = 16 // what is done in the tree or on the disk
 )
 
-// turn is how long builds that somebody asked for come before one that nobody did, and that
+// turn is how long builds that are asked for come before one that is due, and that
 // waits: from then on it is one of them.
 const turn = time.Hour
 
@@ -151,7 +151,7 @@ func (q *queue) next() *task {
 	return best
 }
 
-// before orders what waits: builds that somebody asked for, or that have waited for long,
+// before orders what waits: builds that are asked for, or that have waited for long,
 // come first; of uploads, those to the provider that has the fewest under way, and then to
 // the one whose turn was the longest ago, so that each waits for one upload to each other at
 // most; then who came first.

@@ -43,7 +43,7 @@ func TestLanesOfUploads(t *testing.T) {
 }
 
 // Mistakes: an image whose build is due, and that is never built where another is asked for
-// again and again; one that nobody asked for before one that somebody did, at once.
+// again and again; one that is due before one that is asked for, at once.
 func TestADueBuildWaitsForOneTurn(t *testing.T) {
 	q, now := newQueue(1, 1), time.Unix(0, 0)
 	q.now = func() time.Time { return now }

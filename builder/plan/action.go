@@ -49,7 +49,7 @@ type Action struct {
 	Provider  string // for uploads
 	Upload    string // id, for uploads that exist
 	Format    string // for Upload and RemoveFormat
-	Requested bool   // for Build: somebody asked for it
+	Requested bool   // for Build: it is asked for
 	Why       string
 	Failures  int  // that preceded in a row, for Build and Upload
 	Tried     bool // for Upload: it is tried before it serves
