@@ -34,10 +34,10 @@ func (j *Journey) validation() string {
 		"      checks: [ssh, command: test ! -e " + sign + "]\n"
 }
 
-// ServeFewFirst has new builds serve at once instead, but as canaries: two nodes that jobs
-// give back at once are enough for a retreat.
+// ServeFewFirst has new builds serve at once instead, but as canaries: one node that a job
+// gives back at once is enough for a retreat.
 func (j *Journey) ServeFewFirst(context.Context) error {
-	return j.editConfig(j.validation(), "    canary: {share: 100%, max-failures: 2}\n")
+	return j.editConfig(j.validation(), "    canary: {share: 100%, max-failures: 1}\n")
 }
 
 // spoilImage has later builds made with an element that puts the sign of a bad image into
@@ -170,49 +170,55 @@ func (j *Journey) BuildCanary(ctx context.Context) error {
 	})
 }
 
-// GiveBackAtOnce takes nodes and gives them back as jobs do that find them to be bad, and
-// returns when the canary has retreated.
+// retreatTime is how long a canary may take to retreat that has failed: launchers take a second.
+const retreatTime = 10 * time.Second
+
+// GiveBackAtOnce takes a node and gives it back as a job does that finds it to be bad, until
+// the canary has retreated.
 func (j *Journey) GiveBackAtOnce(ctx context.Context) error {
 	defer func(first string) { j.Request = first }(j.Request)
-	for {
-		if j.Retreated = j.verdictOn(j.Canary); j.Retreated != "" {
-			return nil
-		}
-		var err error
-		if j.Request, err = j.zuul.Submit(zuul.Wish{Labels: []string{j.Label, j.Label}}); err != nil {
+	for j.Retreated == "" {
+		if err := j.giveBack(ctx); err != nil {
 			return err
 		}
-		if err := j.AwaitNode(ctx); err != nil {
+		waiting, cancel := context.WithTimeout(ctx, retreatTime)
+		err := j.await(waiting, j.mirror.SubscribeVerdicts(), func() (bool, error) {
+			j.Retreated = j.verdictOn(j.Canary)
+			return j.Retreated != "", nil
+		})
+		cancel()
+		if err != nil && waiting.Err() == nil {
 			return err
 		}
-		nodes, err := j.zuul.Accept(ctx, j.outcome)
-		if err != nil {
-			return err
-		}
-		for _, n := range nodes {
-			if err := j.zuul.Use(n); err != nil {
-				return err
-			}
-		}
-		select {
-		case <-time.After(jobTime):
-		case <-ctx.Done():
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		for _, n := range nodes {
-			if err := j.zuul.Return(n); err != nil {
-				return err
-			}
-		}
-		for _, n := range nodes {
-			if err := j.zuul.WaitGone(ctx, n.ID); err != nil {
-				return err
-			}
-		}
-		if err := j.mirror.Barrier(ctx); err != nil {
-			return err
-		}
 	}
+	return nil
+}
+
+// giveBack is one such job.
+func (j *Journey) giveBack(ctx context.Context) error {
+	var err error
+	if j.Request, err = j.zuul.Submit(zuul.Wish{Labels: []string{j.Label}}); err != nil {
+		return err
+	}
+	if err := j.AwaitNode(ctx); err != nil {
+		return err
+	}
+	nodes, err := j.zuul.Accept(ctx, j.outcome)
+	if err != nil {
+		return err
+	}
+	if err := j.zuul.Use(nodes...); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(jobTime):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return j.zuul.Return(nodes...)
 }
 
 // verdictOn is what was said of a build; "" is nothing.
