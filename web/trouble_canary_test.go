@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"poolkeeper/zkmodel"
-	"poolkeeper/zkmodel/recipe"
 )
 
 // Three builds in four providers: the second is the canary in one, has retreated in another, waits
@@ -18,21 +17,10 @@ import (
 // waits and shows as an upload under way, or as one that nobody tries; a question that is
 // nowhere told; a verdict that shows as a canary.
 func TestCanariesOnThePage(t *testing.T) {
-	build := func(id string, czxid int64, records map[string]string) *zkmodel.BuildTree {
-		b := testBuild(id, ago("ready", time.Hour))
-		b.Stat.Czxid = czxid
-		for _, p := range []string{"east", "north", "south", "west"} {
-			if record := records[p]; record != "" {
-				key := zkmodel.UploadKey{Image: "image", Build: id, Provider: p, ID: "0000000001"}
-				b.Uploads = append(b.Uploads, zkmodel.DecodeUpload(key, []byte("{"+record+`, "external_id": "x"}`), recipe.Stat{Czxid: czxid * 10}))
-			}
-		}
-		return b
-	}
 	ready, sent := ago("ready", 3*time.Hour), ago("uploading", 2*time.Hour)
 	everywhere := map[string]string{"east": ready, "north": ready, "south": ready, "west": ready}
-	first, second := build("0000000001", 1, everywhere), build("0000000002", 2, everywhere)
-	third := build("0000000003", 3, map[string]string{"north": sent})
+	first, second := buildIn("0000000001", 1, everywhere), buildIn("0000000002", 2, everywhere)
+	third := buildIn("0000000003", 3, map[string]string{"north": sent})
 	image := &zkmodel.Image{
 		Name: "image", Builds: []*zkmodel.BuildTree{first, second, third},
 		Verdicts: &zkmodel.Verdicts{List: []zkmodel.Verdict{{

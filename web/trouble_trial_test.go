@@ -13,28 +13,30 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
+// buildIn is a build of the image whose uploads have these records, by provider.
+func buildIn(id string, czxid int64, records map[string]string) *zkmodel.BuildTree {
+	b := testBuild(id, ago("ready", time.Hour))
+	b.Stat.Czxid = czxid
+	for _, p := range []string{"east", "north", "south", "west"} {
+		if record := records[p]; record != "" {
+			key := zkmodel.UploadKey{Image: "image", Build: id, Provider: p, ID: "0000000001"}
+			b.Uploads = append(b.Uploads, zkmodel.DecodeUpload(key, []byte("{"+record+`, "external_id": "x"}`), recipe.Stat{Czxid: czxid * 10}))
+		}
+	}
+	return b
+}
+
 // Two builds in four providers: one is tried, one waits for over an hour, one has nobody who
 // tries, one has failed and is gone. Mistakes: a trial that shows as an upload under way; an
 // upload that waits for ever and is nowhere told; a failure that is forgotten with its upload,
 // or stands there for ever; a launcher of another provider that counts as one that tries;
 // a listing of Nodepool's that is another with trials than without.
 func TestTrialsOnThePage(t *testing.T) {
-	build := func(id string, czxid int64, records map[string]string) *zkmodel.BuildTree {
-		b := testBuild(id, ago("ready", time.Hour))
-		b.Stat.Czxid = czxid
-		for _, p := range []string{"east", "north", "south", "west"} {
-			if record := records[p]; record != "" {
-				key := zkmodel.UploadKey{Image: "image", Build: id, Provider: p, ID: "0000000001"}
-				b.Uploads = append(b.Uploads, zkmodel.DecodeUpload(key, []byte("{"+record+`, "external_id": "x"}`), recipe.Stat{Czxid: czxid * 10}))
-			}
-		}
-		return b
-	}
 	ready, tried := ago("ready", 2*time.Hour), ago("uploading", 90*time.Minute)
 	image := &zkmodel.Image{
 		Name: "image", Builds: []*zkmodel.BuildTree{
-			build("0000000001", 1, map[string]string{"north": ready, "west": ready}),
-			build("0000000002", 2, map[string]string{"north": tried, "south": tried, "east": tried}),
+			buildIn("0000000001", 1, map[string]string{"north": ready, "west": ready}),
+			buildIn("0000000002", 2, map[string]string{"north": tried, "south": tried, "east": tried}),
 		},
 		Verdicts: &zkmodel.Verdicts{List: []zkmodel.Verdict{{
 			Kind: zkmodel.Rejected, Provider: "west", Build: "0000000002", BuildCzxid: 2, By: zkmodel.ByValidation,
@@ -86,7 +88,7 @@ func TestTrialsOnThePage(t *testing.T) {
 	if with := get(t, o, "/image-list", "Accept", "application/json").body; with != plain || strings.Contains(with, "trial") {
 		t.Errorf("Nodepool's listing is\n%s\nwith trials, else\n%s", with, plain)
 	}
-	image.Builds = append(image.Builds, build("0000000003", 3, map[string]string{"west": ready}))
+	image.Builds = append(image.Builds, buildIn("0000000003", 3, map[string]string{"west": ready}))
 	if got := troubles(); len(got) != 2 {
 		t.Errorf("with a newer build: %q", got)
 	}

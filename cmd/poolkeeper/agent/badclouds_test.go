@@ -2,7 +2,6 @@ package agent
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -21,7 +20,6 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/test/zktest"
 	"poolkeeper/test/zuul"
-	"poolkeeper/web"
 )
 
 // A cloud that cannot be used, what is wrong with it, and which words say so.
@@ -149,21 +147,7 @@ func (b *badSite) launch(t *testing.T, only ...string) (get func(path, accept st
 		t.Fatal(err)
 	}
 	t.Cleanup(s.client.Close)
-	d, server, err := servedLauncher(t.Context(), s, func(o web.Options) (*web.Server, error) {
-		return webFlags{Web: "127.0.0.1:0"}.listen(t.Context(), s, 0, o)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- accompany(ctx, &app.App{}, s, d, server) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	server := runDaemon(t, kindLauncher, s)
 	return pages(t, server)
 }
 

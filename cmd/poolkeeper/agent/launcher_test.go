@@ -58,6 +58,35 @@ func pages(t *testing.T, server *web.Server) func(path, accept string) (int, str
 	}
 }
 
+// runDaemon runs a daemon of a kind with its pages until the test ends.
+func runDaemon(t *testing.T, kind string, s site) *web.Server {
+	t.Helper()
+	listen := func(o web.Options) (*web.Server, error) {
+		return webFlags{Web: "127.0.0.1:0"}.listen(t.Context(), s, 0, o)
+	}
+	var d daemon
+	var server *web.Server
+	var err error
+	if kind == kindLauncher {
+		d, server, err = servedLauncher(t.Context(), s, listen)
+	} else {
+		d, server, err = servedBuilder(t.Context(), s, workers{}, listen)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- accompany(ctx, &app.App{}, s, d, server) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
 // servingLauncher runs a launcher with its pages until the test ends, and a Zuul.
 func servingLauncher(t *testing.T, config string, before ...func(*site)) (get func(path, accept string) (int, string), asker *zuul.Client) {
 	t.Helper()
@@ -81,21 +110,7 @@ func servingLauncher(t *testing.T, config string, before ...func(*site)) (get fu
 	for _, do := range before {
 		do(&s)
 	}
-	d, server, err := servedLauncher(t.Context(), s, func(o web.Options) (*web.Server, error) {
-		return webFlags{Web: "127.0.0.1:0"}.listen(t.Context(), s, 0, o)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- accompany(ctx, &app.App{}, s, d, server) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	server := runDaemon(t, kindLauncher, s)
 	if asker, err = zuul.Dial(t.Context(), []string{net.JoinHostPort(host, port)}, root, "zuul"); err != nil {
 		t.Fatal(err)
 	}

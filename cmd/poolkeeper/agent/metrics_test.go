@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"fmt"
 	"io/fs"
 	"net"
@@ -84,32 +83,9 @@ func watchedDaemons(t *testing.T) map[string]*web.Server {
 				t.Fatal(err)
 			}
 		}
-		servers[kind] = runWatched(t, kind, s)
+		servers[kind] = runDaemon(t, kind, s)
 	}
 	return servers
-}
-
-// runWatched runs a daemon until the test ends.
-func runWatched(t *testing.T, kind string, s site) *web.Server {
-	t.Helper()
-	listen := func(o web.Options) (*web.Server, error) { return webFlags{}.listen(t.Context(), s, 0, o) }
-	d, server, err := servedBuilder(t.Context(), s, workers{}, listen)
-	if kind == kindLauncher {
-		d, server, err = servedLauncher(t.Context(), s, listen)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- accompany(ctx, &app.App{}, s, d, server) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	return server
 }
 
 // metricRow is a row of the table of metrics.
