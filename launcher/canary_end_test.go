@@ -9,7 +9,6 @@ import (
 	"poolkeeper/launcher"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
-	"poolkeeper/zkmodel/recipe"
 )
 
 // without has launchers that start from now on have no canary of some images.
@@ -79,16 +78,7 @@ func (s *site) isRegistered(l *running) {
 // Where no image has a canary, nothing of it stands in the tree, and nobody asks for it.
 func TestNoCanaryCostsNothing(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, threeImages)
-	s.image()
-	tap := zktest.StartTap(t, zktest.Shared(t).Addr(), -1)
-	client, err := recipe.Dial(recipe.Config{Servers: []string{tap.Addr()}, Chroot: s.root, Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	s.launch(func(d *launcher.Deps) { d.Client = client })
-	s.idle("cloud-debian")
+	s, tap := listenedTo(t)
 	fresh := s.imageOf("debian")
 	s.bootsFrom("cloud-debian", fresh)
 	if got := tap.Naming(zkmodel.CanariesRoot); got > 1 { // as it is elected to tidy up

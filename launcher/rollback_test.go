@@ -264,11 +264,10 @@ func TestRollbackKilledAtEveryStep(t *testing.T) {
 	}
 }
 
-// Where nothing was said of a build, nothing of it stands in the tree, and no decision
-// asks for it: the folder is looked for when a session begins, and watched. Mistakes: a
-// znode more, a read a request or a node.
-func TestNoVerdictCostsNothing(t *testing.T) {
-	t.Parallel()
+// listenedTo is a site of three images, and what its launcher, which has served a request,
+// asks ZooKeeper for.
+func listenedTo(t *testing.T) (*site, *zktest.Tap) {
+	t.Helper()
 	s := newSite(t, threeImages)
 	s.image()
 	tap := zktest.StartTap(t, zktest.Shared(t).Addr(), -1)
@@ -279,6 +278,15 @@ func TestNoVerdictCostsNothing(t *testing.T) {
 	t.Cleanup(client.Close)
 	s.launch(func(d *launcher.Deps) { d.Client = client })
 	s.idle("cloud-debian")
+	return s, tap
+}
+
+// Where nothing was said of a build, nothing of it stands in the tree, and no decision
+// asks for it: the folder is looked for when a session begins, and watched. Mistakes: a
+// znode more, a read a request or a node.
+func TestNoVerdictCostsNothing(t *testing.T) {
+	t.Parallel()
+	s, tap := listenedTo(t)
 	reads := tap.Naming(zkmodel.VerdictsRoot)
 	for _, label := range []string{"cloud-debian", "cloud-fedora", "cloud-suse", "other-debian", "other-fedora"} {
 		s.idle(label)
