@@ -136,9 +136,12 @@ func (v value) unknownKey(e entry, kind string, schema fields) {
 	v.src.load.section(keyStep(v.at, similar).String()).doubt(f)
 }
 
+// maxMisspelt is how long a word may be that others are compared with, in bytes.
+const maxMisspelt = 64
+
 // closest is the candidate that a misspelt key most probably means, or "".
 func closest(key string, candidates []string) string {
-	if len(key) > 64 {
+	if len(key) > maxMisspelt {
 		return ""
 	}
 	slices.Sort(candidates)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,13 +36,13 @@ func (c *EraseCmd) Run(ctx context.Context, a *app.App) error {
 	if err := configs.CheckName("provider", c.Provider); err != nil {
 		return err
 	}
-	return a.WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
+	return a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
 		holdings, err := store.Holdings(ctx, c.Provider)
 		if err != nil {
 			return err
 		}
 		if holdings.Empty() {
-			return fmt.Errorf("there are no records of provider %s", c.Provider)
+			return unheard(ctx, cfg, store, c.Provider)
 		}
 		serving, err := store.Serving(ctx, c.Provider)
 		if err != nil {
@@ -63,6 +64,20 @@ func (c *EraseCmd) Run(ctx context.Context, a *app.App) error {
 			len(holdings.Uploads()), len(holdings.Nodes), c.Provider)
 		return err
 	})
+}
+
+// unheard says that nothing is there to erase, and what there is.
+func unheard(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, provider string) error {
+	images, err := store.Images(ctx)
+	if err != nil {
+		return err
+	}
+	nodes, err := store.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	known := slices.DeleteFunc(providersOf(cfg, images, nodes), func(name string) bool { return name == provider })
+	return fmt.Errorf("there are no records of provider %s%s", provider, configs.Similar(provider, known))
 }
 
 // confirmed asks a question; only y is yes, and the end of ctx is no.

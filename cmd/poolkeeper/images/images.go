@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"poolkeeper/builder/waves"
@@ -176,8 +175,8 @@ func withImage(ctx context.Context, a *app.App, name string, change func(*operat
 	})
 }
 
-// configured finds an image of the configuration; the error names those that
-// there are.
+// configured finds an image of the configuration; the error names the one that may have
+// been meant.
 func configured(cfg *configs.Config, name string) (configs.DiskImage, error) {
 	var names []string
 	for _, image := range cfg.DiskImages {
@@ -186,8 +185,7 @@ func configured(cfg *configs.Config, name string) (configs.DiskImage, error) {
 		}
 		names = append(names, image.Name)
 	}
-	slices.Sort(names)
-	return configs.DiskImage{}, fmt.Errorf("image %q is not in %s; these are: %s", name, cfg.Path, strings.Join(names, ", "))
+	return configs.DiskImage{}, fmt.Errorf("image %q is not in %s%s", name, cfg.Path, configs.Similar(name, names))
 }
 
 // DIBImageDeleteCmd marks a build for deletion.

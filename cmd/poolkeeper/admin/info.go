@@ -1,0 +1,89 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/listing"
+)
+
+// InfoCmd shows what the tree has of a provider.
+type InfoCmd struct {
+	app.OutputFlags
+	Provider string `arg:"" help:"The provider, as list and image-list show it."`
+}
+
+// Run is the command.
+func (c InfoCmd) Run(ctx context.Context, a *app.App) error {
+	if err := configs.CheckName("provider", c.Provider); err != nil {
+		return err
+	}
+	return a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
+		all, err := store.Images(ctx)
+		if err != nil {
+			return err
+		}
+		machines, err := store.Nodes(ctx)
+		if err != nil {
+			return err
+		}
+		if known := providersOf(cfg, all, machines); !slices.Contains(known, c.Provider) {
+			return fmt.Errorf("provider %q is not in %s, and the tree has no records of it%s",
+				c.Provider, cfg.Path, configs.Similar(c.Provider, known))
+		}
+		images, nodes := listing.ProviderImages(all, c.Provider), listing.ProviderNodes(machines, c.Provider, time.Now())
+		a.TellBroken(slices.Concat(images.Broken(), nodes.Broken()))
+		return c.print(a.Stdout, images, nodes)
+	})
+}
+
+// print prints the two tables, or one object that holds both.
+func (c InfoCmd) print(out io.Writer, images, nodes *listing.Table) error {
+	parts := []string{"ZooKeeper data for provider " + listing.Visible(c.Provider) + "\n\nImage data:\n", "\nNodes:\n", ""} // Nodepool's words
+	show := func(t *listing.Table) error { return t.WriteText(out, c.Detail) }
+	if c.Output == "json" {
+		name, err := json.Marshal(c.Provider)
+		if err != nil {
+			return err
+		}
+		parts = []string{"{\"provider\": " + string(name) + ", \"images\": ", ", \"nodes\": ", "}\n"}
+		show = func(t *listing.Table) error { return t.WriteJSON(out) }
+	}
+	fmt.Fprint(out, parts[0])
+	if err := show(images); err != nil {
+		return err
+	}
+	fmt.Fprint(out, parts[1])
+	if err := show(nodes); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(out, parts[2])
+	return err
+}
+
+// providersOf are the providers that are configured, also those of drivers that we do not
+// have or that a mistake leaves out, and those that some records name.
+func providersOf(cfg *configs.Config, images []*zkmodel.Image, nodes []*zkmodel.Node) []string {
+	names, _ := cfg.ProviderNames()
+	for _, p := range cfg.Skipped {
+		names = append(names, p.Name)
+	}
+	for _, image := range images {
+		for _, b := range image.Builds {
+			for _, u := range b.Uploads {
+				names = append(names, u.Provider)
+			}
+		}
+	}
+	for _, n := range nodes {
+		names = append(names, n.Provider)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
+}

@@ -1,0 +1,55 @@
+package listing
+
+import (
+	"time"
+
+	"poolkeeper/zkmodel"
+)
+
+// ProviderImages lists the builds that a provider has uploads of: the first table of info.
+func ProviderImages(images []*zkmodel.Image, provider string) *Table {
+	t := &Table{columns: []column{
+		{title: "Image Name", key: "image"},
+		{title: "Build ID", key: "id"},
+		{title: "Upload IDs", key: "upload_ids"},
+		{title: "States", key: "states", detail: true},
+	}}
+	for _, image := range images {
+		t.gaps(image, func(g zkmodel.Gap) bool { return g.Provider == "" || g.Provider == provider }, "image", "id")
+		for _, b := range image.Builds {
+			var ids, states []string
+			for _, u := range b.Uploads {
+				if u.Provider == provider {
+					t.note(u.Broken)
+					ids, states = append(ids, u.ID), append(states, state(u.State, u.Broken).text)
+				}
+			}
+			if len(ids) > 0 {
+				t.rows = append(t.rows, []cell{text(image.Name), text(b.ID), list(ids), list(states)})
+			}
+		}
+	}
+	return t
+}
+
+// ProviderNodes lists the nodes of a provider: the second table of info. Of a node that
+// cannot be read nobody knows the provider, so Broken tells of it.
+func ProviderNodes(nodes []*zkmodel.Node, provider string, now time.Time) *Table {
+	t := &Table{columns: []column{
+		{title: "ID", key: "id"},
+		{title: "Server ID", key: "server_id"},
+		{title: "Label", key: "label", detail: true},
+		{title: "State", key: "state", detail: true},
+		{title: "Age", key: "age", detail: true},
+	}}
+	for _, n := range nodes {
+		t.note(n.Broken)
+		if n.Provider == provider {
+			t.rows = append(t.rows, []cell{
+				text(n.ID), foreign(n.ExternalID), list(n.Type), state(n.State, n.Broken),
+				nodeAge(changed(n.StateTime, n.Stat.Mtime), now),
+			})
+		}
+	}
+	return t
+}
