@@ -114,6 +114,25 @@ func (m *Mirror) Validations(provider string) (list []*Validation, err error) {
 	return list, err
 }
 
+// TrialsOf lists the trials of an image's uploads, as far as they can be read; none without
+// FollowValidations.
+func (m *Mirror) TrialsOf(i *Image) (list []*Validation) {
+	if !m.FollowsValidations() {
+		return nil
+	}
+	m.trials.tree.View(func(v recipe.View) {
+		for _, b := range i.Builds {
+			for _, u := range b.Uploads {
+				at := ValidationPath(u.UploadKey)
+				if _, there := v.Get(at); there && u.OnTrial() {
+					list = append(list, viewValidation(v, at))
+				}
+			}
+		}
+	})
+	return list
+}
+
 // viewValidation reads the record of a trial out of a view.
 func viewValidation(v recipe.View, at string) *Validation {
 	entry, _ := v.Get(at)

@@ -129,17 +129,36 @@ func (d *decision) trialComesTo(b *zkmodel.BuildTree, u *zkmodel.Upload, v *zkmo
 	case v.State() == zkmodel.ValidationFailed:
 		return TrialRejected, cmp.Or(v.Result.Why, "its trial failed")
 	case v.AnyOf:
-		if good := d.goodElsewhere(b, u.Provider); good != "" {
+		if good := goodElsewhere(d.Image, b, u.Provider, d.Validations); good != "" {
 			return TrialServes, "it is good in " + good + ", and any provider will do"
 		}
 	}
 	return TrialGoesOn, v.Text()
 }
 
-// goodElsewhere is another provider in which a build serves.
-func (d *decision) goodElsewhere(b *zkmodel.BuildTree, provider string) string {
+// Passed reports whether an upload that is sent and not ready is good by its trial, among all
+// trials, or has none, so that nothing but a canary keeps it from being ready. config is nil
+// where nobody knows how the image is configured.
+func Passed(config *configs.DiskImage, i *zkmodel.Image, u *zkmodel.Upload, all []*zkmodel.Validation) bool {
+	b, v := i.Build(u.Build), zkmodel.ValidationOf(all, u)
+	switch {
+	case b == nil || v == nil || v.State() == zkmodel.ValidationFailed:
+		return false
+	case v.State() == zkmodel.ValidationPassed || config != nil && config.Validate == nil:
+		return true
+	}
+	return v.AnyOf && goodElsewhere(i, b, u.Provider, all) != ""
+}
+
+// goodElsewhere is another provider in which a build serves, or has passed its trial and waits
+// for a canary.
+func goodElsewhere(i *zkmodel.Image, b *zkmodel.BuildTree, provider string, all []*zkmodel.Validation) string {
 	for _, u := range b.Uploads {
-		if u.Provider != provider && u.Broken == nil && u.State == zkmodel.UploadReady && u.Suspect == "" && d.Image.Verdict(b.Build, u.Provider) == nil {
+		if u.Provider == provider || u.Broken != nil || u.Suspect != "" || i.Verdict(b.Build, u.Provider) != nil {
+			continue
+		}
+		v := zkmodel.ValidationOf(all, u)
+		if u.State == zkmodel.UploadReady || u.OnTrial() && v != nil && !v.Canary && v.State() == zkmodel.ValidationPassed {
 			return u.Provider
 		}
 	}
@@ -149,7 +168,7 @@ func (d *decision) goodElsewhere(b *zkmodel.BuildTree, provider string) string {
 // isTried reports whether a new upload of a build is tried before it serves.
 func (d *decision) isTried(b *zkmodel.BuildTree, p *configs.Provider) bool {
 	v := d.config.Validate
-	return v != nil && (!v.Any || d.goodElsewhere(b, p.Name) == "")
+	return v != nil && (!v.Any || goodElsewhere(d.Image, b, p.Name, d.Validations) == "")
 }
 
 // triedUpload finds the upload of a build that is tried in a provider.

@@ -169,3 +169,48 @@ func tried(s *scene, v *zkmodel.Validation, state zkmodel.ValidationState) {
 	s.image().Validate = &configs.Validate{}
 	v.Canary, v.Result = false, &zkmodel.ValidationResult{State: state}
 }
+
+// Mistakes: what passed is not seen; what has failed, or of which nobody knows the trial, counts;
+// one trial that is enough for all providers is not; nothing is to be tried any more, and it waits.
+func TestWhatHasPassed(t *testing.T) {
+	at := func(provider string) *zkmodel.Upload {
+		return &zkmodel.Upload{
+			UploadKey: zkmodel.UploadKey{Image: "a", Build: "1", Provider: provider, ID: "1"},
+			State:     zkmodel.UploadUploading, ExternalID: zkmodel.TextValue("id"),
+		}
+	}
+	here, there := at("north"), at("south")
+	image := &zkmodel.Image{Name: "a", Builds: []*zkmodel.BuildTree{{Build: &zkmodel.Build{ID: "1"}, Uploads: []*zkmodel.Upload{here, there}}}}
+	trial := func(u *zkmodel.Upload, anyOf bool, state zkmodel.ValidationState) *zkmodel.Validation {
+		return &zkmodel.Validation{
+			Image: "a", Build: "1", Provider: u.Provider, Upload: "1", AnyOf: anyOf, Result: &zkmodel.ValidationResult{State: state},
+		}
+	}
+	proven := &configs.DiskImage{Validate: &configs.Validate{}}
+	for name, tc := range map[string]struct {
+		config *configs.DiskImage
+		all    []*zkmodel.Validation
+		want   bool
+	}{
+		"its record is not seen":   {proven, nil, false},
+		"passed":                   {proven, []*zkmodel.Validation{trial(here, false, zkmodel.ValidationPassed)}, true},
+		"passed, configuration":    {nil, []*zkmodel.Validation{trial(here, false, zkmodel.ValidationPassed)}, true},
+		"failed":                   {&configs.DiskImage{}, []*zkmodel.Validation{trial(here, false, zkmodel.ValidationFailed)}, false},
+		"under way":                {proven, []*zkmodel.Validation{trial(here, false, zkmodel.ValidationBooting)}, false},
+		"under way, not known":     {nil, []*zkmodel.Validation{trial(here, false, zkmodel.ValidationBooting)}, false},
+		"not to be tried any more": {&configs.DiskImage{}, []*zkmodel.Validation{trial(here, false, zkmodel.ValidationBooting)}, true},
+		"each, and passed in another": {
+			proven, []*zkmodel.Validation{trial(here, false, zkmodel.ValidationBooting), trial(there, false, zkmodel.ValidationPassed)}, false,
+		},
+		"any, and passed in another": {
+			proven, []*zkmodel.Validation{trial(here, true, zkmodel.ValidationBooting), trial(there, true, zkmodel.ValidationPassed)}, true,
+		},
+		"any, and passed in none": {
+			proven, []*zkmodel.Validation{trial(here, true, zkmodel.ValidationBooting), trial(there, true, zkmodel.ValidationUntried)}, false,
+		},
+	} {
+		if got := Passed(tc.config, image, here, tc.all); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

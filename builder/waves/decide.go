@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"poolkeeper/builder/plan"
+	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/wave"
 )
@@ -114,6 +116,7 @@ func (w *work) step(ctx context.Context, marks map[wave.Mark]wave.Word, rank int
 		Image: w.Mirror.Image(job.Image), Since: w.Status.Since, Now: now, Cancel: w.cancel, Hold: w.hold, Room: room,
 		Closed:  w.closed(job),
 		Gone:    w.gone,
+		Passed:  func(u *zkmodel.Upload) bool { return w.passed(cfg, u) },
 		Backoff: func(failures int) time.Duration { return w.Retry.After(failures, w.Wave.ID+job.Image) },
 	}
 	if word, cancelled := marks[wave.MarkCancel.Of(job.Image)]; cancelled && sight.Cancel == "" {
@@ -148,6 +151,15 @@ func (w *work) step(ctx context.Context, marks map[wave.Mark]wave.Word, rank int
 		space().Take(job.Image, estimate.Bytes)
 	}
 	return step
+}
+
+// passed reports whether an upload that is sent and not ready is good by its trial, or has none.
+// How trials go is followed as soon as that is asked.
+func (w *work) passed(cfg *configs.Config, u *zkmodel.Upload) bool {
+	w.Mirror.FollowValidations()
+	image := w.Mirror.Image(u.Image)
+	settings, _ := cfg.DiskImage(u.Image) // nil where it is not configured
+	return plan.Passed(settings, image, u, w.Mirror.TrialsOf(image))
 }
 
 // gone reports whether no builder is registered of a host, of which builds have the full

@@ -24,6 +24,9 @@ type Mirror interface {
 	Components(kind string) []*zkmodel.Component
 	SubscribeImages() *recipe.Subscription
 	SubscribeComponents() *recipe.Subscription
+	FollowValidations()
+	SubscribeValidations() *recipe.Subscription
+	TrialsOf(image *zkmodel.Image) []*zkmodel.Validation
 }
 
 // Metrics takes the figures.

@@ -150,6 +150,9 @@ func (s *site) driver(host string, at func(c *recipe.Client, m waves.Moment)) (s
 		client.SetLog(recipe.NewLog(event.Root, "/poolkeeper/builder/"+host))
 	}
 	mirror := zkmodel.NewMirror(client, zkmodel.PartImages|zkmodel.PartComponents, hclog.NewNullLogger())
+	if s.current().HasCanary() {
+		mirror.FollowCanaries()
+	}
 	now := func() time.Time {
 		s.mu.Lock()
 		defer s.mu.Unlock()

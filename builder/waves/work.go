@@ -44,6 +44,8 @@ func (d *Driver) work(ctx context.Context, store *wave.Store, held *recipe.Held,
 	images, builders := d.Mirror.SubscribeImages(), d.Mirror.SubscribeComponents()
 	defer images.Close()
 	defer builders.Close()
+	trials := d.Mirror.SubscribeValidations()
+	defer trials.Close()
 	marks := d.tree.Subscribe(nil)
 	defer marks.Close()
 	resync := time.NewTicker(d.Resync)
@@ -64,6 +66,9 @@ func (d *Driver) work(ctx context.Context, store *wave.Store, held *recipe.Held,
 		case <-builders.C():
 			builders.Take()
 			w.all()
+		case <-trials.C():
+			trials.Take()
+			w.uploads()
 		case <-marks.C():
 			marks.Take()
 		case <-changed:
@@ -84,6 +89,15 @@ func (w *work) all() {
 		w.dirty[rank] = true
 	}
 	clear(w.stuck)
+}
+
+// uploads has the jobs looked at again that wait for uploads.
+func (w *work) uploads() {
+	for rank := range w.Jobs {
+		if p := w.Job(rank); p.State == wave.Processing && p.Build != "" {
+			w.dirty[rank] = true
+		}
+	}
 }
 
 // look has the jobs of images looked at again.

@@ -45,7 +45,10 @@ type Sight struct {
 	Gone                 func(builder string) bool // whether the builder of a build is not there; nil is never
 	Room                 bool                      // one more build may be asked for
 	Mine                 bool                      // the flag is this wave's, though it is younger than the wave
-	Backoff              func(failures int) time.Duration
+	// Passed is whether an upload that is sent and not ready is good by its trial, or has none;
+	// nil is never.
+	Passed  func(*zkmodel.Upload) bool
+	Backoff func(failures int) time.Duration
 }
 
 // Step is what a decision comes to: the job's next progress, what becomes of the flag,
@@ -246,9 +249,8 @@ func noted(m map[string]string, key, value string) map[string]string {
 	return m
 }
 
-// upload finds the ready upload of a build that counts to a provider, or one that is sent and
-// waits for a canary, or how often that
-// failed in a row.
+// upload finds the upload of a build that counts to a provider which is ready, or waits for a
+// canary alone, or how often that failed in a row.
 func (d *decision) upload(provider string) (ready string, tries int, reason string) {
 	bar := max(d.Since, d.step.After)
 	for _, b := range d.Image.Builds {
@@ -258,7 +260,7 @@ func (d *decision) upload(provider string) (ready string, tries int, reason stri
 		for _, u := range b.Uploads {
 			switch {
 			case u.Broken != nil || u.Provider != provider:
-			case u.State == zkmodel.UploadReady, d.wave.Until == UntilUploaded && u.OnTrial() && d.Image.Waits(b.Build, provider) != "":
+			case u.State == zkmodel.UploadReady, d.waitsForCanary(b, u):
 				ready = b.ID + "/" + u.ID
 			case u.State == zkmodel.UploadFailed && b == d.ready:
 				tries, reason = max(1, u.Failures), u.Reason
@@ -266,6 +268,12 @@ func (d *decision) upload(provider string) (ready string, tries int, reason stri
 		}
 	}
 	return ready, tries, reason
+}
+
+// waitsForCanary reports whether an upload is as good as ready: nothing is in the way but another
+// build, which is the canary there.
+func (d *decision) waitsForCanary(b *zkmodel.BuildTree, u *zkmodel.Upload) bool {
+	return u.OnTrial() && d.Passed != nil && d.Image.Waits(b.Build, u.Provider) != "" && d.Passed(u)
 }
 
 // process judges a job whose build was asked for, and is not ready.

@@ -204,8 +204,9 @@ func TestUploadsThatFailEndAJob(t *testing.T) {
 	}
 }
 
-// A build that is sent and waits for a canary is uploaded, but not validated yet. Mistake: a
-// wave that takes as long as a canary.
+// What is sent, has passed its trial and waits for a canary alone counts, for uploaded and for
+// validated; what is still tried does not. Mistakes: a wave that takes as long as a canary; one
+// that is completed with an upload which fails its trial a minute later.
 func TestWaitingForACanaryIsUploaded(t *testing.T) {
 	s := scene(build(160, zkmodel.BuildReady, "north"))
 	b := s.Image.Builds[0]
@@ -213,13 +214,15 @@ func TestWaitingForACanaryIsUploaded(t *testing.T) {
 		UploadKey: zkmodel.UploadKey{Provider: "south"}, State: zkmodel.UploadUploading, ExternalID: zkmodel.TextValue("id"),
 	})
 	job := wave.Job{Image: "a", Providers: []string{"north", "south"}}
-	for _, canary := range []bool{true, false} {
-		if s.Image.Canaries = nil; canary {
+	for _, tc := range []struct{ canary, passed, done bool }{{true, true, true}, {true, false, false}, {false, true, false}, {false, false, false}} {
+		s.Passed = func(u *zkmodel.Upload) bool { return tc.passed && u.Provider == "south" }
+		if s.Image.Canaries = nil; tc.canary {
 			s.Image.Canaries = []*zkmodel.Canary{{Provider: "south", Trial: &zkmodel.Trial{BuildRef: zkmodel.BuildRef{Build: "other"}}}}
 		}
-		for until, done := range map[wave.Until]bool{wave.UntilUploaded: canary, wave.UntilValidated: false} {
-			if step := wave.Decide(&wave.Wave{Until: until}, job, wave.Progress{State: wave.Processing}, s); (step.State == wave.Completed) != done {
-				t.Errorf("canary %t, until %s: %+v", canary, until, step)
+		for _, until := range []wave.Until{wave.UntilUploaded, wave.UntilValidated} {
+			step := wave.Decide(&wave.Wave{Until: until}, job, wave.Progress{State: wave.Processing}, s)
+			if (step.State == wave.Completed) != tc.done || tc.done && step.Uploads["south"] == "" {
+				t.Errorf("%+v, until %s: %+v", tc, until, step)
 			}
 		}
 	}

@@ -23,8 +23,8 @@ type Until string
 const (
 	UntilBuilt    Until = "built"    // its build is ready
 	UntilUploaded Until = "uploaded" // the build is ready at all providers that are open
-	// UntilValidated is the same for images that are validated: an upload is ready, on the
-	// wire too, no sooner than it is.
+	// UntilValidated is the same for images that are validated: an upload is ready, or waits for a
+	// canary alone, no sooner than it is.
 	UntilValidated Until = "validated"
 )
 
