@@ -20,7 +20,10 @@ func (d *decision) decideBuild() {
 		return
 	}
 	why, due := d.reason(requested)
-	d.plan.Due = due
+	d.plan.Due = due // also while it is built, or this host cannot: a build that hangs makes nothing fresh
+	if !d.freeToBuild() {
+		return
+	}
 	if why == "" {
 		d.at(due)
 		return
@@ -60,7 +63,7 @@ func (d *decision) requested() (is, fresh bool) {
 	return true, true
 }
 
-// mayBuild asks the rules that forbid a build whatever speaks for it.
+// mayBuild asks the rules that forbid builds of the image by this builder, whatever speaks for one.
 func (d *decision) mayBuild() bool {
 	if d.frozen != "" {
 		d.say(subjectBuild, "configured", Against, "image %s is left out of the configuration: %s", d.name, d.frozen)
@@ -70,11 +73,7 @@ func (d *decision) mayBuild() bool {
 		d.say(subjectBuild, "configured", Against, "image %s is not in the configuration of this builder%s", d.name, d.orphaned())
 		return false
 	}
-	for _, gate := range []struct {
-		rule   string
-		closed bool
-		detail string
-	}{
+	return d.open([]gate{
 		{"pause", d.config.Pause, "paused by the configuration"},
 		{"pause flag", d.Image.Paused, "paused by an operator (image-unpause ends it)"},
 		{"formats", len(d.wanted) == 0, "no format: no provider of this builder lists it and it has no formats of its own" + d.foreign()},
@@ -83,14 +82,32 @@ func (d *decision) mayBuild() bool {
 			"architecture", d.config.Architecture != "" && d.config.Architecture != d.Host.Arch,
 			"needs a builder of architecture " + d.config.Architecture + ", this one has " + d.Host.Arch,
 		},
+	})
+}
+
+// freeToBuild asks the rules that forbid a build at this moment and on this host.
+func (d *decision) freeToBuild() bool {
+	return d.open([]gate{
 		{"host", d.Host.Unfit != "", "this builder has withdrawn, its host cannot build: " + d.Host.Unfit},
 		{"build lock", d.Image.BuildsLocked && !d.InFlight.Locked || d.InFlight.Builds != "", "it is being built"},
-	} {
-		if gate.closed {
-			d.say(subjectBuild, gate.rule, Against, "%s", gate.detail)
+	})
+}
+
+// gate is a rule that forbids a build while it is closed, with why.
+type gate struct {
+	rule   string
+	closed bool
+	detail string
+}
+
+// open reports whether all gates are.
+func (d *decision) open(gates []gate) bool {
+	for _, g := range gates {
+		if g.closed {
+			d.say(subjectBuild, g.rule, Against, "%s", g.detail)
 			return false
 		}
-		d.say(subjectBuild, gate.rule, "", "not in the way")
+		d.say(subjectBuild, g.rule, "", "not in the way")
 	}
 	return true
 }

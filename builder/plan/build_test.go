@@ -341,6 +341,11 @@ func TestWhenAnImageIsDue(t *testing.T) {
 		"nothing asks":       {func(s *scene) { s.image().RebuildAge = 0; s.uploaded(999 * day) }, time.Time{}},
 		"paused":             {func(s *scene) { s.Image.Paused = true; s.uploaded(27 * hour) }, time.Time{}},
 		"never built":        {func(*scene) {}, time.Time{}},
+		// A build that hangs, and a host that cannot build, make nothing fresh.
+		"late, it is being built":      {func(s *scene) { s.Image.BuildsLocked = true; s.uploaded(27 * hour) }, noon().Add(-3 * hour)},
+		"late, we are building it":     {func(s *scene) { s.InFlight.Builds = "0000000007"; s.uploaded(27 * hour) }, noon().Add(-3 * hour)},
+		"late, the host has withdrawn": {func(s *scene) { s.Host.Unfit = "no logs"; s.uploaded(27 * hour) }, noon().Add(-3 * hour)},
+		"asked for, it is being built": {func(s *scene) { s.Image.BuildsLocked = true; s.uploaded(hour); s.request() }, noon()},
 	} {
 		s := newScene()
 		c.set(s)

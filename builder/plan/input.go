@@ -63,6 +63,7 @@ type Others struct {
 type InFlight struct {
 	Builds  string          // id of the image's build that runs here, "" when none does
 	Uploads map[string]bool // keys of uploads that run here: see Action.Key
+	Ends    bool            // this builder is about to stop, and sends nothing any more
 	// Locked says that we hold the image's build lock and ask whether to use it.
 	Locked bool
 	// Sending is the key of an upload whose lock we hold, asking the same.

@@ -120,6 +120,10 @@ func (d *decision) decideUpload(subject string, p *configs.Provider, b *zkmodel.
 			return
 		}
 	}
+	if d.InFlight.Ends {
+		d.say(subject, "drain", Against, "this builder is about to stop")
+		return
+	}
 	d.say(subject, "missing", For, "build %s is not there", b.ID)
 	d.act(Action{
 		Kind: Upload, Build: b.ID, Provider: p.Name, Format: p.ImageFormat,
