@@ -6,8 +6,13 @@ import "fmt"
 // What is built already is uploaded, and what is old is cleaned.
 func (b *Builder) Pause(why string) {
 	b.deps.Process.Pause(why)
+	b.control.InFlight().GoOn()
 	b.control.Reconfigured()
 }
+
+// Finish reports whether a builder that is paused has nothing in hand. If so it begins no
+// upload either until Pause is called, so that none is cut off as the daemon stops.
+func (b *Builder) Finish() bool { return b.control.InFlight().Finish() }
 
 // InHand says what this builder works at, "" is nothing, and whether that is known. Once
 // it is paused, no build begins that was not in hand at the first look.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -94,6 +95,71 @@ func TestPauseCountsTheBuildThatBegins(t *testing.T) {
 	}
 	open()
 	s.eventually("it begins, or has seen the pause, and ends", func() bool { return inHand() == "" })
+}
+
+// An upload that begins while a drain looks is either in hand of it, or does not begin.
+// Catches: a drain that finds nothing in hand, and ends the daemon in the middle of the
+// upload that then begins.
+func TestFinishCutsOffNoUpload(t *testing.T) {
+	s := newSite(t)
+	s.addProvider("south", "qcow2", "img")
+	var recorded, first atomic.Int32
+	at, decides := make(chan struct{}), make(chan struct{})
+	var begins, looks atomic.Bool
+	one := s.pausable("one", func(d *Deps) {
+		d.UploadWorkers = 1
+		d.Step = func(is step.Step) {
+			switch {
+			case is == step.UploadRecorded:
+				recorded.Add(1)
+			case is == step.UploadLocked && first.Add(1) == 1:
+				begins.Store(true)
+				<-at
+				looks.Store(true)
+			}
+		}
+		d.Deciding = func(context.Context) func() {
+			if looks.Load() {
+				<-decides
+			}
+			return func() {}
+		}
+	})
+	pass, decide := sync.OnceFunc(func() { close(at) }), sync.OnceFunc(func() { close(decides) })
+	defer decide()
+	defer pass()
+	s.eventually("an upload is about to begin", func() bool { what, _ := one.InHand(); return begins.Load() && what == "" })
+	one.Pause("paused by anna")
+	if !one.Finish() {
+		t.Fatal("something is in hand that has not begun")
+	}
+	pass()
+	s.eventually("it looks whether it may", func() bool { what, _ := one.InHand(); return what == "builds: 0, uploads: 1" })
+	if one.Finish() {
+		t.Error("nothing is in hand while an upload may begin")
+	}
+	decide()
+	one.Pause("paused by bert") // the drain is called off
+	for _, provider := range []string{"north", "south"} {
+		s.ready("img", 1, provider)
+	}
+	s.eventually("nothing is in hand", func() bool { what, _ := one.InHand(); return what == "" })
+	began := recorded.Load()
+	if !one.Finish() {
+		t.Fatal("something is in hand")
+	}
+	gone := s.uploads("img", "south", zkmodel.UploadReady)[0]
+	if err := s.store.MarkUploadDeleting(t.Context(), zkmodel.ByOperator, gone.UploadKey, false); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("what is to go goes", func() bool {
+		return !slices.ContainsFunc(s.builds("img", zkmodel.BuildReady)[0].Uploads, func(u *zkmodel.Upload) bool { return u.ID == gone.ID && u.Provider == "south" })
+	})
+	if got := recorded.Load(); got != began {
+		t.Errorf("%d uploads have begun after the end", got-began)
+	}
+	one.Pause("")
+	s.ready("img", 1, "south")
 }
 
 // pausable starts a builder on a host of its own. It is stopped with the test.

@@ -70,6 +70,13 @@ func (s *Service) Pause(why string) {
 // paused one only, once it has looked at the requests.
 func (s *Service) InHand() (what string, known bool) { return s.now().InHand() }
 
+// Finish reports whether a launcher that is paused has nothing in hand: it then takes
+// nothing, as long as it is paused.
+func (s *Service) Finish() bool {
+	what, known := s.InHand()
+	return known && what == ""
+}
+
 // Check asks the launcher for a sign of life, until ctx ends.
 func (s *Service) Check(ctx context.Context) error { return s.now().Check(ctx) }
 

@@ -40,6 +40,7 @@ func (w *Worker) upload(ctx context.Context, a plan.Action) error {
 	ctx, unbind := lock.Bind(ctx)
 	defer unbind()
 	w.Step(step.UploadLocked)
+	defer w.InFlight.BeginUpload(a.Key())() // a drain waits for what does not see it yet
 	a, in, err := w.confirm(ctx, a, func(d *plan.InFlight) { d.Sending = a.Key() })
 	if err != nil {
 		return err

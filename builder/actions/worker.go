@@ -73,6 +73,7 @@ type Host interface {
 // InFlight is told of what runs here, so that no decision takes it for a leftover.
 type InFlight interface {
 	Begin(image string) (end func())
+	BeginUpload(key string) (end func())
 	Build(image, id string)
 	Upload(key string)
 }

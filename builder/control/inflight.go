@@ -13,6 +13,8 @@ type InFlight struct {
 	builds  map[string]string // id of the build by image
 	uploads map[string]bool
 	begins  map[string]bool // images of which a build may begin, or has
+	sends   map[string]bool // keys of uploads that may begin, or have
+	ends    bool            // see Finish
 }
 
 // Begin notes that a build of an image may begin, until the function that it returns is
@@ -30,6 +32,39 @@ func (d *InFlight) Begin(image string) (end func()) {
 		defer d.mu.Unlock()
 		delete(d.begins, image)
 	}
+}
+
+// BeginUpload is Begin of an upload, by its key: it is called before it is looked whether
+// this builder ends.
+func (d *InFlight) BeginUpload(key string) (end func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.sends == nil {
+		d.sends = map[string]bool{}
+	}
+	d.sends[key] = true
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.sends, key)
+	}
+}
+
+// Finish reports whether there are no builds and uploads. If so no upload begins from then
+// on, until GoOn; builds are forbidden by who has paused the builder.
+func (d *InFlight) Finish() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	builds, uploads := d.count()
+	d.ends = builds+uploads == 0
+	return d.ends
+}
+
+// GoOn lets uploads begin.
+func (d *InFlight) GoOn() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ends = false
 }
 
 // Build notes the build of an image.
@@ -66,22 +101,31 @@ func (d *InFlight) end(a plan.Action) {
 	}
 }
 
-// Count is how many builds and uploads there are, with builds that may begin.
+// Count is how many builds and uploads there are, with those that may begin.
 func (d *InFlight) Count() (builds, uploads int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	builds = len(d.builds)
+	return d.count()
+}
+
+func (d *InFlight) count() (builds, uploads int) {
+	builds, uploads = len(d.builds), len(d.uploads)
 	for image := range d.begins {
 		if _, noted := d.builds[image]; !noted {
 			builds++
 		}
 	}
-	return builds, len(d.uploads)
+	for key := range d.sends {
+		if !d.uploads[key] {
+			uploads++
+		}
+	}
+	return builds, uploads
 }
 
 // of is what concerns an image.
 func (d *InFlight) of(image string) plan.InFlight {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return plan.InFlight{Builds: d.builds[image], Uploads: maps.Clone(d.uploads)}
+	return plan.InFlight{Builds: d.builds[image], Uploads: maps.Clone(d.uploads), Ends: d.ends}
 }

@@ -24,6 +24,9 @@ import (
 type pausable interface {
 	Pause(why string)
 	InHand() (what string, known bool)
+	// Finish reports whether one that is paused has nothing in hand. If so it takes nothing
+	// in hand from then on, until Pause is called.
+	Finish() bool
 }
 
 // managed is a running daemon as operators' commands reach it.
@@ -194,7 +197,7 @@ func (m *managed) beginDrain(ctx context.Context) context.Context {
 func (m *managed) drain(ctx context.Context) {
 	d := m.d.(pausable) //nolint:forcetypeassert // pause has seen that it is
 	go func() {
-		for idle := 0; idle < 2; idle++ {
+		for idle := 0; idle < 2 || !d.Finish(); idle++ {
 			if now, known := d.InHand(); !known || now != "" {
 				idle = -1
 			}
