@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"poolkeeper/zkmodel/event"
@@ -255,8 +256,53 @@ func (e *erasure) remove(ctx context.Context) error {
 }
 
 // begin removes what was learned of the provider, and tells what is being erased in that
-// transaction: from then on records go, whatever becomes of us.
+// transaction: from then on records go, whatever becomes of us. Where something that was
+// learned goes meanwhile, or the answer is lost, it looks again, and tells nothing twice.
 func (e *erasure) begin(ctx context.Context, h *Holdings) error {
+	var told []event.Event
+	var mark *recipe.Op
+	for {
+		ops, err := e.learned(ctx)
+		if err != nil {
+			return err
+		}
+		if e.session.Log() != nil && mark == nil {
+			if mark, err = e.mark(ctx); err != nil {
+				return err
+			}
+		}
+		if mark != nil {
+			ops = append(ops, *mark)
+		}
+		if told == nil {
+			told = e.events(e.erased(h))
+		}
+		err = telling(ctx, e.session, told, func(also []recipe.Op) error {
+			if len(ops)+len(also) == 0 {
+				return nil
+			}
+			_, err := e.session.Multi(ctx, slices.Concat(ops, also)...)
+			return err
+		})
+		switch {
+		case mark != nil && errors.Is(err, recipe.ErrVersion):
+			return nil // it was done, and the answer lost
+		case !errors.Is(err, recipe.ErrNoNode) && !errors.Is(err, recipe.ErrConnectionLost):
+			return err
+		}
+		for _, lock := range e.locks() {
+			if err := lock.Lost(); err != nil {
+				return err
+			}
+		}
+		if err := e.session.Sync(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// erased is the event of the erasure.
+func (e *erasure) erased(h *Holdings) gone {
 	var uploads, nodes []string
 	for _, u := range h.Uploads() {
 		uploads = append(uploads, u.subject())
@@ -264,25 +310,51 @@ func (e *erasure) begin(ctx context.Context, h *Holdings) error {
 	for _, n := range e.nodes {
 		nodes = append(nodes, n.ID)
 	}
-	var ops []recipe.Op
+	return gone{event.ProviderErased, "provider/" + e.provider, event.Data{
+		"provider": e.provider, "uploads": uploads, "nodes": nodes, "by": ByOperator.teller(),
+	}}
+}
+
+// learned removes what was learned of the provider, as it is now.
+func (e *erasure) learned(ctx context.Context) (ops []recipe.Op, err error) {
 	for _, path := range []string{LimitsPath(e.provider), RefusalsPath(e.provider), FindingsPath(e.provider)} {
 		_, there, err := e.session.Known(ctx, path)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if there {
 			ops = append(ops, recipe.OpDelete(path, recipe.AnyVersion))
 		}
 	}
-	return e.telling(ctx, func(also []recipe.Op) error {
-		if len(ops)+len(also) == 0 {
-			return nil
-		}
-		_, err := e.session.Multi(ctx, slices.Concat(ops, also)...)
-		return err
-	}, gone{event.ProviderErased, "provider/" + e.provider, event.Data{
-		"provider": e.provider, "uploads": uploads, "nodes": nodes, "by": ByOperator.teller(),
-	}})
+	return ops, nil
+}
+
+// mark is a step that can be done once: it writes a lock of ours as it is, at its present
+// version. It is nil without locks.
+func (e *erasure) mark(ctx context.Context) (*recipe.Op, error) {
+	locks := e.locks()
+	if len(locks) == 0 {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	at := locks[0].Path()
+	data, stat, err := e.session.Get(ctx, at)
+	if errors.Is(err, recipe.ErrNoNode) {
+		err = recipe.ErrFenceLost
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read lock %s: %w", at, err)
+	}
+	op := recipe.OpSet(at, data, stat.Version)
+	return &op, nil
+}
+
+// locks are all that are held.
+func (e *erasure) locks() []*recipe.Held {
+	list := slices.Collect(maps.Values(e.folders))
+	for _, n := range e.nodes {
+		list = append(list, n.lock)
+	}
+	return list
 }
 
 // drop deletes a node that may be gone already.
