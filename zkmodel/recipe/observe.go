@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 )
@@ -37,7 +38,9 @@ func (c *Client) State() ClientState {
 	return state
 }
 
-// observed runs f, and tells the observer, if there is one, how long that took.
+// observed runs f, and tells the observer, if there is one, how long that took. What no
+// server has answered, or what was never sent, is not told: it says how long a connection
+// was dead, not how fast servers are.
 func observed[T any](observer *atomic.Pointer[Observer], verb string, f func() (T, error)) (T, error) {
 	o := observer.Load()
 	if o == nil {
@@ -45,6 +48,9 @@ func observed[T any](observer *atomic.Pointer[Observer], verb string, f func() (
 	}
 	began := time.Now()
 	value, err := f()
+	if unanswered(err) {
+		return value, err
+	}
 	switch verb {
 	case "create", "set", "delete", "multi":
 		(*o)(true, time.Since(began))
@@ -52,4 +58,15 @@ func observed[T any](observer *atomic.Pointer[Observer], verb string, f func() (
 		(*o)(false, time.Since(began))
 	}
 	return value, err
+}
+
+// unanswered reports whether an error of the client library is no answer of a server.
+func unanswered(err error) bool {
+	err = translate("", "", err)
+	for _, none := range []error{ErrConnectionLost, ErrSessionLost, ErrTooLarge, ErrBadPath} {
+		if errors.Is(err, none) {
+			return true
+		}
+	}
+	return false
 }
