@@ -8,6 +8,7 @@ import (
 
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/wave"
 )
 
 // RequestBuild asks for a build of an image now, and reports whether the image is
@@ -32,12 +33,16 @@ func (o *Operator) Unpause(ctx context.Context, image string) error {
 // Cancelled says what CancelBuild ended.
 type Cancelled struct {
 	Build string // the id of the build; "" when the request for one was withdrawn
+	// Waves are those of image-build whose request waited as all waves are held; they are
+	// cancelled.
+	Waves []string
 	// Again says that another build was asked for since the one that is given up began.
 	Again bool
 }
 
 // CancelBuild gives up the build of an image that is under way, or withdraws the
-// request for one, whichever there is: a build may begin between the two questions.
+// request for one, whichever there is: a build may begin between the two questions. A
+// request that was taken back as all waves are held, so that it is made later, goes too.
 // After an error Cancelled.Build may be set: that build is being given up.
 func (o *Operator) CancelBuild(ctx context.Context, image string) (Cancelled, error) {
 	ctx, cancel := context.WithTimeout(ctx, LockWait)
@@ -54,10 +59,12 @@ func (o *Operator) CancelBuild(ctx context.Context, image string) (Cancelled, er
 			return Cancelled{}, err
 		}
 		switch err := o.store.WithdrawBuild(ctx, image); {
-		case err == nil:
-			return Cancelled{}, nil
-		case errors.Is(err, zkmodel.ErrNotFound):
-			return Cancelled{}, fmt.Errorf("image %s is not being built, and nobody asks for a build of it", image)
+		case err == nil, errors.Is(err, zkmodel.ErrNotFound):
+			waves, held := wave.NewStore(o.store.Session()).Withdraw(ctx, image, wave.Word{By: o.who, Reason: "the request for its build was withdrawn"})
+			if err != nil && held == nil && len(waves) == 0 {
+				held = fmt.Errorf("image %s is not being built, and nobody asks for a build of it", image)
+			}
+			return Cancelled{Waves: waves}, held
 		case !errors.Is(err, recipe.ErrLocked):
 			return Cancelled{}, err
 		}

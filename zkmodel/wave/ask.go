@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -58,4 +60,57 @@ func (st *Store) Asks(ctx context.Context, id, image string) (bool, error) {
 		return false, fmt.Errorf("read the request to build %s: %w", image, err)
 	}
 	return stat.Version == 1 && bytes.Equal(data, flagData(id)), nil
+}
+
+// Unasked are the waves that follow a request for a build of an image (Wave.Follow) which is not
+// made, or was taken back, as all waves are held. Of other waves little is read.
+func (st *Store) Unasked(ctx context.Context, image string) ([]string, error) {
+	ids, err := st.names(ctx, requestsPath)
+	if err != nil {
+		return nil, fmt.Errorf("list waves: %w", err)
+	}
+	var unasked []string
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		is, err := st.unasked(ctx, id, image)
+		if err != nil && !isNotFound(err) && !errors.Is(err, zkmodel.ErrUndecodable) {
+			return nil, err
+		}
+		if is {
+			unasked = append(unasked, id)
+		}
+	}
+	return unasked, nil
+}
+
+func (st *Store) unasked(ctx context.Context, id, image string) (bool, error) {
+	data, stat, err := st.session.Get(ctx, st.queue.RequestPath(id))
+	if err != nil {
+		return false, fmt.Errorf("read wave %s: %w", id, notFound(err))
+	}
+	if w := decode(id, data, stat, []byte("{}")); w.Broken != nil || !w.Follow {
+		return false, w.Broken
+	}
+	jobs, err := st.Jobs(ctx, id)
+	if err != nil || !has(jobs, image) {
+		return false, err
+	}
+	e, err := st.Wave(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	p, _, err := st.progress(ctx, id, image)
+	_, cancelled := e.Marks[MarkCancel]
+	return err == nil && e.Active() && !cancelled && e.unasked(p), err
+}
+
+// Withdraw has all Unasked of an image end, so that none of them asks once waves are released;
+// they are cancelled by who drives them. It returns their ids.
+func (st *Store) Withdraw(ctx context.Context, image string, word Word) ([]string, error) {
+	ids, err := st.Unasked(ctx, image)
+	for n, id := range ids {
+		if err := st.Set(ctx, id, MarkCancel, word); err != nil {
+			return ids[:n], err
+		}
+	}
+	return ids, err
 }

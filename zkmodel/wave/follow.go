@@ -52,7 +52,7 @@ func (d *decision) follow() {
 // served, and makes it once they are not. It reports whether it has done either, or waits.
 func (d *decision) unasked() bool {
 	p, flag := &d.step.Progress, d.Image.BuildRequested
-	taken := p.Unasked || d.wave.Unasked && p.Asked == nil
+	taken := d.wave.unasked(*p)
 	switch {
 	case d.running != nil:
 		p.Unasked = false

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +20,9 @@ const (
 	statesFolder = "states" // states/ID/STATE/RANK-IMAGE: its jobs by state
 	jobsFolder   = "jobs"   // jobs/ID/IMAGE: how far a job has come, once something has
 )
+
+// requestsPath holds the requests themselves.
+const requestsPath = Root + "/requests"
 
 // HoldPath is the flag that holds all waves: no job of any begins.
 const HoldPath = Root + "/hold"
@@ -179,7 +181,7 @@ func (e *Entry) mark(name string, text []byte) {
 
 // Waves lists all waves, the oldest first.
 func (st *Store) Waves(ctx context.Context) ([]*Entry, error) {
-	ids, err := st.session.Children(ctx, path.Dir(st.queue.RequestPath("x")))
+	ids, err := st.session.Children(ctx, requestsPath)
 	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
 		return nil, fmt.Errorf("list waves: %w", err)
 	}

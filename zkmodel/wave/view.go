@@ -35,11 +35,11 @@ func interest(p string) recipe.Interest {
 }
 
 // IDs are those of all waves.
-func (t *Tree) IDs() []string { return t.Children(Root + "/requests") }
+func (t *Tree) IDs() []string { return t.Children(requestsPath) }
 
 // Marks are what operators want of a wave; false when there is no such wave.
 func (t *Tree) Marks(id string) (marks map[Mark]Word, there bool) {
-	path := Root + "/requests/" + id
+	path := requestsPath + "/" + id
 	e := &Entry{Marks: map[Mark]Word{}}
 	t.View(func(v recipe.View) {
 		_, there = v.Get(path)

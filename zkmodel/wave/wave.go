@@ -140,6 +140,9 @@ type Progress struct {
 	Unasked bool `json:"unasked,omitempty"`
 }
 
+// unasked reports whether the request that a wave follows is not made, or was taken back.
+func (w *Wave) unasked(p Progress) bool { return p.Unasked || w.Unasked && p.Asked == nil }
+
 // Limit is how many jobs of n may fail.
 //
 // Errors: what is neither a number nor a share.

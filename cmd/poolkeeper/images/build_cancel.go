@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/configs"
@@ -26,6 +27,8 @@ func (c ImageBuildCancelCmd) Run(ctx context.Context, a *app.App) error {
 		case done.Build != "":
 			_, printed := fmt.Fprintf(a.Stdout, "Build %s-%s is being cancelled\n", c.Image, done.Build)
 			err = errors.Join(printed, err)
+		case err == nil && len(done.Waves) > 0:
+			_, err = fmt.Fprintf(a.Stdout, "The request for a build of %s is withdrawn; cancelled with it: wave %s\n", c.Image, strings.Join(done.Waves, ", wave "))
 		case err == nil:
 			_, err = fmt.Fprintf(a.Stdout, "The request for a build of %s is withdrawn\n", c.Image)
 		}

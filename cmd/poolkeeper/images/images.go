@@ -68,24 +68,28 @@ func (c ImageBuildCmd) ask(ctx context.Context, a *app.App, t waveTools) (held b
 	}
 	w := c.wave()
 	w.Follow = true
-	if held, err = c.held(ctx, a, t, w); err != nil {
+	word, held, err := t.store.AllHeld(ctx)
+	if err != nil {
 		return false, err
 	}
 	if w.Unasked = held; held {
-		_, err = t.store.Create(ctx, w, []wave.Job{waves.Job(t.cfg, c.Image)})
+		there, err := t.store.Unasked(ctx, c.Image)
+		if err == nil && len(there) == 0 { // else that one asks
+			there = []string{w.ID}
+			_, err = t.store.Create(ctx, w, []wave.Job{waves.Job(t.cfg, c.Image)})
+		}
+		if err == nil {
+			c.tellHeld(a, word, there[0])
+		}
 		return true, err
 	}
 	return false, t.store.Ask(ctx, w, waves.Job(t.cfg, c.Image))
 }
 
-// held says that all waves are held, and reports whether they are.
-func (c ImageBuildCmd) held(ctx context.Context, a *app.App, t waveTools, w *wave.Wave) (bool, error) {
-	word, held, err := t.store.AllHeld(ctx)
-	if err == nil && held {
-		fmt.Fprintf(a.Stderr, "poolkeeper: all waves are held %s: image %s is asked for after wave release --all (wave cancel %s ends the waiting)\n",
-			listing.Visible(word.String()), c.Image, w.ID)
-	}
-	return held, err
+// tellHeld says that all waves are held, and which wave asks for the build once they are not.
+func (c ImageBuildCmd) tellHeld(a *app.App, word wave.Word, id string) {
+	fmt.Fprintf(a.Stderr, "poolkeeper: all waves are held %s: image %s is asked for after wave release --all (wave cancel %s ends the waiting)\n",
+		listing.Visible(word.String()), c.Image, id)
 }
 
 // tellPaused says that an operator has paused the image.
@@ -113,11 +117,12 @@ func (c ImageBuildCmd) wave() *wave.Wave {
 // the image's build windows, the wave asks for the build once one begins.
 func (c ImageBuildCmd) await(ctx context.Context, a *app.App, t waveTools, window time.Time) error {
 	w, job := c.wave(), waves.Job(t.cfg, c.Image)
-	held, err := c.held(ctx, a, t, w)
+	word, held, err := t.store.AllHeld(ctx)
 	switch {
 	case err != nil:
 		return err
 	case held:
+		c.tellHeld(a, word, w.ID)
 		_, err = t.store.Create(ctx, w, []wave.Job{job})
 	case window.After(time.Now()):
 		fmt.Fprintf(a.Stderr, "poolkeeper: the next build window of image %s begins at %s (wave cancel %s ends the waiting)\n",
