@@ -20,22 +20,22 @@ import (
 // forgetEvery is how often deliveries are forgotten that are known for long enough.
 const forgetEvery = time.Hour
 
+// leaveBe is how long a delivery may stand in the queue before who has no hooks asks whether
+// anybody takes it: most are gone by then.
+const leaveBe = time.Second
+
 // listen makes waves of what hooks are told, during one session. Of several builders one
-// does, and the others stand in line. Without hooks nothing is read.
+// does, and the others stand in line. Without hooks a builder sees whether anything is left.
 func (d *Driver) listen(ctx context.Context, s *recipe.Session) error {
 	for {
 		changed := d.reconfigured()
+		work, failed := d.answer, "Nothing is made of what hooks are told; it is tried again"
 		if len(d.Config().Hooks) == 0 {
-			select {
-			case <-changed:
-			case <-d.leftovers(ctx, s):
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-			continue
+			work, failed = func(ctx context.Context, s *recipe.Session) error { return d.leftovers(ctx, s, changed) },
+				"What hooks were told, and no builder waits for, is not seen; it is tried again"
 		}
-		if err := d.answer(ctx, s); err != nil && ctx.Err() == nil {
-			d.Log.Warn("Nothing is made of what hooks are told; it is tried again", "error", err)
+		if err := work(ctx, s); err != nil && ctx.Err() == nil {
+			d.Log.Warn(failed, "error", err)
 			_ = kit.Sleep(ctx, time.Second) // or ctx has ended, which is looked at
 		}
 		if ctx.Err() != nil {
@@ -44,12 +44,63 @@ func (d *Driver) listen(ctx context.Context, s *recipe.Session) error {
 	}
 }
 
-// leftovers tidies what hooks were told of which no builder makes waves any more, and says
-// when to look again: never, where no hook was ever told anything.
-func (d *Driver) leftovers(ctx context.Context, s *recipe.Session) <-chan time.Time {
-	_, there, err := s.Exists(ctx, hook.QueuePath)
-	if err == nil && !there {
-		return nil
+// leftovers tidies what hooks were told of which no builder makes waves any more, until the
+// configuration changes. At rest it waits by watches alone, and writes nothing.
+func (d *Driver) leftovers(ctx context.Context, s *recipe.Session, changed <-chan struct{}) error {
+	bound, end := context.WithCancel(ctx)
+	queue, ended := d.followQueue(bound)
+	defer ended()
+	defer end()
+	changes := queue.Subscribe(nil)
+	defer changes.Close()
+	if err := queue.Barrier(ctx); err != nil {
+		return err
+	}
+	look, waits := time.NewTimer(0), true
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+			again := time.Duration(0)
+			if _, there := queue.Get(hook.QueuePath); there { // else no hook was ever told anything
+				again = d.lookForLeftovers(ctx, s, len(queue.Children(hook.QueuePath)) > 0)
+			}
+			if waits = again == forgetEvery; again > 0 {
+				look.Reset(again)
+			}
+		case <-changes.C():
+			changes.Take()
+			if !waits && len(queue.Children(hook.QueuePath)) > 0 {
+				waits = true
+				look.Reset(leaveBe)
+			}
+		case <-changed:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// lookForLeftovers tidies if that is to be done and nobody else's, and says when to look again:
+// 0 is when something is told.
+func (d *Driver) lookForLeftovers(ctx context.Context, s *recipe.Session, waits bool) (again time.Duration) {
+	others, err := s.Children(ctx, hook.LockPath)
+	if len(others) > 0 {
+		return forgetEvery // a builder has hooks
+	}
+	if errors.Is(err, recipe.ErrNoNode) {
+		err = nil
+	}
+	if err == nil && !waits {
+		var fades time.Time
+		fades, err = hook.NewStore(s).Fades(ctx)
+		switch now := d.Now(); {
+		case err == nil && fades.IsZero():
+			return 0
+		case err == nil && fades.After(now):
+			return fades.Sub(now)
+		}
 	}
 	if err == nil {
 		err = d.tidy(ctx, s)
@@ -57,7 +108,17 @@ func (d *Driver) leftovers(ctx context.Context, s *recipe.Session) <-chan time.T
 	if err != nil && ctx.Err() == nil && !errors.Is(err, recipe.ErrLocked) { // else a builder has hooks
 		d.Log.Warn("What hooks were told, and no builder waits for, cannot be tidied; it is tried again", "error", err, "retry", forgetEvery)
 	}
-	return time.After(forgetEvery)
+	return forgetEvery
+}
+
+// followQueue follows the queue until ctx ends; ended waits for that.
+func (d *Driver) followQueue(ctx context.Context) (queue *recipe.Tree, ended func()) {
+	queue = recipe.NewTree(d.Client, hook.QueuePath, recipe.TreeOptions{
+		Filter: func(string) recipe.Interest { return recipe.None }, Logger: d.Log,
+	})
+	var work sync.WaitGroup
+	work.Go(func() { _ = queue.Run(ctx) }) // until ctx ends
+	return queue, work.Wait
 }
 
 // tidy drops what hooks were told too long ago, if no builder makes waves of it.
@@ -90,14 +151,10 @@ func (d *Driver) answer(ctx context.Context, s *recipe.Session) error {
 	}
 	defer d.Hold(hook.LockPath)()
 	bound, unbind := held.Bind(ctx)
-	queue := recipe.NewTree(d.Client, hook.QueuePath, recipe.TreeOptions{
-		Filter: func(string) recipe.Interest { return recipe.None }, Logger: d.Log,
-	})
-	var follow sync.WaitGroup
-	follow.Go(func() { _ = queue.Run(bound) }) // until bound ends
+	queue, ended := d.followQueue(bound)
 	err = d.hooks(bound, hook.NewStore(s), held, queue)
 	unbind()
-	follow.Wait()
+	ended()
 	return errors.Join(err, held.Release(ctx))
 }
 

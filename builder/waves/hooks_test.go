@@ -286,3 +286,44 @@ func TestDeliveriesWithoutHooksGo(t *testing.T) {
 		return err == nil && !known
 	})
 }
+
+// Mistakes: a queue that comes into being while builders without hooks run, and that none of
+// them sees; a lock that each of them takes again and again though nothing waits.
+func TestDeliveriesComeLaterWithoutHooks(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "debian-12")
+	ctx, session := t.Context(), s.models.Session()
+	store := hook.NewStore(session)
+	tap := zktest.StartTap(t, zktest.Shared(t).Addr(), -1)
+	s.tap = tap
+	s.driver("one", nil)
+	s.driver("two", nil)
+	s.eventually("one waits for a queue", func() bool { return tap.Naming(hook.QueuePath) >= 2 })
+	for _, id := range []string{"1", "2"} {
+		old := &hook.Delivery{Hook: "elements", ID: id, Received: time.Now().Add(-hook.Memory - time.Hour)}
+		if _, err := store.Keep(ctx, old); err != nil {
+			t.Fatal(err)
+		}
+		if id == "1" {
+			s.eventually("what waits for nothing goes", func() bool { return s.queued() == 0 })
+		}
+	}
+	if err := session.Delete(ctx, hook.QueuePath+"/elements,2", recipe.AnyVersion); err != nil && !errors.Is(err, recipe.ErrNoNode) {
+		t.Fatal(err)
+	}
+	if err := session.DeleteTree(ctx, hook.LockPath); err != nil {
+		t.Fatal(err)
+	}
+	tap = zktest.StartTap(t, zktest.Shared(t).Addr(), -1)
+	s.tap = tap
+	s.driver("three", nil)
+	s.eventually("what is known is looked at", func() bool { return tap.Naming(hook.Root+"/seen/elements/2") > 0 })
+	if n := tap.Naming(hook.LockPath); n != 1 {
+		t.Errorf("%d requests about the lock, want the look whether another has it", n)
+	}
+	s.later(hook.Memory + time.Hour)
+	s.eventually("it is forgotten", func() bool {
+		_, known, err := store.Outcome(ctx, "elements", "2")
+		return err == nil && !known
+	})
+}

@@ -257,26 +257,62 @@ func (st *Store) Forget(ctx context.Context, held *recipe.Held, now time.Time) e
 	return nil
 }
 
-func (st *Store) forget(ctx context.Context, held *recipe.Held, folder string, now time.Time) error {
+// Fades is when the first of what is known of deliveries is known for too long; zero where
+// nothing is known.
+func (st *Store) Fades(ctx context.Context) (first time.Time, err error) {
+	hooks, err := st.session.Children(ctx, seenPath)
+	if errors.Is(err, recipe.ErrNoNode) {
+		return first, nil
+	}
+	for _, hook := range hooks {
+		var list []known
+		if err == nil {
+			list, err = st.seen(ctx, seenPath+"/"+hook)
+		}
+		if len(list) > 0 && (first.IsZero() || list[0].stat.Ctime.Before(first)) {
+			first = list[0].stat.Ctime
+		}
+	}
+	switch {
+	case err != nil:
+		return first, fmt.Errorf("list deliveries that are known: %w", err)
+	case first.IsZero():
+		return first, nil
+	}
+	return first.Add(Memory + time.Second), nil
+}
+
+// known is a delivery that was taken.
+type known struct {
+	path string
+	stat recipe.Stat
+}
+
+// seen lists the deliveries that a hook has taken, the oldest first.
+func (st *Store) seen(ctx context.Context, folder string) ([]known, error) {
 	names, err := st.session.Children(ctx, folder)
 	if err != nil {
-		return err
-	}
-	type known struct {
-		path string
-		stat recipe.Stat
+		return nil, err
 	}
 	var list []known
 	for _, name := range names {
 		stat, there, err := st.session.Exists(ctx, folder+"/"+name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if there {
 			list = append(list, known{folder + "/" + name, stat})
 		}
 	}
-	slices.SortFunc(list, func(a, b known) int { return int(a.stat.Czxid - b.stat.Czxid) })
+	slices.SortFunc(list, func(a, b known) int { return cmp.Compare(a.stat.Czxid, b.stat.Czxid) })
+	return list, nil
+}
+
+func (st *Store) forget(ctx context.Context, held *recipe.Held, folder string, now time.Time) error {
+	list, err := st.seen(ctx, folder)
+	if err != nil {
+		return err
+	}
 	var ops []recipe.Op
 	for i, k := range list {
 		if len(list)-i > mostSeen || now.Sub(k.stat.Ctime) > Memory {
