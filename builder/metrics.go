@@ -34,6 +34,7 @@ type metrics struct {
 	waves     *prometheus.CounterVec   // by result
 	waveJobs  *prometheus.CounterVec   // by result
 	sources   *prometheus.CounterVec   // looks, by source and result
+	failing   *prometheus.GaugeVec     // sources whose last look here has failed
 	tried     *prometheus.CounterVec   // by image, provider and result
 	trials    *prometheus.GaugeVec     // by provider and state
 	untried   *prometheus.GaugeVec     // by provider: seconds
@@ -76,6 +77,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		waves:     counters("waves_total", "Waves that ended on this builder.", "result"),
 		waveJobs:  counters("wave_jobs_total", "Jobs of waves that ended on this builder.", "result"),
 		sources:   counters("source_looks_total", "Looks at sources by this builder: same, changed or failed.", "source", "result"),
+		failing:   gauges("source_failing", "1 while the last look at the source by this builder has failed.", "source"),
 		tried:     counters("validations_total", "Trials of uploads that ended on this builder.", "image", "provider", "result"),
 		trials:    gauges("validations", "Uploads that are tried before they serve.", "provider", "state"),
 		untried:   gauges("validation_untried_seconds", "For how long the one has waited that nobody has tried for longest.", "provider"),
@@ -86,7 +88,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	}
 	for _, c := range []prometheus.Collector{
 		m.builds, m.buildTime, m.size, m.lastBuild, m.requested, m.building, m.uploads, m.uploadIn, m.uploading, m.errors, m.leaks, m.unfit,
-		m.usable, m.clock, m.driving, m.waves, m.waveJobs, m.sources,
+		m.usable, m.clock, m.driving, m.waves, m.waveJobs, m.sources, m.failing,
 		m.tried, m.trials, m.untried,
 		m.due, m.free, m.reserve, m.queue,
 	} {
@@ -218,8 +220,25 @@ func (m *metrics) WaveJob(state wave.State) { m.waveJobs.WithLabelValues(string(
 
 // SourceLooked counts a look at a source.
 func (m *metrics) SourceLooked(source, result string) {
+	m.series.noteSource(source)
 	m.sources.WithLabelValues(source, result).Inc()
+	failing := 0.0
+	if result == "failed" {
+		failing = 1
+	}
+	m.failing.WithLabelValues(source).Set(failing)
 }
+
+// SourcesAre takes out the figures of sources that are no more.
+func (m *metrics) SourcesAre(is func(name string) bool) {
+	for _, name := range m.series.goneSources(is) {
+		m.sources.DeletePartialMatch(prometheus.Labels{"source": name})
+		m.failing.DeleteLabelValues(name)
+	}
+}
+
+// SourcesLeft takes out what another builder says from now on.
+func (m *metrics) SourcesLeft() { m.failing.Reset() }
 
 // WaveEnded counts a wave that is over.
 func (m *metrics) WaveEnded(state wave.State) { m.waves.WithLabelValues(string(state)).Inc() }

@@ -10,11 +10,29 @@ import (
 	"poolkeeper/zkmodel"
 )
 
-// series remembers which images and providers the figures tell of: what has gone from
+// series remembers which images, providers and sources the figures tell of: what has gone from
 // configuration, tree and disk is to leave no line behind.
 type series struct {
 	mu                sync.Mutex
 	images, providers map[string]bool
+	sources           map[string]bool
+}
+
+// noteSource remembers a source.
+func (s *series) noteSource(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sources == nil {
+		s.sources = map[string]bool{}
+	}
+	s.sources[name] = true
+}
+
+// goneSources takes out, and returns, the sources that are no more.
+func (s *series) goneSources(there func(string) bool) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return takeGone(s.sources, there)
 }
 
 // note remembers an image and a provider; "" is none.
@@ -31,16 +49,17 @@ func (s *series) note(image, provider string) {
 func (s *series) gone(image, provider func(string) bool) (images, providers []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	take := func(names map[string]bool, there func(string) bool) (gone []string) {
-		for name, used := range names {
-			if used && !there(name) {
-				gone = append(gone, name)
-				delete(names, name)
-			}
+	return takeGone(s.images, image), takeGone(s.providers, provider)
+}
+
+func takeGone(names map[string]bool, there func(string) bool) (gone []string) {
+	for name, used := range names {
+		if used && !there(name) {
+			gone = append(gone, name)
+			delete(names, name)
 		}
-		return gone
 	}
-	return take(s.images, image), take(s.providers, provider)
+	return gone
 }
 
 // forget deletes the lines of images and providers that are no more.

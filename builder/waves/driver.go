@@ -35,6 +35,9 @@ type Metrics interface {
 	WaveJob(state wave.State)           // a job is over
 	WaveEnded(state wave.State)         // a wave is
 	SourceLooked(source, result string) // a source was looked at
+	// SourcesAre says which sources there are: the figures of others go.
+	SourcesAre(is func(name string) bool)
+	SourcesLeft() // another builder looks at them from now on
 }
 
 // Moment is one between two writes. Tests kill a driver there.

@@ -101,6 +101,10 @@ func (*figures) Driving(int) {}
 
 func (*figures) SourceLooked(string, string) {}
 
+func (*figures) SourcesAre(func(string) bool) {}
+
+func (*figures) SourcesLeft() {}
+
 func (f *figures) WaveJob(state wave.State) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -27,7 +27,9 @@ import (
 func (d *Driver) watch(ctx context.Context, s *recipe.Session) error {
 	for {
 		changed := d.reconfigured()
-		if len(d.Config().Sources) == 0 {
+		cfg := d.Config()
+		d.Metrics.SourcesAre(func(name string) bool { return keeps(cfg, name) })
+		if len(cfg.Sources) == 0 {
 			select {
 			case <-changed:
 				continue
@@ -54,6 +56,7 @@ func (d *Driver) elected(ctx context.Context, s *recipe.Session) error {
 	bound, unbind := held.Bind(ctx)
 	release := d.Hold(source.LockPath)
 	err = d.sources(bound, held)
+	d.Metrics.SourcesLeft()
 	release()
 	unbind()
 	return errors.Join(err, held.Release(ctx))
@@ -74,11 +77,17 @@ func (d *Driver) sources(ctx context.Context, held *recipe.Held) error {
 		if !reflect.DeepEqual(cfg.Sources, list) {
 			return nil
 		}
-		if err := source.NewStore(held.Session()).Forget(ctx, held, func(name string) bool { return keeps(cfg, name) }); err != nil {
+		again, err := source.NewStore(held.Session()).Forget(ctx, held, d.Now(), func(name string) bool { return keeps(cfg, name) })
+		if err != nil {
 			return err
+		}
+		var forget <-chan time.Time
+		if !again.IsZero() {
+			forget = time.After(max(again.Sub(d.Now()), time.Second))
 		}
 		select {
 		case <-changed:
+		case <-forget:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -112,6 +121,14 @@ func (d *Driver) look(ctx context.Context, held *recipe.Held, src *configs.Sourc
 	record, err := store.Record(ctx, src.Name)
 	if err != nil {
 		return err
+	}
+	if record.Gone != nil {
+		if err := store.Found(ctx, held, record); err != nil {
+			return err
+		}
+		if record, err = store.Record(ctx, src.Name); err != nil {
+			return err
+		}
 	}
 	if failed != nil {
 		d.Metrics.SourceLooked(src.Name, "failed")

@@ -37,6 +37,8 @@ type Record struct {
 	Wave   string    `json:"wave,omitempty"`   // that was made for it
 	// Failing is why the last look failed, "" when it did not.
 	Failing string `json:"failing,omitempty"`
+	// Gone is when it was first found missing in the configuration of the builder that looks.
+	Gone *time.Time `json:"gone,omitempty"`
 
 	name string
 	stat recipe.Stat // zero when there is no record
@@ -141,21 +143,51 @@ func (st *Store) tell(ctx context.Context, held *recipe.Held, r *Record, kind st
 	return nil
 }
 
-// Forget removes the records of all sources but those to keep.
-func (st *Store) Forget(ctx context.Context, held *recipe.Held, keep func(name string) bool) error {
+// Kept is how long the record of a source is kept that the builder which looks has no more in
+// its configuration: another builder may have it, as a changed file does not reach all at once.
+const Kept = 24 * time.Hour
+
+// Forget removes the records of sources, but those to keep, that were found missing for Kept,
+// and notes of the others that they are missing since now. again is when the first of them is
+// to be removed; zero is never.
+func (st *Store) Forget(ctx context.Context, held *recipe.Held, now time.Time, keep func(name string) bool) (again time.Time, err error) {
 	names, err := st.session.Children(ctx, Root)
 	if err != nil {
-		return fmt.Errorf("list sources: %w", err)
+		return again, fmt.Errorf("list sources: %w", err)
 	}
 	for _, name := range names {
 		if Root+"/"+name == LockPath || keep(name) {
 			continue
 		}
-		if err := held.Delete(ctx, Root+"/"+name, recipe.AnyVersion); err != nil && !errors.Is(err, recipe.ErrNoNode) {
-			return fmt.Errorf("forget source %s: %w", name, err)
+		r, err := st.Record(ctx, name)
+		if err != nil {
+			return again, err
+		}
+		switch {
+		case r.Gone == nil || r.Gone.After(now):
+			r.Gone = new(now.UTC().Truncate(time.Second))
+			err = st.Save(ctx, held, r)
+		case now.Sub(*r.Gone) > Kept:
+			err = held.Delete(ctx, Root+"/"+name, r.stat.Version)
+			r.Gone = nil
+		}
+		if err != nil && !errors.Is(err, recipe.ErrNoNode) {
+			return again, fmt.Errorf("forget source %s: %w", name, err)
+		}
+		if r.Gone != nil && (again.IsZero() || r.Gone.Add(Kept).Before(again)) {
+			again = r.Gone.Add(Kept + time.Second)
 		}
 	}
-	return nil
+	return again, nil
+}
+
+// Found notes that a source is in the configuration.
+func (st *Store) Found(ctx context.Context, held *recipe.Held, r *Record) error {
+	if r.Gone == nil {
+		return nil
+	}
+	r.Gone = nil
+	return st.Save(ctx, held, r)
 }
 
 // brief is as much of a text as people read.
