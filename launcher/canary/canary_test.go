@@ -48,7 +48,11 @@ func TestWorse(t *testing.T) {
 		"three times as often":           {tally{Short: 15, Served: 35}, tally{Short: 100, Served: 900}, Nodes{}, 5, true, true},
 		"all nodes, none before":         {tally{Failed: 5}, tally{}, Nodes{}, 5, true, true},
 		"fewer are enough, as is said":   {tally{Failed: 1}, tally{Served: 10}, Nodes{}, 1, true, true},
-		"those before boot yet":          {tally{Failed: 5}, tally{}, live(0, 0, 80, 0), 5, false, false},
+		"those before boot yet":          {tally{Failed: 5}, tally{}, live(0, 0, 80, 0), 5, true, false},
+		"one hangs, three serve":         {tally{Failed: 5}, tally{Served: 3}, live(0, 0, 1, 0), 5, true, true},
+		"one hangs, one serves":          {tally{Failed: 5}, tally{Served: 1}, live(0, 0, 1, 0), 5, true, false},
+		"one hangs, the canary's boot":   {tally{Failed: 5}, tally{Served: 3}, live(5, 0, 1, 0), 5, true, false},
+		"half of either, one hangs":      {tally{Failed: 5, Served: 5}, tally{Failed: 2, Served: 2}, live(0, 0, 1, 0), 5, false, true},
 		"enough before have ended":       {tally{Failed: 40}, tally{Served: 5}, live(0, 0, 20, 0), 5, true, true},
 		"some before boot yet":           {tally{Failed: 5}, tally{Failed: 26}, live(0, 0, 54, 0), 5, false, true},
 		"one before boots, others serve": {tally{Failed: 5}, tally{Served: 60}, live(0, 0, 1, 0), 5, true, true},
@@ -161,6 +165,14 @@ func TestDecide(t *testing.T) {
 			trial(i, 3, counted(zkmodel.Tally{Failed: 5, Served: 9}, zkmodel.Tally{}))
 			s.Live.Previous.Booting, s.Now = 1, start.Add(3*time.Hour)
 		}, Nothing, "", "2"},
+		"worse perhaps, for long": {3, 2, func(i *zkmodel.Image, s *Sight) {
+			trial(i, 3, counted(zkmodel.Tally{Failed: 5, Served: 9}, zkmodel.Tally{}))
+			s.Live.Previous.Booting, s.Waited = 1, Patience
+		}, Retreat, "3", "2"},
+		"better perhaps, for long": {3, 2, func(i *zkmodel.Image, s *Sight) {
+			trial(i, 3, counted(zkmodel.Tally{Failed: 5, Served: 9}, zkmodel.Tally{Failed: 1}))
+			s.Live.Previous.Booting, s.Waited, s.Now = 9, Patience, start.Add(3*time.Hour)
+		}, Promote, "3", "2"},
 		"good, too early": {3, 2, func(i *zkmodel.Image, s *Sight) { trial(i, 3, counted(zkmodel.Tally{Served: 9}, zkmodel.Tally{})) }, Nothing, "", "2"},
 		"good": {3, 2, func(i *zkmodel.Image, s *Sight) {
 			trial(i, 3, counted(zkmodel.Tally{Served: 2, Failed: 1}, zkmodel.Tally{Nodes: 100}))
@@ -248,4 +260,31 @@ func TestHowLongNodesWereUsed(t *testing.T) {
 	if len(b.uses) != 0 {
 		t.Errorf("nodes that are gone are kept: %v", b.uses)
 	}
+}
+
+// Nothing is decided about a canary for so long at most, from the first look on that found it open.
+// Mistakes: a wait that begins anew with each look; one that goes on from an earlier canary's, or
+// from before it was decidable.
+func TestHowLongACanaryIsOpen(t *testing.T) {
+	at, start := place{"north", "debian"}, time.Unix(1_000_000, 0)
+	canary := func(id string) *zkmodel.Canary {
+		return &zkmodel.Canary{Trial: &zkmodel.Trial{BuildRef: zkmodel.BuildRef{Build: id}}}
+	}
+	k := &Keeper{trials: map[place]*zkmodel.Canary{at: canary("3")}}
+	look := func(after time.Duration, open bool, want time.Duration) {
+		t.Helper()
+		now := start.Add(after)
+		if got := k.waited(at, now); got != want {
+			t.Errorf("after %s it is open for %s, not %s", after, got, want)
+		}
+		k.opened(at, open, now)
+	}
+	look(0, true, 0)
+	look(time.Minute, true, time.Minute)
+	look(2*time.Minute, false, 2*time.Minute)
+	look(3*time.Minute, true, 0)
+	look(4*time.Minute, true, time.Minute)
+	k.trials[at] = canary("4")
+	look(5*time.Minute, true, 0)
+	look(6*time.Minute, true, time.Minute)
 }

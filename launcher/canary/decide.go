@@ -11,6 +11,10 @@ import (
 // Short is for how long a node must be used at least, so that its build has served.
 const Short = 20 * time.Second
 
+// Patience is for how long boots of the build before are waited for whose end may decide
+// whether a canary is worse.
+const Patience = 5 * time.Minute
+
 // worse is how many times as often as the build before a canary must fail to retreat.
 const worse = 3
 
@@ -25,6 +29,8 @@ type Sight struct {
 	Live     Nodes     // that are there
 	Refused  string    // why none may be a canary; "" when one may
 	Now      time.Time // on ZooKeeper's clock
+	// Waited is for how long decisions have been Open already.
+	Waited time.Duration
 }
 
 // Kind is what is to be done.
@@ -49,6 +55,7 @@ type Decision struct {
 	Why   string
 	Again time.Duration // after which it may be another; 0 is with a change alone
 	Watch bool          // it may be another with any change of Sight.Live
+	Open  bool          // what boots yet decides whether the canary is worse: nothing is done
 }
 
 // Decide says what is to be done next. It has no side effects.
@@ -91,10 +98,10 @@ func (s Sight) running(c *zkmodel.Canary) Decision {
 	canary, previous := c.Tallies()
 	watch := canary.Failures() >= s.Settings.MaxFailures
 	switch worse, known := Worse(canary, previous, s.Live, s.Settings.MaxFailures); {
+	case !known && s.Waited < Patience:
+		return Decision{Again: Patience - s.Waited, Watch: true, Open: true}
 	case worse:
 		return Decision{Kind: Retreat, Build: c.Trial.Build, Why: Figures(canary, previous)}
-	case !known:
-		return Decision{Watch: true}
 	case c.Trial.Began == 0:
 		return Decision{}
 	}
@@ -135,20 +142,29 @@ func (s Sight) next(c *zkmodel.Canary) Decision {
 
 // Worse reports whether a build fails so much more often than the one before that it is to
 // retreat: from a number of failures on, at three times the rate. Rates are over the nodes that
-// have ended their boot, well or not: what boots yet says nothing. It is not known while some
-// of the build before boot and fewer of them than of the canary, and than that number, have
-// ended: in a provider where nothing boots, the canary's nodes may be the first to fail.
+// have ended their boot, well or not. While some of the build before boot and fewer of them than
+// of the canary, and than that number, have ended, the canary's nodes may be the first to fail in
+// a provider where nothing boots: then it is known only where it is so whatever the boots
+// under way come to.
 func Worse(canary, previous zkmodel.Tally, live Nodes, least int) (is, known bool) {
 	failed, before := canary.Failures(), previous.Failures()
 	if failed < least {
 		return false, true
 	}
 	ended, endedBefore := canary.Ended()+live.Canary.Booted, previous.Ended()+live.Previous.Booted
-	if endedBefore < min(ended, least) && live.Previous.Booting > 0 {
-		return false, false
+	is = oftener(failed, ended, before, endedBefore)
+	boots, bootsBefore := live.Canary.Booting, live.Previous.Booting
+	if endedBefore >= min(ended, least) || bootsBefore == 0 {
+		return is, true
 	}
-	// failed/ended >= worse * before/endedBefore, without dividing by nothing.
-	return failed*max(1, endedBefore) >= worse*before*max(1, ended), true
+	best := oftener(failed, ended+boots, before+bootsBefore, endedBefore+bootsBefore) // for the canary
+	worst := oftener(failed+boots, ended+boots, before, endedBefore+bootsBefore)
+	return is, best == is && worst == is
+}
+
+// oftener reports whether a share of some nodes failed worse times as often as of others.
+func oftener(failed, ended, before, endedBefore int) bool {
+	return failed*max(1, endedBefore) >= worse*before*max(1, ended) // without dividing by nothing
 }
 
 // Figures says for people what was counted.

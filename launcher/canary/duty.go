@@ -38,9 +38,38 @@ type Keeper struct {
 	trials map[place]*zkmodel.Canary
 	due    time.Time
 	live   map[place]Nodes // at the last decisions
-	watch  bool            // whether these may be others when that changes
+	open   map[place]open
+	watch  bool // whether these may be others when that changes
 	begun  bool
 	told   map[place]string // what was told of launchers that know no canaries
+}
+
+// open is since when nothing could be decided about a canary.
+type open struct {
+	trial *zkmodel.Canary
+	since time.Time
+}
+
+// waited is for how long nothing could be decided about the canary of a place.
+func (k *Keeper) waited(at place, now time.Time) time.Duration {
+	o, is := k.open[at]
+	if !is || k.trials[at] == nil || !sameTrial(o.trial, k.trials[at]) {
+		return 0
+	}
+	return now.Sub(o.since)
+}
+
+// opened notes whether nothing can be decided about the canary of a place.
+func (k *Keeper) opened(at place, is bool, now time.Time) {
+	switch {
+	case !is:
+		delete(k.open, at)
+	case k.waited(at, now) == 0:
+		if k.open == nil {
+			k.open = map[place]open{}
+		}
+		k.open[at] = open{k.trials[at], now}
+	}
 }
 
 // Look does what is due, and tells when it may be something else although nothing changes.
@@ -67,8 +96,9 @@ func (k *Keeper) Look(ctx context.Context, nodes []*zkmodel.Node, changed bool) 
 	}
 	k.due, k.watch, k.live = time.Time{}, false, live
 	for at, sight := range sights {
-		sight.Live = live[at]
+		sight.Live, sight.Waited = live[at], k.waited(at, now)
 		d := Decide(sight)
+		k.opened(at, d.Open, now)
 		k.watch = k.watch || d.Watch
 		if d.Again > 0 {
 			k.due = schedule.Earlier(k.due, now.Add(d.Again))
