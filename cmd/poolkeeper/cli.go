@@ -68,6 +68,9 @@ type cli struct {
 	Info  admin.InfoCmd  `cmd:"" group:"misc" help:"Show the uploads and nodes that the tree has of a provider."`
 	Erase admin.EraseCmd `cmd:"" group:"misc" help:"Forget the records of a provider that nobody serves any more."`
 
+	ExportImageData admin.ExportImageDataCmd `cmd:"" group:"misc" help:"Write the records of images into a file, as a backup."`
+	ImportImageData admin.ImportImageDataCmd `cmd:"" group:"misc" help:"Bring the records of images back from such a file."`
+
 	BuildGuard agent.BuildGuardCmd `cmd:"" name:"build-guard" hidden:""` // dib.GuardCommand
 
 	Daemon         admin.DaemonCmd           `cmd:"" group:"misc" help:"See what the running daemons do for all, and tell them something."`

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 
 // The scripts in testdata/script run the program as its users do. Each has a
 // tree of its own, below $NODEPOOL_ROOT of the ZooKeeper at
-// 127.0.0.1:$NODEPOOL_PORT; nobody listens at $NODEPOOL_NOBODY. In their
+// 127.0.0.1:$NODEPOOL_PORT, and an empty one below $NODEPOOL_OTHER; nobody listens at $NODEPOOL_NOBODY. In their
 // configurations these stand as %(NODEPOOL_X). Commands beside the usual ones:
 //
 //	znode PATH [DATA]   write a znode, parents included; ! checks that there is none
@@ -40,8 +40,11 @@ func TestScripts(t *testing.T) {
 			env.Setenv("NODEPOOL_PORT", port)
 			env.Setenv("NODEPOOL_NOBODY", unusedPort(t))
 			env.Setenv("NODEPOOL_ROOT", zktest.Root(t))
-			if err := tree.make(env.Getenv("NODEPOOL_ROOT")); err != nil {
-				return err
+			env.Setenv("NODEPOOL_OTHER", zktest.Root(t))
+			for _, root := range []string{"NODEPOOL_ROOT", "NODEPOOL_OTHER"} {
+				if err := tree.make(env.Getenv(root)); err != nil {
+					return err
+				}
 			}
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // each command would wait a second
 			return nil

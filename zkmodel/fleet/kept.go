@@ -9,8 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/google/renameio/v2"
-
+	"poolkeeper/configs/kit"
 	"poolkeeper/configs/sealed"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -29,25 +28,12 @@ func (k *Kept) Save(file string) error {
 		err = os.MkdirAll(filepath.Dir(file), 0o755)
 	}
 	if err == nil {
-		err = replace(file, data)
+		err = kit.ReplaceFile(file, data)
 	}
 	if err != nil {
 		return fmt.Errorf("keep version %d: %w", k.Version.Number, err)
 	}
 	return nil
-}
-
-// replace writes a file anew, with mode 0600 whatever the one before had.
-func replace(file string, data []byte) error {
-	f, err := renameio.NewPendingFile(file, renameio.WithTempDir(filepath.Dir(file)), renameio.WithStaticPermissions(0o600))
-	if err != nil {
-		return err
-	}
-	defer f.Cleanup() //nolint:errcheck // nothing is left once it has replaced the other
-	if _, err := f.Write(data); err != nil {
-		return err
-	}
-	return f.CloseAtomicallyReplace()
 }
 
 // LoadKept reads a file that Save wrote.
