@@ -111,10 +111,14 @@ func (s *fleetTown) startWith(secure, kind, host string) (kill func()) {
 	return kill
 }
 
-// site is a text whose blob takes several shards.
-func (s *fleetTown) site(label string) string {
+// several is what a text holds besides its label so that its blob takes several shards.
+const several = 530 << 10
+
+// site is a text with so many bytes that cannot be packed: what is read again and again by
+// all daemons is short.
+func (s *fleetTown) site(label string, size int) string {
 	s.Helper()
-	noise := make([]byte, 700<<10)
+	noise := make([]byte, size)
 	if _, err := rand.Read(noise); err != nil {
 		s.Fatal(err)
 	}
@@ -168,7 +172,7 @@ func TestKilledPush(t *testing.T) {
 		s.start(kind, host)
 	}
 	zktest.Eventually(t, func() bool { return s.count(fleet.MembersPath, false) == 4 }, "four daemons")
-	s.write("nodepool.yaml", s.site("first"))
+	s.write("nodepool.yaml", s.site("first", 0))
 	s.run("config", "push", "nodepool.yaml", "--key", "anna.key", "--wait")
 	store := fleet.NewStore(s.session)
 	for step, reached := range []func(versions, nodes int) bool{
@@ -183,7 +187,7 @@ func TestKilledPush(t *testing.T) {
 			t.Fatal(err)
 		}
 		versions, nodes := s.count(fleet.VersionsPath, false), s.count(fleet.BlobsPath, true)
-		s.write("next.yaml", s.site(fmt.Sprintf("killed-%d", step)))
+		s.write("next.yaml", s.site(fmt.Sprintf("killed-%d", step), several))
 		end := func() {}
 		if step == standing {
 			end = s.decide()
@@ -209,7 +213,7 @@ func TestKilledPush(t *testing.T) {
 		t.Logf("step %d: %d became %d", step, before.Number, after.Number)
 		all := regexp.MustCompile(fmt.Sprintf(`(?m)^\S+ +(builder|launcher) +%d .*current$`, after.Number))
 		zktest.Eventually(t, func() bool { return len(all.FindAllString(s.run("config", "who"), -1)) == 4 }, "all run version %d", after.Number)
-		s.write("next.yaml", s.site(fmt.Sprintf("whole-%d", step)))
+		s.write("next.yaml", s.site(fmt.Sprintf("whole-%d", step), 0))
 		if out := s.run("config", "push", "next.yaml", "--key", "anna.key", "--wait"); !strings.Contains(out, "4 of 4 daemons run it") {
 			t.Errorf("step %d: the next push: %s", step, out)
 		}
