@@ -12,14 +12,15 @@ VERSION ?= $(eval VERSION := $$(shell scripts/version))$(VERSION)
 # What a target needs is checked first of all, by scripts/prerequisites: what compiles
 # comes behind it, in the recipe and not as a prerequisite of make's.
 
-# For parts: make test PACKAGES=./zkmodel/...
+# For parts: make test PACKAGES=./zkmodel/... The longest come first, so that none of
+# them begins when all others have ended. What ./... has again is run once.
 # How long one package may take; test/pages, which boots guests in bare roots, takes eight
 # minutes on two idle cores.
 TEST_TIMEOUT  ?= 40m
 # How often a test that failed is run again; a run that needed it says so at its end.
 RERUN         ?= 0
 BENCH_TIMEOUT ?= 30m
-PACKAGES      ?= ./...
+PACKAGES      ?= ./test/pages ./launcher ./test/e2e ./cmd/poolkeeper ./builder ./zkmodel/recipe ./...
 SOAK          ?= 10m
 PREFIX        ?= /usr/local
 BENCH         ?= .
@@ -58,7 +59,7 @@ clean: ## Remove what the build made
 ##@ While changing something
 
 # What a change most often breaks, in a minute. Which packages it tests is found out anew each
-# time (scripts/units); golangci-lint checks the format, too, and vets.
+# time (scripts/units), unless UNITS names some; golangci-lint checks the format, too, and vets.
 .PHONY: check
 check: ## Check what a change most often breaks, in a minute: format, lint, tests without real parts
 	@scripts/prerequisites lint
@@ -66,7 +67,7 @@ check: ## Check what a change most often breaks, in a minute: format, lint, test
 	@failed=; \
 	scripts/check || failed=1; \
 	bin/golangci-lint run || failed=1; \
-	go test -short $$(scripts/units) || failed=1; \
+	go test -short $(or $(UNITS),$$(scripts/units)) || failed=1; \
 	[ -z "$$failed" ]
 
 .PHONY: fmt
@@ -87,13 +88,16 @@ lint: ## Check Go, shell and the layout of the tree
 
 ##@ Before it is merged
 
+# Tests that start servers and guests wait for a third of their time: packages are run in
+# one and a half times as many processes as there are cores. A race is told when it happens;
+# the second that a program waits for others at its end (GORACE) is a minute over all.
 .PHONY: test
 test: ## Run every test, with -race, against a real ZooKeeper
 	@scripts/prerequisites test
 	@$(MAKE) bin/gotestsum
-	CGO_ENABLED=1 bin/gotestsum --format standard-quiet \
+	CGO_ENABLED=1 GORACE="atexit_sleep_ms=0 $${GORACE:-}" bin/gotestsum --format standard-quiet \
 		--rerun-fails=$(RERUN) --rerun-fails-max-failures=5 --packages='$(PACKAGES)' -- \
-		-race -timeout $(TEST_TIMEOUT) $(TESTFLAGS)
+		-race -timeout $(TEST_TIMEOUT) -p "$$((($$(nproc) * 3 + 1) / 2))" $(TESTFLAGS)
 
 .PHONY: test-openstack
 test-openstack: ## Test against a real OpenStack, started on loopback and stopped again

@@ -2,7 +2,9 @@ package pages
 
 import (
 	"os"
+	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -10,6 +12,11 @@ import (
 // runHere are the lines of docs/CONTRIBUTING.md that are run in this tree as they stand.
 // What starts with "!" is run only where nothing may be skipped: it takes a minute or more.
 var runHere = []string{"make build", "!make check", "go test ", "!make test PACKAGES="}
+
+// onlyUnit is the one package that `make check` tests here: `make test` runs the tests of
+// all that scripts/units lists, and compiling them once more, without the race detector,
+// takes minutes.
+const onlyUnit = "./builder/plan"
 
 // A command of docs/CONTRIBUTING.md that names a package, a test, a benchmark or a target
 // that is gone fails here: a newcomer would meet it in the first ten minutes.
@@ -32,7 +39,7 @@ func TestContributing(t *testing.T) {
 					continue
 				}
 				ran++
-				out, ok := command(t, c.Text)
+				out, ok := command(t, c.Text, "UNITS="+onlyUnit)
 				if !ok || ranNothing(out) || strings.Contains(c.Text, "-bench") && !strings.Contains(out, "ns/op") {
 					t.Errorf("%s: success %t:\n%s", c, ok, out)
 				}
@@ -41,6 +48,17 @@ func TestContributing(t *testing.T) {
 	}
 	if ran < 4 {
 		t.Errorf("%d lines were run", ran)
+	}
+}
+
+// What `make check` tests where nothing else is said: packages of pure code, and none that
+// starts servers.
+func TestUnits(t *testing.T) {
+	out, ok := command(t, "scripts/units")
+	units := strings.Fields(out)
+	if !ok || len(units) < 30 || !slices.Contains(units, path.Join("poolkeeper", onlyUnit)) ||
+		slices.Contains(units, "poolkeeper/zkmodel/recipe") || slices.Contains(units, "poolkeeper/test/e2e") {
+		t.Errorf("scripts/units: success %t:\n%s", ok, out)
 	}
 }
 
