@@ -9,6 +9,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/rebuild"
 )
 
 const subjectBuild = "build"
@@ -163,12 +164,12 @@ func (d *decision) reason(requested bool) (why string, due time.Time) {
 		d.say(subjectBuild, "stranded", For, "only %s has the files of build %s, and it is gone", newest.Builder, newest.ID)
 		return "build " + newest.ID + " cannot be uploaded: builder " + newest.Builder + " is gone", due
 	}
-	age, hasAge := dueByAge(d.config, newest.Build, d.Now)
+	age, hasAge := rebuild.DueByAge(d.config, newest.Build, d.Now)
 	if hasAge && !d.Now.Before(age) {
 		d.say(subjectBuild, "rebuild-age", For, "build %s was too old at %s", newest.ID, clock(age))
 		return "build " + newest.ID + " is older than rebuild-age", age
 	}
-	next, scheduled, err := dueBySchedule(d.config, newest.Build)
+	next, scheduled, err := rebuild.DueBySchedule(d.config, newest.Build)
 	switch {
 	case err != nil:
 		d.say(subjectBuild, "rebuild-schedule", Against, "%v", err)

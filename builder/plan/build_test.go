@@ -8,6 +8,7 @@ import (
 
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/rebuild"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -247,8 +248,8 @@ func TestScheduleHasJitter(t *testing.T) {
 			}
 			image.BuildWindows = append(image.BuildWindows, w)
 		}
-		at, ok, err := dueBySchedule(image, b)
-		if again, _, _ := dueBySchedule(image, b); err != nil || !ok || !again.Equal(at) {
+		at, ok, err := rebuild.DueBySchedule(image, b)
+		if again, _, _ := rebuild.DueBySchedule(image, b); err != nil || !ok || !again.Equal(at) {
 			t.Fatalf("due at %s, %t, %v, then %s", at, ok, err, again)
 		}
 		return at
@@ -281,8 +282,8 @@ func TestJitter(t *testing.T) {
 	seen := map[time.Time]bool{}
 	for _, id := range []string{"0000000001", "0000000002", "0000000003", "5446a9b04ed29e48"} {
 		b := &zkmodel.Build{Image: "img", ID: id, StateTime: zkmodel.EpochOf(noon())}
-		due, ok := dueByAge(image, b, time.Now())
-		again, _ := dueByAge(image, b, time.Now())
+		due, ok := rebuild.DueByAge(image, b, time.Now())
+		again, _ := rebuild.DueByAge(image, b, time.Now())
 		if !ok || due.Before(noon().Add(9*hour)) || due.After(noon().Add(10*hour)) || !due.Equal(again) {
 			t.Errorf("%s: due %s, %s", id, due, again)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/rebuild"
 )
 
 // decideCleaning says which uploads and builds go.
@@ -230,7 +231,7 @@ func (d *decision) whyGone(b *zkmodel.BuildTree, u *zkmodel.Upload, p *configs.P
 // abandoned presumes why nobody is at an upload any more; "" when somebody may
 // be. Whoever acts on it makes sure with the upload's lock.
 func (d *decision) abandoned(u *zkmodel.Upload, p *configs.Provider) string {
-	latest := since(u.StateTime, zkmodel.NoLater(u.StateTime, u.Stat), d.Now).Add(p.ImageUploadTimeout)
+	latest := rebuild.Since(u.StateTime, zkmodel.NoLater(u.StateTime, u.Stat), d.Now).Add(p.ImageUploadTimeout)
 	switch {
 	case u.Builder == d.Host.Name || u.Builder == "":
 		return "nobody is at it"

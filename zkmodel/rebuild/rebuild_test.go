@@ -1,4 +1,4 @@
-package plan
+package rebuild
 
 import (
 	"testing"
@@ -24,7 +24,7 @@ func TestSince(t *testing.T) {
 		"ahead of what is thought": {now.Add(2 * time.Minute), written},
 	} {
 		told := zkmodel.EpochOf(test.told)
-		if got := since(told, zkmodel.NoLater(told, recipe.Stat{Mtime: written}), now); got.Sub(test.want).Abs() > time.Millisecond {
+		if got := Since(told, zkmodel.NoLater(told, recipe.Stat{Mtime: written}), now); got.Sub(test.want).Abs() > time.Millisecond {
 			t.Errorf("%s: since %s, want %s", name, got, test.want)
 		}
 	}
