@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/attention"
+	"poolkeeper/zkmodel/listing"
 )
 
 // maxRows is how many of a kind the page shows: more is for the listings.
@@ -62,6 +64,33 @@ type snapshot struct {
 	guarded  []string
 }
 
+// trouble is one thing that needs attention, as it is shown.
+type trouble struct {
+	attention.Item
+
+	Since when
+	Log   string // link
+}
+
+// troubles are what needs attention.
+func (s *snapshot) troubles() []attention.Item {
+	site := attention.Site{
+		Now: s.now, Images: s.images, Nodes: s.nodes, Requests: s.requests, Daemons: s.daemons, Pools: s.pools,
+		NoComponents: s.tree.Components == nil, Trials: s.trials, Guarded: s.guarded,
+	}
+	return site.Items()
+}
+
+// viewTrouble shows one.
+func (s *snapshot) viewTrouble(i attention.Item) trouble {
+	t := trouble{Item: i, Since: moment(i.Since, s.now)}
+	if i.Log != nil {
+		t.Log = s.logLink(i.Log)
+	}
+	t.Item.Log, t.Item.Since = nil, time.Time{} // not the page's to clean
+	return t
+}
+
 // look takes a snapshot.
 func (h *handler) look() *snapshot {
 	s := &snapshot{now: h.Now(), tree: h.Tree, ownLogs: h.Logs != nil}
@@ -91,7 +120,7 @@ func (h *handler) look() *snapshot {
 // says so when that may be old. refresh=N loads it again every N seconds.
 func (h *handler) serveStatus(w http.ResponseWriter, r *http.Request) {
 	v := view{
-		Title: "Poolkeeper " + words(" on ", h.Daemon, h.Host), Version: h.Version,
+		Title: "Poolkeeper " + listing.Words(" on ", h.Daemon, h.Host), Version: h.Version,
 		Now: h.Now().UTC().Format(time.RFC3339), Refresh: refresh(r),
 	}
 	if err := h.notReady(); err != nil {
@@ -126,7 +155,7 @@ func refresh(r *http.Request) int {
 
 // fill makes the parts of the page.
 func (s *snapshot) fill(v *view) {
-	v.Troubles = firstRows(s.troubles(), func(t trouble) trouble { return t })
+	v.Troubles = firstRows(s.troubles(), s.viewTrouble)
 	if s.tree.Images != nil {
 		v.Images = firstRows(s.images, s.viewImage)
 	}
@@ -153,7 +182,7 @@ type daemonView struct {
 // viewDaemon shows a component.
 func viewDaemon(c *zkmodel.Component) daemonView {
 	d := daemonView{
-		Kind: c.Kind, Name: words("-", c.ProviderName, c.PoolName), Host: c.Hostname,
+		Kind: c.Kind, Name: listing.Words("-", c.ProviderName, c.PoolName), Host: c.Hostname,
 		State: stateBadge(c.State, c.Broken), Version: c.Version,
 		Labels: strings.Join(c.SupportedLabels, ", "),
 	}

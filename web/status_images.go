@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/listing"
 )
 
 // imageView is one image with its builds, the newest first.
@@ -50,7 +51,7 @@ func (s *snapshot) viewImage(image *zkmodel.Image) imageView {
 	}
 	if image.BuildRequested != nil {
 		asked := moment(image.BuildRequested.Ctime, s.now)
-		v.Flags = append(v.Flags, badge{words(" ", "build requested", asked.Ago, "ago"), "busy"})
+		v.Flags = append(v.Flags, badge{listing.Words(" ", "build requested", asked.Ago, "ago"), "busy"})
 	}
 	if image.Verdicts != nil {
 		for _, pin := range image.Verdicts.Pins {
@@ -66,9 +67,9 @@ func (s *snapshot) viewImage(image *zkmodel.Image) imageView {
 // viewBuild shows a build.
 func (s *snapshot) viewBuild(image *zkmodel.Image, b *zkmodel.BuildTree) buildView {
 	v := buildView{
-		ID: b.ID, State: stateBadge(b.State, b.Broken), Since: moment(changed(b.StateTime, b.Stat.Mtime), s.now),
+		ID: b.ID, State: stateBadge(b.State, b.Broken), Since: moment(listing.Changed(b.StateTime, b.Stat.Mtime), s.now),
 		Formats: strings.Join(b.Formats, ", "), Builder: b.Builder,
-		Failures: s.failures(b.Failures, b.RetryAt), Reason: why(b.Reason, b.Broken), Log: s.logLink(b.Build),
+		Failures: s.failures(b.Failures, b.RetryAt), Reason: listing.Why(b.Reason, b.Broken), Log: s.logLink(b.Build),
 	}
 	var total int64
 	for _, file := range b.Files {
@@ -80,7 +81,7 @@ func (s *snapshot) viewBuild(image *zkmodel.Image, b *zkmodel.BuildTree) buildVi
 		took += phase
 	}
 	if took >= 1 {
-		v.Took = span(seconds(took))
+		v.Took = listing.Span(seconds(took))
 	}
 	for _, u := range b.Uploads {
 		one := s.viewUpload(u, image.Verdict(b.Build, u.Provider))
@@ -99,9 +100,9 @@ func (s *snapshot) viewBuild(image *zkmodel.Image, b *zkmodel.BuildTree) buildVi
 func (s *snapshot) viewUpload(u *zkmodel.Upload, verdict *zkmodel.Verdict) uploadView {
 	v := uploadView{
 		Provider: u.Provider, State: stateBadge(u.State, u.Broken),
-		Since: moment(changed(u.StateTime, u.Stat.Mtime), s.now),
+		Since: moment(listing.Changed(u.StateTime, u.Stat.Mtime), s.now),
 		Name:  u.ExternalName, ID: u.ExternalID.Text(),
-		Failures: s.failures(u.Failures, u.RetryAt), Reason: why(u.Reason, u.Broken),
+		Failures: s.failures(u.Failures, u.RetryAt), Reason: listing.Why(u.Reason, u.Broken),
 	}
 	if u.Suspect != "" && u.State == zkmodel.UploadReady {
 		v.State = badge{"suspect", "bad"} // launchers boot an older one
@@ -115,7 +116,7 @@ func (s *snapshot) viewUpload(u *zkmodel.Upload, verdict *zkmodel.Verdict) uploa
 		v.Percent = int64(100 * float64(p.Sent) / float64(p.Total))
 		v.Progress = fmt.Sprintf("%d%% of %s", v.Percent, size(p.Total))
 		if p.Rate > 0 {
-			v.Progress += fmt.Sprintf(", %s/s, %s left", size(int64(min(p.Rate, 1e15))), span(seconds(p.ETA)))
+			v.Progress += fmt.Sprintf(", %s/s, %s left", size(int64(min(p.Rate, 1e15))), listing.Span(seconds(p.ETA)))
 		}
 	}
 	return v
@@ -143,7 +144,7 @@ func (s *snapshot) viewTrial(view *uploadView, u *zkmodel.Upload) {
 
 // failures tells of failures in a row, and how long they are waited out.
 func (s *snapshot) failures(n int, again zkmodel.Epoch) string {
-	return words(", ", inARow(n), nextTry(again, s.now))
+	return listing.Failures(n, again, s.now)
 }
 
 // logLink is where the log of a build is: where its record says, or else here,

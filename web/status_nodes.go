@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/listing"
 )
 
 // nodesView is the nodes, and how many there are of which kind.
@@ -41,11 +42,11 @@ type nodeView struct {
 // viewNode shows a node.
 func (s *snapshot) viewNode(n *zkmodel.Node) nodeView {
 	v := nodeView{
-		ID: n.ID, State: stateBadge(n.State, n.Broken), Since: moment(changed(n.StateTime, n.Stat.Mtime), s.now),
+		ID: n.ID, State: stateBadge(n.State, n.Broken), Since: moment(listing.Changed(n.StateTime, n.Stat.Mtime), s.now),
 		Locked: n.Locked, Labels: strings.Join(n.Type, ", "), Provider: n.Provider, Pool: n.Pool,
 		Server:  cmp.Or(n.Hostname, n.ExternalID.Text()),
 		Address: cmp.Or(n.InterfaceIP, n.PublicIPv4, n.PublicIPv6, n.PrivateIPv4),
-		Image:   n.ImageID, AllocatedTo: n.AllocatedTo, Reason: words(": ", why(n.Reason, n.Broken), n.Comment),
+		Image:   n.ImageID, AllocatedTo: n.AllocatedTo, Reason: listing.Words(": ", listing.Why(n.Reason, n.Broken), n.Comment),
 	}
 	if port, ok := n.ConnectionPort.Int(); ok && v.Address != "" && port != 22 {
 		v.Address = fmt.Sprintf("%s port %d", v.Address, port)
@@ -98,8 +99,8 @@ type requestView struct {
 // viewRequest shows a request.
 func (s *snapshot) viewRequest(r *zkmodel.Request) requestView {
 	return requestView{
-		ID: r.ID, State: stateBadge(r.State, r.Broken), Since: moment(changed(r.StateTime, r.Stat.Mtime), s.now),
+		ID: r.ID, State: stateBadge(r.State, r.Broken), Since: moment(listing.Changed(r.StateTime, r.Stat.Mtime), s.now),
 		Requestor: r.Requestor, Labels: strings.Join(r.NodeTypes, ", "), Nodes: strings.Join(r.Nodes, ", "),
-		DeclinedBy: strings.Join(r.DeclinedBy, ", "), Reason: why(r.Reason, r.Broken),
+		DeclinedBy: strings.Join(r.DeclinedBy, ", "), Reason: listing.Why(r.Reason, r.Broken),
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/listing"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -57,7 +58,7 @@ func troublesOf(images []*zkmodel.Image, nodes []*zkmodel.Node, requests []*zkmo
 	h := newHandler(Options{Tree: still(images, nodes, requests, components...), Now: clock(captured)})
 	list := []string{}
 	for _, t := range h.look().troubles() {
-		list = append(list, words(": ", t.What, t.Why))
+		list = append(list, listing.Words(": ", t.What, t.Why))
 	}
 	return list
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/listing"
 )
 
 // Three builds in four providers: the second is the canary in one, has retreated in another, waits
@@ -50,7 +51,7 @@ func TestCanariesOnThePage(t *testing.T) {
 	o := Options{Tree: tree, Now: clock(captured)}
 	var troubles []string
 	for _, t := range newHandler(o).look().troubles() {
-		troubles = append(troubles, words(": ", t.What, t.Why))
+		troubles = append(troubles, listing.Words(": ", t.What, t.Why))
 	}
 	figures := "canary: of 4 nodes 0 did not boot, 0 showed no host keys, 1 were given back at once, 2 served; of the build before: of 60 nodes"
 	asks := "it waits for a decision (image-promote or image-reject)"

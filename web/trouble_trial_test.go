@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/listing"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -67,7 +68,7 @@ func TestTrialsOnThePage(t *testing.T) {
 	o := Options{Tree: tree, Now: clock(captured)}
 	troubles := func() (list []string) {
 		for _, t := range newHandler(o).look().troubles() {
-			list = append(list, words(": ", t.What, t.Why))
+			list = append(list, listing.Words(": ", t.What, t.Why))
 		}
 		return list
 	}

@@ -1,4 +1,4 @@
-package web
+package attention
 
 import (
 	"fmt"
@@ -9,32 +9,35 @@ import (
 
 // verdictTroubles tells of a provider where not the newest upload serves, as people said
 // so; nil where nobody did.
-func (s *snapshot) verdictTroubles(image *zkmodel.Image, newest *zkmodel.Upload) []trouble {
+func (s *Site) verdictTroubles(image *zkmodel.Image, newest *zkmodel.Upload) []Item {
 	provider := newest.Provider
 	verdict, pin := image.Verdict(image.Build(newest.Build).Build, provider), image.Pin(provider)
 	if verdict == nil && (pin == nil || pin.Build == newest.Build) {
 		return nil
 	}
 	now := serves(image, provider)
-	var list []trouble
+	var list []Item
 	if verdict != nil {
-		list = append(list, trouble{
+		list = append(list, Item{
 			What: fmt.Sprintf("Image %s-%s in %s was %s, %s", newest.Image, newest.Build, provider,
 				strings.ReplaceAll(string(verdict.Kind), "-", " "), now),
-			Why: verdict.Text(), Since: moment(verdict.Time.Time(), s.now),
+			Why: verdict.Text(), Since: verdict.Time.Time(),
+			Kind: Verdict, Image: newest.Image, Build: newest.Build, Provider: provider,
 		})
 	}
 	if pin != nil {
-		list = append(list, trouble{
+		list = append(list, Item{
 			What: fmt.Sprintf("Image %s in %s is pinned to build %s, %s", image.Name, provider, pin.Build, now),
-			Why:  pin.Text(), Since: moment(pin.Time.Time(), s.now),
+			Why:  pin.Text(), Since: pin.Time.Time(),
+			Kind: Pinned, Image: image.Name, Build: pin.Build, Provider: provider,
 		})
 	}
 	if u := image.Unheeded(provider); u != nil {
-		for _, c := range zkmodel.Deaf(s.pools, provider) {
-			list = append(list, trouble{
+		for _, c := range zkmodel.Deaf(s.Pools, provider) {
+			list = append(list, Item{
 				What: fmt.Sprintf("The launcher on %s goes on with image %s-%s in %s", c.Hostname, u.Image, u.Build, provider),
 				Why:  "it knows no verdicts (poolkeeper image-rollback --delete takes the image out of its reach)",
+				Kind: Deaf, Image: u.Image, Build: u.Build, Provider: provider, Name: c.Hostname,
 			})
 		}
 	}
@@ -43,20 +46,24 @@ func (s *snapshot) verdictTroubles(image *zkmodel.Image, newest *zkmodel.Upload)
 
 // canaryTroubles tells of a canary that people are to decide over, and of a provider where
 // there is none, as a launcher there knows none.
-func (s *snapshot) canaryTroubles(image *zkmodel.Image, provider string) []trouble {
+func (s *Site) canaryTroubles(image *zkmodel.Image, provider string) []Item {
 	c := image.Canary(provider)
 	if c == nil {
 		return nil
 	}
-	var list []trouble
+	var list []Item
 	if b := image.OnTrial(provider); b != nil && c.Trial.Asked != 0 {
-		list = append(list, trouble{
+		list = append(list, Item{
 			What: fmt.Sprintf("Image %s-%s in %s is a canary that has not served enough", image.Name, c.Trial.Build, provider),
-			Why:  c.Uses(image.Build(b.Build).Build), Since: moment(c.Trial.Asked.Time(), s.now),
+			Why:  c.Uses(image.Build(b.Build).Build), Since: c.Trial.Asked.Time(),
+			Kind: CanaryAsks, Image: image.Name, Build: c.Trial.Build, Provider: provider,
 		})
 	}
-	if why := zkmodel.CanariesRefused(s.pools, provider); why != "" {
-		list = append(list, trouble{What: fmt.Sprintf("Image %s in %s serves without being a canary first", image.Name, provider), Why: why})
+	if why := zkmodel.CanariesRefused(s.Pools, provider); why != "" {
+		list = append(list, Item{
+			Kind: CanaryRefused, Image: image.Name, Provider: provider,
+			What: fmt.Sprintf("Image %s in %s serves without being a canary first", image.Name, provider), Why: why,
+		})
 	}
 	return list
 }

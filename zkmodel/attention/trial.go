@@ -1,4 +1,4 @@
-package web
+package attention
 
 import (
 	"fmt"
@@ -13,8 +13,8 @@ const slowTrial = time.Hour
 
 // trialTroubles tells of uploads that are not tried for long, or that nobody tries, and of
 // builds that have failed their trial and that no newer one has followed.
-func (s *snapshot) trialTroubles(image *zkmodel.Image) []trouble {
-	var list []trouble
+func (s *Site) trialTroubles(image *zkmodel.Image) []Item {
+	var list []Item
 	for _, b := range image.Builds {
 		for _, u := range b.Uploads {
 			if u.OnTrial() {
@@ -34,31 +34,36 @@ func (s *snapshot) trialTroubles(image *zkmodel.Image) []trouble {
 		if superseded(image, b, v.Provider) {
 			continue
 		}
-		list = append(list, trouble{
+		list = append(list, Item{
 			What: fmt.Sprintf("Image %s-%s in %s has failed its trial, %s", image.Name, v.Build, v.Provider, serves(image, v.Provider)),
-			Why:  v.Reason, Since: moment(v.Time.Time(), s.now),
+			Why:  v.Reason, Since: v.Time.Time(),
+			Kind: TrialFailed, Image: image.Name, Build: v.Build, Provider: v.Provider,
 		})
 	}
 	return list
 }
 
 // waitTroubles tells of an upload under trial that waits.
-func (s *snapshot) waitTroubles(image *zkmodel.Image, u *zkmodel.Upload) []trouble {
+func (s *Site) waitTroubles(image *zkmodel.Image, u *zkmodel.Upload) []Item {
 	what := fmt.Sprintf("Image %s-%s in %s is not tried, ", u.Image, u.Build, u.Provider)
-	v := zkmodel.ValidationOf(s.trials, u)
+	v := zkmodel.ValidationOf(s.Trials, u)
 	if v != nil && !v.Waits() {
 		return nil // it is over; the canary is waited for, perhaps
 	}
-	if s.tree.Components != nil && !zkmodel.TriesUploads(s.pools, u.Provider) {
-		return []trouble{{
-			What: what + serves(image, u.Provider), Why: zkmodel.NobodyTries(u.Provider), Since: moment(u.StateTime.Time(), s.now),
+	if !s.NoComponents && !zkmodel.TriesUploads(s.Pools, u.Provider) {
+		return []Item{{
+			What: what + serves(image, u.Provider), Why: zkmodel.NobodyTries(u.Provider), Since: u.StateTime.Time(),
+			Kind: Untried, Image: u.Image, Build: u.Build, Provider: u.Provider,
 		}}
 	}
 	if v == nil {
 		return nil
 	}
-	if since := v.Untried(); !since.IsZero() && s.now.Sub(since) > slowTrial {
-		return []trouble{{What: what + serves(image, u.Provider), Why: v.Text(), Since: moment(since, s.now)}}
+	if since := v.Untried(); !since.IsZero() && s.Now.Sub(since) > slowTrial {
+		return []Item{{
+			What: what + serves(image, u.Provider), Why: v.Text(), Since: since,
+			Kind: Untried, Image: u.Image, Build: u.Build, Provider: u.Provider,
+		}}
 	}
 	return nil
 }

@@ -1,0 +1,87 @@
+package attention
+
+import "strings"
+
+// Kind says what sort of thing needs attention. Its text is stable: scripts may look at it.
+type Kind string
+
+// The kinds.
+const (
+	ProviderDown  Kind = "provider-unusable"
+	Withdrawn     Kind = "builder-withdrawn"
+	DaemonUnread  Kind = "daemon-unreadable"
+	NoBuilder     Kind = "no-builder"
+	NoLauncher    Kind = "no-launcher"
+	Guarded       Kind = "configuration-guarded"
+	ImageUnread   Kind = "image-unreadable"
+	BuildUnread   Kind = "build-unreadable"
+	BuildLeft     Kind = "build-left-behind"
+	BuildFailed   Kind = "build-failed"
+	NoReadyBuild  Kind = "no-ready-build"
+	UploadFailed  Kind = "upload-failed"
+	UploadUnread  Kind = "upload-unreadable"
+	Suspect       Kind = "image-suspect"
+	Verdict       Kind = "build-taken-back"
+	Pinned        Kind = "image-pinned"
+	Deaf          Kind = "verdict-unheeded"
+	CanaryAsks    Kind = "canary-asks"
+	CanaryRefused Kind = "canary-refused"
+	Untried       Kind = "upload-untried"
+	TrialFailed   Kind = "trial-failed"
+	NodeUnread    Kind = "node-unreadable"
+	NodeFailed    Kind = "node-failed"
+	NodeStuck     Kind = "node-not-deleted"
+	RequestUnread Kind = "request-unreadable"
+	RequestFailed Kind = "request-failed"
+	RequestWaits  Kind = "request-waits"
+
+	// What follows is found by who knows the configuration, too (package overview).
+	Stale   Kind = "image-stale"
+	Missing Kind = "image-missing"
+	Behind  Kind = "configuration-behind"
+	Unread  Kind = "tree-unreadable"
+)
+
+// told is how several of a kind are told in one line, behind their number, and what to
+// type about the first of them: IMAGE, BUILD, PROVIDER and NAME stand for what it is of.
+type told struct{ many, do string }
+
+// kinds has all of them.
+var kinds = map[Kind]told{
+	ProviderDown:  {"times a provider cannot be used", "poolkeeper config-validate --clouds"},
+	Withdrawn:     {"builders build nothing", "poolkeeper daemon list"},
+	DaemonUnread:  {"daemons say what cannot be read", "poolkeeper daemon list --detail"},
+	NoBuilder:     {"times no builder is running", "systemctl start poolkeeper-builder"},
+	NoLauncher:    {"times no launcher is running", "systemctl start poolkeeper-launcher"},
+	Guarded:       {"items of the configuration are not in effect", "poolkeeper config-accept FILE"},
+	ImageUnread:   {"images cannot be read in part", "poolkeeper dib-image-list --detail"},
+	BuildUnread:   {"builds cannot be read", "poolkeeper dib-image-delete --broken IMAGE-BUILD"},
+	BuildLeft:     {"builds were left behind", "poolkeeper explain IMAGE"},
+	BuildFailed:   {"builds failed", "poolkeeper build-log IMAGE-BUILD"},
+	NoReadyBuild:  {"images have no ready build", "poolkeeper explain IMAGE"},
+	UploadFailed:  {"uploads failed", "poolkeeper explain IMAGE"},
+	UploadUnread:  {"uploads cannot be read", "poolkeeper image-list --detail"},
+	Suspect:       {"images do not boot, older ones are used", "poolkeeper image-list --detail"},
+	Verdict:       {"builds were taken back", "poolkeeper image-promote IMAGE-BUILD --provider PROVIDER"},
+	Pinned:        {"images are pinned", "poolkeeper image-rollback --release IMAGE --provider PROVIDER"},
+	Deaf:          {"times a launcher goes on with a build that was taken back", "poolkeeper image-rollback --delete IMAGE"},
+	CanaryAsks:    {"canaries wait for a decision", "poolkeeper image-promote IMAGE-BUILD --provider PROVIDER"},
+	CanaryRefused: {"images serve without being a canary first", "poolkeeper daemon list --detail"},
+	Untried:       {"uploads are not tried", "poolkeeper image-promote IMAGE-BUILD --provider PROVIDER"},
+	TrialFailed:   {"builds have failed their trial", "poolkeeper image-build IMAGE"},
+	NodeUnread:    {"nodes cannot be read", "poolkeeper node-delete --broken NAME"},
+	NodeFailed:    {"nodes failed", "poolkeeper list --detail"},
+	NodeStuck:     {"nodes are not deleted", "poolkeeper list --detail"},
+	RequestUnread: {"requests cannot be read", "poolkeeper request-list --detail"},
+	RequestFailed: {"requests failed", "poolkeeper request-list --detail"},
+	RequestWaits:  {"requests wait", "poolkeeper request-list --detail"},
+	Stale:         {"images are older than their schedule allows", "poolkeeper explain IMAGE"},
+	Missing:       {"images are missing", "poolkeeper explain IMAGE"},
+	Behind:        {"daemons do not run the fleet's configuration", "poolkeeper config who"},
+	Unread:        {"parts of the tree cannot be read", "poolkeeper config-validate"},
+}
+
+// Do is what to type next; what it names is the item's.
+func (i *Item) Do() string {
+	return strings.NewReplacer("IMAGE", i.Image, "BUILD", i.Build, "PROVIDER", i.Provider, "NAME", i.Name).Replace(kinds[i.Kind].do)
+}
