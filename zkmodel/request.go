@@ -35,6 +35,10 @@ type Request struct {
 	rest wire.Extra
 }
 
+// MinReadyRequestor is the requestor of what launchers ask for, for their stock; nobody
+// waits for that.
+const MinReadyRequestor = "NodePool:min-ready"
+
 // Path is the record's path.
 func (r *Request) Path() string { return RequestPath(r.ID) }
 

@@ -2,6 +2,7 @@ package zkmodel
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -125,6 +126,30 @@ func (st *Store) SaveLimits(ctx context.Context, provider string, data []byte) e
 		return fmt.Errorf("save limits of %s: %w", provider, err)
 	}
 	return nil
+}
+
+// Limits reads what providers said of their limits, by provider and resource. What cannot
+// be decoded is left out, as it is as good as none.
+func (st *Store) Limits(ctx context.Context) (map[string]map[string]int, error) {
+	providers, err := st.children(ctx, LimitsRoot)
+	if err != nil {
+		return nil, fmt.Errorf("list limits: %w", err)
+	}
+	all := map[string]map[string]int{}
+	for _, provider := range providers {
+		data, _, err := st.session.Get(ctx, LimitsPath(provider))
+		if errors.Is(err, recipe.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read limits of %s: %w", provider, err)
+		}
+		var limits map[string]int
+		if json.Unmarshal(data, &limits) == nil {
+			all[provider] = limits
+		}
+	}
+	return all, nil
 }
 
 // ForgetLimits has a provider asked again. What is gone already is no error.

@@ -20,7 +20,7 @@ import (
 	"poolkeeper/zkmodel/listing"
 )
 
-// Exit codes, those of Nodepool's commands.
+// Exit codes, those of Nodepool's commands; others are documented in docs/exit-codes.md.
 const (
 	exitDone   = 0
 	exitFailed = 1
@@ -72,6 +72,8 @@ type cli struct {
 	ImportImageData admin.ImportImageDataCmd `cmd:"" group:"misc" help:"Bring the records of images back from such a file."`
 
 	BuildGuard agent.BuildGuardCmd `cmd:"" name:"build-guard" hidden:""` // dib.GuardCommand
+
+	Status admin.StatusCmd `cmd:"" group:"misc" help:"Show on one screen how the site is, and what needs attention."`
 
 	Daemon         admin.DaemonCmd           `cmd:"" group:"misc" help:"See what the running daemons do for all, and tell them something."`
 	ConfigCmd      admin.ConfigCmd           `cmd:"" name:"config" group:"misc" help:"Push one configuration to all hosts of the fleet, and see who runs which."`

@@ -145,7 +145,7 @@ func Earlier(times ...time.Time) time.Time {
 
 const (
 	// MinReadyRequestor is who asks for nodes that are kept in stock; Nodepool's word.
-	MinReadyRequestor = "NodePool:min-ready"
+	MinReadyRequestor = zkmodel.MinReadyRequestor
 	// StaticLauncher is what the records of machines that exist already have for a
 	// launcher; Nodepool's word.
 	StaticLauncher = "static driver"

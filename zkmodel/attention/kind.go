@@ -76,7 +76,7 @@ var kinds = map[Kind]told{
 	RequestFailed: {"requests failed", "poolkeeper request-list --detail"},
 	RequestWaits:  {"requests wait", "poolkeeper request-list --detail"},
 	Stale:         {"images are older than their schedule allows", "poolkeeper explain IMAGE"},
-	Missing:       {"images are missing", "poolkeeper explain IMAGE"},
+	Missing:       {"times an image is missing", "poolkeeper explain IMAGE"},
 	Behind:        {"daemons do not run the fleet's configuration", "poolkeeper config who"},
 	Unread:        {"parts of the tree cannot be read", "poolkeeper config-validate"},
 }

@@ -11,6 +11,10 @@ type ExitCode int
 // Error implements error.
 func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
+// ExitAttention is the exit code of a command that has done what it was asked for, and has
+// found what needs attention.
+const ExitAttention ExitCode = 3
+
 // ErrConfig is behind the end of a daemon that cannot use its configuration.
 var ErrConfig = errors.New("wrong configuration")
 

@@ -1,0 +1,166 @@
+package overview
+
+import (
+	"maps"
+	"slices"
+
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+)
+
+// The resources that pools have limits of, as providers name them.
+const (
+	instances = "instances"
+	cores     = "cores"
+	ram       = "ram" // MiB
+	volumes   = "volumes"
+	gigabytes = "volume-gb"
+)
+
+// Use is how much of a resource nodes take.
+type Use struct {
+	Used  int  `json:"used"`
+	Limit *int `json:"limit,omitempty"` // none where there is none
+}
+
+// full reports whether nothing more fits.
+func (u Use) full() bool { return u.Limit != nil && u.Used >= *u.Limit }
+
+// share is the used part of the limit, in percent; 0 without a limit.
+func (u Use) share() int {
+	switch {
+	case u.Limit == nil:
+		return 0
+	case *u.Limit <= 0:
+		return 100
+	}
+	return 100 * u.Used / *u.Limit
+}
+
+// Capacity is what a provider, or a pool of it, has and uses.
+type Capacity struct {
+	Provider string         `json:"provider"`
+	Pool     string         `json:"pool,omitempty"`
+	Uses     map[string]Use `json:"resources"`
+	Nodes    map[string]int `json:"nodes"` // by state
+	// Launchers are how many serve the pool; Trouble is why none can use its provider.
+	Launchers int    `json:"launchers"`
+	Trouble   string `json:"trouble,omitempty"`
+	Disabled  bool   `json:"disabled,omitempty"` // by max-servers: 0
+}
+
+// fullest is the resource of which the least is left, and how much of it is used.
+func (c *Capacity) fullest() (resource string, use Use) {
+	resource, use = instances, c.Uses[instances]
+	for _, name := range slices.Sorted(maps.Keys(c.Uses)) {
+		if u := c.Uses[name]; u.share() > use.share() {
+			resource, use = name, u
+		}
+	}
+	return resource, use
+}
+
+// full reports whether no node fits any more.
+func (c *Capacity) full() bool {
+	_, use := c.fullest()
+	return use.full()
+}
+
+// capacities are all of them.
+type capacities struct{ providers, pools []Capacity }
+
+// of finds a provider and a pool of it; nil for what is not configured.
+func (c *capacities) of(provider, pool string) (p, q *Capacity) {
+	for n := range c.providers {
+		if c.providers[n].Provider == provider {
+			p = &c.providers[n]
+		}
+	}
+	for n := range c.pools {
+		if c.pools[n].Provider == provider && c.pools[n].Pool == pool {
+			q = &c.pools[n]
+		}
+	}
+	return p, q
+}
+
+// capacity counts what nodes take. Every record counts, whatever its state: while it is
+// there, so may be the machine.
+func (t *Tree) capacity(cfg *configs.Config) *capacities {
+	all := &capacities{providers: []Capacity{}, pools: []Capacity{}}
+	for n := range cfg.Providers {
+		provider := &cfg.Providers[n]
+		of := newCapacity(provider.Name, "", t.Limits[provider.Name])
+		for m := range provider.Pools {
+			pool := &provider.Pools[m]
+			limits := map[string]int{}
+			for name, limit := range map[string]int{
+				instances: pool.MaxServers, cores: pool.MaxCores, ram: pool.MaxRAM, volumes: pool.MaxVolumes, gigabytes: pool.MaxVolumeGB,
+			} {
+				if limit >= 0 && (limit > 0 || name == instances) {
+					limits[name] = limit
+				}
+			}
+			if len(pool.Nodes) > 0 { // static machines are their own limit
+				delete(limits, instances)
+			}
+			one := newCapacity(provider.Name, pool.Name, limits)
+			one.Disabled = pool.MaxServers == 0 && len(pool.Nodes) == 0
+			t.serving(&one)
+			for _, node := range t.Nodes {
+				if node.Broken == nil && node.Provider == provider.Name && node.Pool == pool.Name {
+					one.count(node)
+					of.count(node)
+				}
+			}
+			of.Launchers = max(of.Launchers, one.Launchers)
+			if one.Trouble != "" {
+				of.Trouble = one.Trouble
+			}
+			all.pools = append(all.pools, one)
+		}
+		all.providers = append(all.providers, of)
+	}
+	return all
+}
+
+func newCapacity(provider, pool string, limits map[string]int) Capacity {
+	c := Capacity{Provider: provider, Pool: pool, Uses: map[string]Use{instances: {}}, Nodes: map[string]int{}}
+	for name, limit := range limits {
+		c.Uses[name] = Use{Limit: &limit}
+	}
+	return c
+}
+
+// serving says which launchers have a pool.
+func (t *Tree) serving(c *Capacity) {
+	usable := false
+	for _, p := range t.Pools {
+		if p.Broken != nil || p.ProviderName != c.Provider || p.PoolName != c.Pool {
+			continue
+		}
+		c.Launchers++
+		usable = usable || p.Trouble == ""
+		c.Trouble = p.Trouble
+	}
+	if usable {
+		c.Trouble = ""
+	}
+}
+
+// count counts a node.
+func (c *Capacity) count(n *zkmodel.Node) {
+	c.Nodes[string(n.State)]++
+	takes := n.Resources
+	if len(takes) == 0 {
+		takes = map[string]int{instances: 1}
+	}
+	for name, amount := range takes {
+		use, known := c.Uses[name]
+		if !known && name != cores && name != ram {
+			continue // without a limit it tells nobody anything
+		}
+		use.Used += amount
+		c.Uses[name] = use
+	}
+}

@@ -1,0 +1,281 @@
+// Package overview is what a site is at, on one screen: how fresh images are, what needs
+// attention, what is in use, who waits and who runs. It is a pure function of the tree, as it
+// was read once, and of the configuration.
+package overview
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/attention"
+	"poolkeeper/zkmodel/wave"
+)
+
+// Version is that of the JSON: keys are added to it, and none changes its meaning.
+const Version = "v1"
+
+// State says in a word how a site is.
+type State string
+
+// The states.
+const (
+	Well      State = "ok"
+	Attention State = "attention" // something needs a person, some time
+	Urgent    State = "urgent"    // and now: see attention.Item
+)
+
+// Report is the overview. Its JSON is documented in docs/status.md: times are RFC 3339,
+// durations in seconds.
+type Report struct {
+	Version   string     `json:"version"`
+	Time      time.Time  `json:"time"`
+	State     State      `json:"state"`
+	Attention []Matter   `json:"attention"`
+	Images    []Image    `json:"images"`
+	Providers []Capacity `json:"providers"`
+	Pools     []Capacity `json:"pools"`
+	Requests  Waiting    `json:"requests"`
+	Waves     []Wave     `json:"waves"`
+	Pauses    []Pause    `json:"pauses"`
+	Daemons   []Daemon   `json:"daemons"`
+	// Configuration is the number of the fleet's version; 0 where daemons have files.
+	Configuration uint64 `json:"configuration,omitempty"`
+}
+
+// Matter is what needs attention, alike things in one.
+type Matter struct {
+	Kind      attention.Kind `json:"kind"`
+	Urgent    bool           `json:"urgent"`
+	Count     int            `json:"count"`
+	What      string         `json:"what"`
+	Why       string         `json:"why,omitempty"`
+	Since     *time.Time     `json:"since,omitempty"`
+	Do        string         `json:"do"` // what to type
+	Images    []string       `json:"images,omitempty"`
+	Providers []string       `json:"providers,omitempty"`
+}
+
+// Wave is one that is under way.
+type Wave struct {
+	ID     string             `json:"id"`
+	State  wave.State         `json:"state"`
+	Jobs   int                `json:"jobs"`
+	Counts map[wave.State]int `json:"counts"`
+	Since  time.Time          `json:"since"`
+	By     string             `json:"by,omitempty"`
+	Reason string             `json:"reason,omitempty"`
+	Note   string             `json:"note,omitempty"` // why it does not go on
+}
+
+// Pause is something that a person or the configuration keeps from going on.
+type Pause struct {
+	What  string     `json:"what"` // image, upload, daemon, waves, node
+	Names []string   `json:"names"`
+	By    string     `json:"by"` // "configuration", "operator", or who
+	Since *time.Time `json:"since,omitempty"`
+}
+
+// Daemon is one that runs.
+type Daemon struct {
+	Kind          string    `json:"kind"`
+	Host          string    `json:"host"`
+	State         string    `json:"state"`
+	Version       string    `json:"version"`
+	Since         time.Time `json:"since"`
+	Configuration uint64    `json:"configuration,omitempty"` // of the fleet, that it runs
+	Behind        bool      `json:"behind,omitempty"`        // it does not run the newest
+}
+
+// New makes the overview.
+func New(t *Tree, cfg *configs.Config) *Report {
+	r := &Report{
+		Version: Version, Time: whole(t.Now), State: Well, Attention: []Matter{}, Images: []Image{}, Requests: Waiting{Causes: []Wait{}},
+	}
+	images := map[string]*zkmodel.Image{}
+	for _, image := range t.Images {
+		images[image.Name] = image
+	}
+	items := t.items()
+	c := t.capacity(cfg)
+	r.Providers, r.Pools = c.providers, c.pools
+	if t.saw(partRequests) {
+		r.Requests = t.waiting(cfg, images, c)
+		r.Requests.explain(items)
+	}
+	if t.saw(partImages) {
+		for n := range cfg.DiskImages {
+			r.Images = append(r.Images, t.imageOf(cfg, &cfg.DiskImages[n], images[cfg.DiskImages[n].Name]))
+		}
+		items = append(items, t.lateItems(r.Images, items)...)
+	}
+	r.Daemons, r.Configuration = t.daemons()
+	items = append(items, t.fleetItems()...)
+	for _, g := range attention.Fold(items) {
+		r.Attention = append(r.Attention, Matter{
+			Kind: g.Kind, Urgent: g.Urgent, Count: g.Count, What: g.What, Why: g.Why, Since: at(g.Since), Do: g.Do,
+			Images: g.Images, Providers: g.Providers,
+		})
+		if r.State != Urgent {
+			r.State = Attention
+		}
+		if g.Urgent {
+			r.State = Urgent
+		}
+	}
+	r.Waves, r.Pauses = t.waves(), t.pauses(cfg)
+	return r
+}
+
+// items is what needs attention, as the page finds it, and what could not be read.
+func (t *Tree) items() []attention.Item {
+	site := attention.Site{
+		Now: t.Now, Images: t.Images, Nodes: t.Nodes, Requests: t.Requests, Pools: t.Pools, NoComponents: !t.saw(partDaemons), Trials: t.Trials,
+	}
+	for n := range t.Daemons {
+		site.Daemons = append(site.Daemons, &t.Daemons[n].Component)
+	}
+	items := site.Items()
+	for _, u := range t.Unread {
+		items = append(items, attention.Item{Kind: attention.Unread, What: "What the tree has of " + u.Part + " cannot be read", Why: u.Err.Error(), Name: u.Part})
+	}
+	return items
+}
+
+// daemons are those that run, and the number of the configuration that they are to run.
+func (t *Tree) daemons() (list []Daemon, current uint64) {
+	list = []Daemon{}
+	if t.Current != nil {
+		current = t.Current.Number
+	}
+	for _, d := range t.Daemons {
+		one := Daemon{Kind: d.Kind, Host: cmp.Or(d.Hostname, d.Name), State: d.State, Version: d.Version, Since: whole(d.Since)}
+		if d.Paused != nil && *d.Paused {
+			one.State = zkmodel.ComponentPaused
+		}
+		if d.Broken != nil {
+			one.State = "broken"
+		}
+		for _, m := range t.Members {
+			if m.Err == nil && m.Kind == d.Kind && m.Host == d.Hostname {
+				one.Configuration, one.Behind = m.Number, t.Current != nil && !m.Runs(t.Current)
+			}
+		}
+		list = append(list, one)
+	}
+	slices.SortStableFunc(list, func(a, b Daemon) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Host, b.Host)) })
+	return list, current
+}
+
+// fleetItems are the daemons that do not run the fleet's configuration.
+func (t *Tree) fleetItems() (items []attention.Item) {
+	for _, m := range t.Members {
+		switch {
+		case m.Err != nil || t.Current == nil || m.Runs(t.Current) && m.Reason == "":
+			continue
+		case m.Reason == "" && t.Now.Sub(time.Unix(t.Current.Time, 0)) < settles:
+			continue // it is on its way
+		}
+		why := cmp.Or(m.Reason, "it does not say why")
+		items = append(items, attention.Item{
+			Kind: attention.Behind, What: "The " + m.Kind + " on " + m.Host + " does not run the fleet's configuration", Why: why, Name: m.Host,
+		})
+	}
+	return items
+}
+
+// settles is how long daemons have to take a version that was pushed.
+const settles = 15 * time.Minute
+
+// waves are those that are under way, the oldest first.
+func (t *Tree) waves() []Wave {
+	list := []Wave{}
+	for _, e := range t.Waves {
+		if e.Broken != nil || !e.Active() || e.Follow { // one of image-build is its build
+			continue
+		}
+		list = append(list, Wave{
+			ID: e.ID, State: e.Status.State, Jobs: e.Jobs, Counts: e.Status.Counts, Since: whole(e.Stat.Ctime), By: e.By, Reason: e.Reason, Note: e.Status.Note,
+		})
+	}
+	return list
+}
+
+// pauses are what does not go on because a person or the configuration says so.
+func (t *Tree) pauses(cfg *configs.Config) []Pause {
+	list := []Pause{}
+	var byOperator, byFile, uploads, daemons, held []string
+	for _, image := range t.Images {
+		if image.Paused {
+			byOperator = append(byOperator, image.Name)
+		}
+	}
+	for n := range cfg.DiskImages {
+		if cfg.DiskImages[n].Pause {
+			byFile = append(byFile, cfg.DiskImages[n].Name)
+		}
+	}
+	for n := range cfg.Providers {
+		for _, image := range cfg.Providers[n].DiskImages {
+			if image.Pause {
+				uploads = append(uploads, image.Name+" in "+cfg.Providers[n].Name)
+			}
+		}
+	}
+	for _, d := range t.Daemons {
+		if d.Reason == "" && (d.State == zkmodel.ComponentPaused || d.Paused != nil && *d.Paused) {
+			daemons = append(daemons, d.Kind+" "+d.Hostname)
+		}
+	}
+	for _, n := range t.Nodes {
+		if n.Broken == nil && n.State == zkmodel.NodeHold {
+			held = append(held, n.ID)
+		}
+	}
+	add := func(what, by string, names []string) {
+		if len(names) > 0 {
+			list = append(list, Pause{What: what, By: by, Names: names})
+		}
+	}
+	add("image", "operator", byOperator)
+	add("image", "configuration", byFile)
+	add("upload", "configuration", uploads)
+	add("daemon", "operator", daemons)
+	if t.Held != nil {
+		add("waves", cmp.Or(t.Held.By, "operator"), []string{strings.TrimSpace("all " + t.Held.Reason)})
+	}
+	add("node", "operator", held)
+	return list
+}
+
+// whole is a time as the JSON has it.
+func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
+
+// at is whole of a time that may not be known.
+func at(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = whole(t)
+	return &t
+}
+
+// Figures are the performance data of a monitoring plugin.
+func (r *Report) Figures() string {
+	counts := map[Freshness]int{}
+	for n := range r.Images {
+		for _, p := range r.Images[n].Places {
+			counts[p.State]++
+		}
+	}
+	oldest := int64(0)
+	for _, w := range r.Requests.Causes {
+		oldest = max(oldest, w.Oldest)
+	}
+	return fmt.Sprintf("attention=%d fresh=%d stale=%d missing=%d waiting=%d oldest=%ds",
+		len(r.Attention), counts[Fresh], counts[Stale], counts[Missing], r.Requests.Count, oldest)
+}
