@@ -9,7 +9,7 @@ import (
 )
 
 // BuilderIDPath is the lock that a builder holds while it works under a builder id.
-func BuilderIDPath(id string) string { return OwnRoot + "/builder-ids/" + url.PathEscape(id) }
+func BuilderIDPath(id string) string { return builderIDs + "/" + url.PathEscape(id) }
 
 // BuilderOwner is what the holder of such a lock tells of itself.
 type BuilderOwner struct {

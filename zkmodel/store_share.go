@@ -57,8 +57,15 @@ type Place struct {
 // is, and what for.
 func ClaimText(host, reason string) string { return host + " " + reason }
 
+// builderIDs holds the locks of builder ids, configurationLock is that of pushes (package fleet).
+const (
+	builderIDs        = OwnRoot + "/builder-ids"
+	configurationLock = OwnRoot + "/fleet/lock"
+)
+
 // Places lists who uses, or waits for, a place of the semaphores of builders, of which
-// there are so many by path, and who holds the quota of a provider.
+// there are so many by path, who holds the quota of a provider or works under a builder id,
+// and who pushes a configuration.
 func (st *Store) Places(ctx context.Context, limits map[string]int) ([]Place, error) {
 	var list []Place
 	for _, dir := range []string{BuildLimitPath, UploadLimitPath} {
@@ -73,20 +80,40 @@ func (st *Store) Places(ctx context.Context, limits map[string]int) ([]Place, er
 			list = append(list, Place{Share: ShareName(dir), Kind: KindBuilder, Host: host, Reason: reason, Since: c.Since, Waits: used > limits[dir]})
 		}
 	}
-	providers, err := st.session.Children(ctx, path.Dir(QuotaLockPath("any")))
-	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
-		return nil, fmt.Errorf("list quotas: %w", err)
-	}
-	slices.Sort(providers)
-	for _, provider := range providers {
-		line, err := recipe.Contenders(ctx, st.session, QuotaLockPath(provider))
-		if err != nil {
-			return nil, fmt.Errorf("list who holds the quota of %s: %w", provider, err)
+	for _, locks := range []struct {
+		dir  string // of locks
+		tell func(c recipe.Contender) Place
+	}{
+		{path.Dir(QuotaLockPath("any")), func(c recipe.Contender) Place {
+			return Place{Kind: KindLauncher, Host: c.Identifier, Reason: "launches nodes"}
+		}},
+		{builderIDs, func(c recipe.Contender) Place {
+			owner := DecodeBuilderOwner(c.Identifier, 0)
+			return Place{Kind: KindBuilder, Host: owner.Host, Reason: "its images-dir is " + owner.ImagesDir}
+		}},
+		{path.Dir(configurationLock), func(c recipe.Contender) Place {
+			return Place{Kind: "command", Host: c.Identifier, Reason: "pushes a configuration"}
+		}},
+	} {
+		names, err := st.session.Children(ctx, locks.dir)
+		if err != nil && !errors.Is(err, recipe.ErrNoNode) {
+			return nil, fmt.Errorf("list locks at %s: %w", locks.dir, err)
 		}
-		for i, c := range line {
-			list = append(list, Place{
-				Share: ShareName(QuotaLockPath(provider)), Kind: KindLauncher, Host: c.Identifier, Reason: "launches nodes", Since: c.Since, Waits: i > 0,
-			})
+		slices.Sort(names)
+		for _, name := range names {
+			at := locks.dir + "/" + name
+			if locks.dir == path.Dir(configurationLock) && at != configurationLock {
+				continue
+			}
+			line, err := recipe.Contenders(ctx, st.session, at)
+			if err != nil {
+				return nil, fmt.Errorf("list who holds %s: %w", at, err)
+			}
+			for i, c := range line {
+				place := locks.tell(c)
+				place.Share, place.Since, place.Waits = ShareName(at), c.Since, i > 0
+				list = append(list, place)
+			}
 		}
 	}
 	return list, nil

@@ -81,13 +81,22 @@ func TestDaemonsAndPlaces(t *testing.T) {
 		_, err := recipe.NewLock(s, zkmodel.QuotaLockPath(provider), "nl01.example.org", recipe.EnsureParents()).Acquire(ctx)
 		must(err)
 	}
+	owner := zkmodel.BuilderOwner{Host: "nb01.example.org", ImagesDir: "/var/lib/images", Timeout: time.Second}
+	for path, text := range map[string]string{
+		zkmodel.BuilderIDPath("an id"): owner.Encode(), zkmodel.OwnRoot + "/fleet/lock": "ann@desk", zkmodel.OwnRoot + "/fleet/decisions": "nb01",
+	} {
+		_, err := recipe.NewLock(s, path, text, recipe.EnsureParents()).Acquire(ctx)
+		must(err)
+	}
+	id := zkmodel.Place{Share: "builder-ids/an%20id", Kind: zkmodel.KindBuilder, Host: "nb01.example.org", Reason: "its images-dir is /var/lib/images"}
+	push := zkmodel.Place{Share: "fleet/lock", Kind: "command", Host: "ann@desk", Reason: "pushes a configuration"}
 	quota := func(provider string) zkmodel.Place {
 		return zkmodel.Place{Share: "quota/" + provider, Kind: zkmodel.KindLauncher, Host: "nl01.example.org", Reason: "launches nodes"}
 	}
 	build := func(host, reason string, waits bool) zkmodel.Place {
 		return zkmodel.Place{Share: "limits/builds", Kind: zkmodel.KindBuilder, Host: host, Reason: reason, Waits: waits}
 	}
-	places(build("nb01.example.org", "builds debian", false), build("nb02.example.org", "", false), build("nb03.example.org", "builds fedora", true), quota("north"), quota("south"))
+	places(build("nb01.example.org", "builds debian", false), build("nb02.example.org", "", false), build("nb03.example.org", "builds fedora", true), quota("north"), quota("south"), id, push)
 	must(first.Release(ctx))
-	places(build("nb02.example.org", "", false), build("nb03.example.org", "builds fedora", false), quota("north"), quota("south"))
+	places(build("nb02.example.org", "", false), build("nb03.example.org", "builds fedora", false), quota("north"), quota("south"), id, push)
 }
