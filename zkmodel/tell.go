@@ -155,6 +155,14 @@ func (n *Node) told() (kind, subject string, data event.Data) {
 	if n.by != ByOperator {
 		return "", "", nil
 	}
+	kind, subject, data = n.Event()
+	data["by"] = n.by.teller()
+	return kind, subject, data
+}
+
+// Event is the event of the state that people have brought the node to; kind is "" where
+// there is none.
+func (n *Node) Event() (kind, subject string, data event.Data) {
 	switch n.State {
 	case NodeHold:
 		kind = event.NodeHeld
@@ -163,7 +171,6 @@ func (n *Node) told() (kind, subject string, data event.Data) {
 	}
 	return kind, n.subject(), event.Data{
 		"node": n.ID, "provider": n.Provider, "labels": slices.Clone([]string(n.Type)), "comment": n.Comment, "reason": n.Reason,
-		"by": n.by.teller(),
 	}
 }
 

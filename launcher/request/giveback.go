@@ -32,6 +32,7 @@ func (s *Server) freeNodes(ctx context.Context, h *run) error {
 		case zkmodel.NodeReady:
 			node.Free(n.Node)
 		case zkmodel.NodeInit:
+			n.Node.Reason = "its request is given back"
 			failed = errors.Join(failed, zkmodel.Move(n.Node, zkmodel.NodeDeleting, zkmodel.ByUs, s.epoch()))
 		default: // failed or aborted: written already
 			continue

@@ -33,7 +33,7 @@ func servedLauncher(ctx context.Context, s site, listen func(web.Options) (*web.
 	if err != nil {
 		return nil, nil, err
 	}
-	s.observe(l.Tree(), "launcher", full, observe.Images, observe.Requests)
+	s.observe(l.Tree(), "launcher", full, observe.Images, observe.Requests, observe.Nodes)
 	if err := tellTree(metrics, s, l.Config, l.Tree()); err != nil {
 		return nil, nil, err
 	}

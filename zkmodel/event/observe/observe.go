@@ -23,6 +23,7 @@ type Part string
 const (
 	Images   Part = "images"   // builds, uploads, and which images are paused
 	Requests Part = "requests" // those that have failed
+	Nodes    Part = "nodes"    // those that are held, or to be deleted
 )
 
 // MarkPath is where it stands how far a part was looked at.

@@ -83,7 +83,7 @@ func (s *site) agentAt(name, addr string, parts ...observe.Part) begun {
 	s.t.Helper()
 	client := s.dial(addr)
 	client.SetLog(recipe.NewLog(event.Root, "/poolkeeper/"+name))
-	tree := zkmodel.NewMirror(client, zkmodel.PartImages|zkmodel.PartRequests, hclog.NewNullLogger())
+	tree := zkmodel.NewMirror(client, zkmodel.PartImages|zkmodel.PartRequests|zkmodel.PartNodes|zkmodel.PartComponents, hclog.NewNullLogger())
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
 	group.Go(func() { _ = tree.Run(ctx) })

@@ -30,8 +30,12 @@ type view interface {
 }
 
 func (o *Observer) view() view {
-	if o.part == Requests {
+	switch o.part {
+	case Requests:
 		return requests{o.deps.Tree}
+	case Nodes:
+		return nodes{o.deps.Tree}
+	case Images:
 	}
 	return images{o.deps.Tree}
 }
@@ -92,6 +96,52 @@ func (v requests) states(name string) ([]change, bool) {
 	}
 	kind, subject, data := r.Event()
 	return []change{{subject: subject, kind: kind, data: data, zxid: r.Stat.Mzxid, since: since(r.StateTime)}}, true
+}
+
+type nodes struct{ tree *zkmodel.Mirror }
+
+func (v nodes) subscribe() *recipe.Subscription   { return v.tree.SubscribeNodes() }
+func (v nodes) barrier(ctx context.Context) error { return v.tree.Barrier(ctx) }
+
+func (v nodes) names() []string {
+	var names []string
+	for _, n := range v.tree.Nodes() {
+		if v.isTheirs(n) || errors.Is(n.Broken, recipe.ErrUnread) {
+			names = append(names, n.ID)
+		}
+	}
+	return names
+}
+
+func (v nodes) states(name string) ([]change, bool) {
+	n := v.tree.Node(name)
+	if n == nil || !v.isTheirs(n) {
+		return nil, n == nil || !errors.Is(n.Broken, recipe.ErrUnread)
+	}
+	kind, subject, data := n.Event()
+	return []change{{subject: subject, kind: kind, data: data, zxid: n.Stat.Mzxid, since: since(n.StateTime)}}, true
+}
+
+// isTheirs reports whether a node is in a state to which no launcher of ours brings it. One
+// of ours that has a node deleted says why in the record; a Nodepool's does not, and deletes
+// what was used, as its command deletes what people name: so of its providers nobody can tell.
+func (v nodes) isTheirs(n *zkmodel.Node) bool {
+	switch {
+	case n.Broken != nil:
+		return false
+	case n.State == zkmodel.NodeHold:
+		return true
+	case n.State != zkmodel.NodeDeleting || n.Reason != "" || n.Validates != "":
+		return false
+	}
+	served := false
+	for _, pool := range v.tree.Components(zkmodel.KindPool) {
+		if pool.Broken != nil || pool.ProviderName == n.Provider && !pool.Heeds() {
+			return false
+		}
+		served = served || pool.ProviderName == n.Provider
+	}
+	return served
 }
 
 // since is when a state began; zero where the record does not say.

@@ -211,7 +211,7 @@ func ofState(kind string) bool {
 	switch kind {
 	case event.BuildBegan, event.BuildReady, event.BuildFailed, event.BuildDeleting,
 		event.UploadReady, event.UploadFailed, event.UploadDeleting,
-		event.RequestFailed, event.ImagePaused, event.ImageUnpaused:
+		event.RequestFailed, event.NodeHeld, event.NodeDeleting, event.ImagePaused, event.ImageUnpaused:
 		return true
 	}
 	return false
