@@ -1,6 +1,7 @@
 package zkmodel
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -189,4 +190,16 @@ func BriefTrouble(text string) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:maxTrouble], "") + " …"
+}
+
+// NoBuilder says why none of some builders builds; "" when one may.
+func NoBuilder(builders []*Component) string {
+	told := "no builder runs"
+	for _, b := range builders {
+		if b.Reason == "" {
+			return ""
+		}
+		told = fmt.Sprintf("the builder on %s builds nothing: %s", b.Hostname, b.Reason)
+	}
+	return told
 }

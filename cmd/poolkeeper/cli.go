@@ -65,6 +65,8 @@ type cli struct {
 	NodeDelete  nodes.NodeDeleteCmd    `cmd:"" aliases:"delete" group:"nodes" help:"Delete nodes."`
 	SSH         nodes.SSHCmd           `cmd:"" name:"ssh" group:"nodes" help:"Open a shell on a node."`
 
+	AlienImageList admin.AlienImageListCmd `cmd:"" group:"misc" help:"List the images in clouds that are marked as ours and of which no ready upload has a record."`
+
 	Info  admin.InfoCmd  `cmd:"" group:"misc" help:"Show the uploads and nodes that the tree has of a provider."`
 	Erase admin.EraseCmd `cmd:"" group:"misc" help:"Forget the records of a provider that nobody serves any more."`
 

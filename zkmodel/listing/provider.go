@@ -53,3 +53,29 @@ func ProviderNodes(nodes []*zkmodel.Node, provider string, now time.Time) *Table
 	}
 	return t
 }
+
+// Alien is an image in a cloud of which no ready upload has a record.
+type Alien struct {
+	Provider, Name, ID   string
+	Image, Build, Upload string // whose it is, by its marks
+	Record               string // what the tree says of that upload; "" is nothing
+}
+
+// Aliens lists such images: alien-image-list.
+func Aliens(images []Alien) *Table {
+	t := &Table{columns: []column{
+		{title: "Provider", key: "provider"},
+		{title: "Name", key: "name"},
+		{title: "Image ID", key: "id"},
+		{title: "Image", key: "image", detail: true},
+		{title: "Build ID", key: "build_id", detail: true},
+		{title: "Upload ID", key: "upload_id", detail: true},
+		{title: "Record", key: "record", detail: true},
+	}}
+	for _, i := range images {
+		t.rows = append(t.rows, []cell{
+			text(i.Provider), text(i.Name), text(i.ID), text(i.Image), text(i.Build), text(i.Upload), text(i.Record),
+		})
+	}
+	return t
+}

@@ -144,6 +144,7 @@ func accompany(ctx context.Context, a *app.App, s site, d daemon, server *web.Se
 	if s.process != nil {
 		m := &managed{s: s, d: d, stop: end, began: time.Now()}
 		group.Go(func() { m.run(beside) })
+		group.Go(func() { m.signalled(beside) })
 	}
 	if s.events != nil {
 		group.Go(func() { s.events.Run(beside) })

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/signal"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -57,6 +59,27 @@ func (m *managed) run(ctx context.Context) {
 		}
 	}
 	m.resume() // what drains ends with us
+}
+
+// signalled does what Nodepool's daemons do at signals, until ctx ends: SIGUSR1 stops this one
+// as SIGINT does, SIGUSR2 logs what each goroutine is at.
+func (m *managed) signalled(ctx context.Context) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
+	defer signal.Stop(signals)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case s := <-signals:
+			if s == syscall.SIGUSR2 {
+				m.dump()
+				continue
+			}
+			m.s.log.Info("The daemon stops, as SIGUSR1 wants it")
+			m.stop()
+		}
+	}
 }
 
 func (m *managed) verbs() map[string]manage.Verb {

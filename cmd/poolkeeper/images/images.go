@@ -50,8 +50,21 @@ func (c ImageBuildCmd) Run(ctx context.Context, a *app.App) error {
 			fmt.Fprintf(a.Stderr, "poolkeeper: image %s is built although its next build window begins at %s (with --wait, it waits for that)\n",
 				c.Image, window.UTC().Format(time.RFC3339))
 		}
+		c.tellUnbuilt(ctx, a, store)
 		return c.tellPaused(ctx, a, store)
 	})
+}
+
+// tellUnbuilt says that no builder runs that could build the image.
+func (c ImageBuildCmd) tellUnbuilt(ctx context.Context, a *app.App, store *zkmodel.Store) {
+	builders, err := store.Components(ctx, zkmodel.KindBuilder)
+	if err != nil {
+		fmt.Fprintln(a.Stderr, "poolkeeper: cannot tell who builds the image:", listing.Visible(err.Error()))
+		return
+	}
+	if why := zkmodel.NoBuilder(builders); why != "" {
+		fmt.Fprintf(a.Stderr, "poolkeeper: %s; image %s is built when one does\n", listing.Visible(why), c.Image)
+	}
 }
 
 // ask asks for the build. Where a builder is there that works at waves, it makes a job,

@@ -56,6 +56,7 @@ func (c RequestCmd) Run(ctx context.Context, a *app.App) error {
 			if err := store.CreateRequest(ctx, c.Priority, r); err != nil {
 				return err
 			}
+			tellUnserved(ctx, a, cfg, store, r)
 			_, err := fmt.Fprintln(a.Stdout, r.ID)
 			return err
 		}

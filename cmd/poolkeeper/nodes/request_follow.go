@@ -93,7 +93,7 @@ func (w *waiter) images(ctx context.Context, labels []string, provider string) e
 	err := w.until(ctx, changes, func() (string, bool, error) {
 		for _, label := range labels {
 			builders, wanted := w.mirror.Components(zkmodel.KindBuilder), imagesFor(w.cfg, label, provider)
-			hindrance := words(noBuilder(builders), noProvider(wanted, builders))
+			hindrance := words(zkmodel.NoBuilder(builders), noProvider(wanted, builders))
 			if missing = missingImage(label, wanted, w.mirror.Image, hindrance); missing != "" {
 				return missing, false, nil
 			}

@@ -2,12 +2,15 @@ package nodes
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/listing"
 )
 
 // requestView is what the tree shows of a request while it waits.
@@ -31,17 +34,13 @@ func (v requestView) text() string {
 // obstacle is why no launcher has accepted a request.
 func (v requestView) obstacle() string {
 	labels := strings.Join(v.request.NodeTypes, ", ")
-	serves := func(c *zkmodel.Component) bool {
-		return c.State == zkmodel.ComponentRunning &&
-			!slices.ContainsFunc(v.request.NodeTypes, func(label string) bool { return !slices.Contains(c.SupportedLabels, label) })
-	}
 	waits := zkmodel.WaitsForProvider(v.pools, v.request)
 	switch {
 	case len(v.pools) == 0:
 		return "no launcher runs"
 	case waits != "":
 		return waits
-	case !slices.ContainsFunc(v.pools, serves):
+	case !v.served():
 		return "no launcher that runs serves " + labels
 	}
 	before := slices.IndexFunc(v.requests, func(r *zkmodel.Request) bool { return r.ID == v.request.ID })
@@ -54,6 +53,43 @@ func (v requestView) obstacle() string {
 	}
 	told := slices.DeleteFunc([]string{v.why, v.request.Reason, queue}, func(s string) bool { return s == "" })
 	return cmp.Or(strings.Join(slices.Compact(told), "; "), "a launcher has it to decide")
+}
+
+// tellUnserved says that no launcher that runs takes a request that was just made, and which
+// labels there are.
+func tellUnserved(ctx context.Context, a *app.App, cfg *configs.Config, store *zkmodel.Store, r *zkmodel.Request) {
+	pools, err := store.Components(ctx, zkmodel.KindPool)
+	if err != nil {
+		fmt.Fprintln(a.Stderr, "poolkeeper: cannot tell who serves the request:", listing.Visible(err.Error()))
+		return
+	}
+	var known []string
+	for _, l := range cfg.Labels {
+		known = append(known, l.Name)
+	}
+	for _, p := range pools {
+		known = append(known, p.SupportedLabels...)
+	}
+	for _, label := range r.NodeTypes {
+		if !slices.Contains(known, label) {
+			fmt.Fprintf(a.Stderr, "poolkeeper: label %q is not in %s, and no launcher that runs has it%s\n",
+				label, cfg.Path, listing.Visible(configs.Similar(label, known)))
+		}
+	}
+	switch v := (requestView{request: r, pools: pools}); {
+	case !v.served():
+		fmt.Fprintf(a.Stderr, "poolkeeper: request %s waits: %s\n", r.ID, listing.Visible(v.obstacle()))
+	case zkmodel.WaitsForProvider(pools, r) != "":
+		fmt.Fprintf(a.Stderr, "poolkeeper: request %s waits: %s\n", r.ID, listing.Visible(zkmodel.WaitsForProvider(pools, r)))
+	}
+}
+
+// served reports whether a launcher that runs has a pool with all labels of the request.
+func (v requestView) served() bool {
+	return slices.ContainsFunc(v.pools, func(c *zkmodel.Component) bool {
+		return c.State == zkmodel.ComponentRunning &&
+			!slices.ContainsFunc(v.request.NodeTypes, func(label string) bool { return !slices.Contains(c.SupportedLabels, label) })
+	})
 }
 
 // machines are the nodes that are made for a request.
@@ -136,18 +172,6 @@ func noProvider(wanted []imageOf, builders []*zkmodel.Component) string {
 		}
 	}
 	return words(told...)
-}
-
-// noBuilder says why none of some builders builds; "" when one may.
-func noBuilder(builders []*zkmodel.Component) string {
-	told := "no builder runs"
-	for _, b := range builders {
-		if b.Reason == "" {
-			return ""
-		}
-		told = fmt.Sprintf("the builder on %s builds nothing: %s", b.Hostname, b.Reason)
-	}
-	return told
 }
 
 // imageState is how far the newest build of an image has come on its way to a provider;

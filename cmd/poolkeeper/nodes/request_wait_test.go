@@ -99,7 +99,7 @@ func TestNoBuilder(t *testing.T) {
 		"one can":         {[]*zkmodel.Component{builder("a", "no disk"), builder("b", "")}, ""},
 		"all have failed": {[]*zkmodel.Component{builder("a", "no disk"), builder("b", "no logs")}, "the builder on b builds nothing: no logs"},
 	} {
-		if got := noBuilder(c.builders); got != c.want {
+		if got := zkmodel.NoBuilder(c.builders); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
