@@ -46,21 +46,55 @@ func (o *Operator) DeleteNode(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if n.Unknown() {
-		err := fmt.Errorf("delete node %s: %w: %w", id, zkmodel.ErrUndecodable, n.Broken)
-		return errors.Join(err, lock.Release(ctx))
+	return errors.Join(o.markDeleting(ctx, lock, n), lock.Release(ctx))
+}
+
+// DeleteNodeNow is DeleteNode for who deletes the machine: remove is called under the node's
+// lock, in a context that ends with it, once the record says that the node goes; then the
+// record goes. check may refuse before anything is changed. When remove fails the node stays
+// marked, and the launchers of its provider go on.
+//
+// Errors: as DeleteNode; those of check and remove.
+func (o *Operator) DeleteNodeNow(ctx context.Context, id string, check func(*zkmodel.Node) error, remove func(context.Context, *zkmodel.Node) error) error {
+	lock, n, err := o.LockNode(ctx, id)
+	if err != nil {
+		return err
 	}
-	err = zkmodel.Move(n, zkmodel.NodeDeleting, zkmodel.ByOperator, o.epoch())
+	if !n.Unknown() {
+		err = check(n)
+	}
+	if err == nil {
+		err = o.markDeleting(ctx, lock, n)
+	}
+	if err == nil {
+		bound, unbind := lock.Bind(ctx)
+		defer unbind()
+		err = remove(bound, n)
+	}
+	if err != nil {
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), LockWait)
+		defer cancel()
+		return errors.Join(err, lock.Release(ending))
+	}
+	// The lock ends within this, so it must not end with the lock.
+	return o.store.DeleteNode(lock.Session().Context(), lock, n) //nolint:contextcheck // see above
+}
+
+// markDeleting says in the record of a node, whose lock is held, that it goes.
+func (o *Operator) markDeleting(ctx context.Context, lock *recipe.Held, n *zkmodel.Node) error {
+	if n.Unknown() {
+		return fmt.Errorf("delete node %s: %w: %w", n.ID, zkmodel.ErrUndecodable, n.Broken)
+	}
+	if err := zkmodel.Move(n, zkmodel.NodeDeleting, zkmodel.ByOperator, o.epoch()); err != nil {
+		return err
+	}
 	if n.Reason == "" {
 		n.Reason = fmt.Sprintf("%s wanted it", o.who)
 	}
-	if err == nil {
-		err = o.store.SaveNode(ctx, lock, n)
+	if err := o.store.SaveNode(ctx, lock, n); err != nil {
+		return err
 	}
-	if err == nil {
-		err = o.forgetRequest(ctx, n.AllocatedTo)
-	}
-	return errors.Join(err, lock.Release(ctx))
+	return o.forgetRequest(ctx, n.AllocatedTo)
 }
 
 // DeleteBrokenNode removes the record of a node of which nobody can tell what it is; its

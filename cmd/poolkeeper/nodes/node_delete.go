@@ -13,12 +13,16 @@ import (
 
 // NodeDeleteCmd marks nodes for deletion.
 type NodeDeleteCmd struct {
-	Broken bool     `help:"Nodes whose records cannot be decoded, which no daemon deletes. Their machines, if any, are found as leaks."`
+	Broken bool     `xor:"how" help:"Nodes whose records cannot be decoded, which no daemon deletes. Their machines, if any, are found as leaks."`
+	Now    bool     `xor:"how" help:"Delete their machines from here, wait for the end, and list the nodes that are left."`
 	IDs    []string `arg:"" name:"id" help:"The nodes, as list shows them."`
 }
 
 // Run is the command.
 func (c NodeDeleteCmd) Run(ctx context.Context, a *app.App) error {
+	if c.Now {
+		return c.now(ctx, a)
+	}
 	return a.Each(ctx, c.IDs, func(ctx context.Context, store *zkmodel.Store, id string) error {
 		if err := configs.CheckName("node", id); err != nil {
 			return err
