@@ -75,7 +75,7 @@ func (f daemonFlags) serve(ctx context.Context, a *app.App, name string, build f
 	if err != nil {
 		return app.WrongConfig(err)
 	}
-	log := a.Logger(hclog.Info)
+	log := a.DaemonLogger()
 	client, err := app.Dial(cfg.ZooKeeper, log) //nolint:contextcheck // the client outlives ctx, to say goodbye
 	if err != nil {
 		return err
@@ -90,8 +90,8 @@ func (f daemonFlags) run(ctx context.Context, a *app.App, name string, s site, b
 	for _, warning := range cfg.Warnings {
 		log.Warn("Configuration", "finding", warning)
 	}
-	if a.Flags.LogConfig != "" || f.PIDFile != "" {
-		log.Warn("Logs go to stderr, and no pid file is written: -l and -p have no effect")
+	if f.PIDFile != "" {
+		log.Warn("No pid file is written: -p has no effect")
 	}
 	_, host, err := app.Hostnames(ctx)
 	if err != nil {

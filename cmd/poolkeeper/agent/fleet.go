@@ -24,7 +24,7 @@ func serveFleet(ctx context.Context, a *app.App, kind string, run func(context.C
 	if err != nil {
 		return app.WrongConfig(err)
 	}
-	log := a.Logger(hclog.Info)
+	log := a.DaemonLogger()
 	for _, warning := range host.Warnings {
 		log.Warn("Configuration", "finding", warning)
 	}

@@ -32,8 +32,8 @@ type Flags struct {
 	Wait       time.Duration    `name:"zookeeper-wait" default:"10s" help:"How long a command waits for ZooKeeper (${default})."`
 	Version    kong.VersionFlag `help:"Print the version."`
 
-	// Nodepool's, for the sake of units and scripts that carry them.
-	LogConfig string `short:"l" hidden:""`
+	// Nodepool's; commands accept it for the sake of scripts that carry it.
+	LogConfig string `short:"l" placeholder:"FILE" help:"Logging file of Nodepool, for daemons: level and file are heeded."`
 }
 
 // App is what the commands share.
@@ -46,15 +46,18 @@ type App struct {
 	Fleet   *fleet.Agent   // of the configuration, where it is the fleet's; nil before it is asked for
 }
 
-// Logger makes the logger of a daemon.
-func (a *App) Logger(level hclog.Level) hclog.Logger {
+// Logger makes a logger that writes to stderr.
+func (a *App) Logger(level hclog.Level) hclog.Logger { return a.logger(level, a.Stderr) }
+
+// logger makes a logger that writes to out.
+func (a *App) logger(level hclog.Level, out io.Writer) hclog.Logger {
 	if a.Flags.Debug {
 		level = hclog.Debug
 	}
 	return hclog.New(&hclog.LoggerOptions{
 		Name:       "poolkeeper",
 		Level:      level,
-		Output:     a.Secrets.Writer(a.Stderr),
+		Output:     a.Secrets.Writer(out),
 		JSONFormat: a.Flags.LogJSON,
 	})
 }
