@@ -42,7 +42,7 @@ type Collector struct {
 	synced       atomic.Bool // the tree was read once
 
 	build, reloaded, reloadedAt, frozen, expiry      *prometheus.Desc
-	components                                       *prometheus.Desc
+	components, pools                                *prometheus.Desc
 	ready, readyAt, builtAt, builds, uploads, paused *prometheus.Desc
 	given                                            *prometheus.Desc
 }
@@ -61,6 +61,7 @@ func New(of Source) *Collector {
 		expiry: desc("certificate_expiry_timestamp_seconds",
 			"When the first certificate of a file ends that the configuration names; of a file of CAs, the last.", "use", "file"),
 		components: desc("components", "Builders, and pools of launchers, that are registered.", "kind"),
+		pools:      desc("provider_pools", "Pools of launchers that are registered for the provider; of what the configuration has pools for.", "provider"),
 		ready:      desc("image_ready", "1 while the provider has an upload of the image that nodes can boot from, else 0.", "image", "provider"),
 		readyAt:    desc("image_ready_timestamp_seconds", "When the upload was ready that nodes of the provider boot from.", "image", "provider"),
 		builtAt:    desc("image_built_timestamp_seconds", "When the build was ready that nodes of the provider boot from.", "image", "provider"),
@@ -74,7 +75,7 @@ func New(of Source) *Collector {
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.build, c.reloaded, c.reloadedAt, c.frozen, c.expiry, c.components,
+		c.build, c.reloaded, c.reloadedAt, c.frozen, c.expiry, c.components, c.pools,
 		c.ready, c.readyAt, c.builtAt, c.builds, c.uploads, c.paused, c.given,
 	} {
 		out <- d
@@ -105,6 +106,9 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	if c.of.Tree.Listed(zkmodel.ComponentsRoot) == nil {
 		for _, kind := range []string{zkmodel.KindBuilder, zkmodel.KindPool} {
 			tell(c.components, float64(len(c.of.Tree.Components(kind))), kind)
+		}
+		for provider, n := range poolsOf(cfg, c.of.Tree.Components(zkmodel.KindPool)) {
+			tell(c.pools, float64(n), provider)
 		}
 	}
 	if c.of.Tree.Listed(zkmodel.ImagesRoot) == nil {
@@ -147,7 +151,7 @@ func (c *Collector) images(cfg *configs.Config, tell func(*prometheus.Desc, floa
 			continue
 		}
 		tell(c.builds, float64(buildFailures(image)), image.Name)
-		tell(c.given, float64(builds(image)), image.Name)
+		tell(c.given, float64(builds(image, time.Now())), image.Name)
 		for _, provider := range cfg.ProvidersOf(image.Name) {
 			tell(c.uploads, float64(uploadFailures(image, provider.Name)), image.Name, provider.Name)
 			upload := image.Serving(provider.Name, func(u *zkmodel.Upload) bool { return u.Suspect != "" })
@@ -165,15 +169,38 @@ func (c *Collector) images(cfg *configs.Config, tell func(*prometheus.Desc, floa
 	}
 }
 
-// builds are the ready builds of an image. One whose first uploads are under way does not
-// count: that nothing of it serves is no trouble yet.
-func builds(image *zkmodel.Image) (n int) {
+// poolsOf counts the registered pools of each provider for which a configuration has pools. Of
+// one that cannot be read nobody knows the provider: then nothing is told.
+func poolsOf(cfg *configs.Config, registered []*zkmodel.Component) map[string]int {
+	count := map[string]int{}
+	for i := range cfg.Providers {
+		if len(cfg.Providers[i].Pools) > 0 {
+			count[cfg.Providers[i].Name] = 0
+		}
+	}
+	for _, pool := range registered {
+		if pool.Broken != nil {
+			return nil
+		}
+		if _, ours := count[pool.ProviderName]; ours {
+			count[pool.ProviderName]++
+		}
+	}
+	return count
+}
+
+// unsent is how long a build may wait for its first upload to begin, for a worker above all.
+const unsent = 6 * time.Hour
+
+// builds are the ready builds of an image. One whose first uploads are under way, or wait to
+// begin, does not count: that nothing of it serves is no trouble yet.
+func builds(image *zkmodel.Image, now time.Time) (n int) {
 	for _, b := range image.Builds {
 		if b.Broken != nil || b.State != zkmodel.BuildReady {
 			continue
 		}
 		ended := func(u *zkmodel.Upload) bool { return u.Broken == nil && u.State != zkmodel.UploadUploading }
-		if len(b.Uploads) == 0 || slices.ContainsFunc(b.Uploads, ended) {
+		if len(b.Uploads) == 0 && now.Sub(b.StateTime.Time()) > unsent || slices.ContainsFunc(b.Uploads, ended) {
 			n++
 		}
 	}

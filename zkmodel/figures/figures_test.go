@@ -23,12 +23,13 @@ import (
 // tree does not change by itself.
 type tree struct {
 	images   []*zkmodel.Image
+	pools    []*zkmodel.Component
 	unsynced error
 	unlisted map[string]error
 }
 
 func (t *tree) Images() []*zkmodel.Image               { return t.images }
-func (t *tree) Components(string) []*zkmodel.Component { return nil }
+func (t *tree) Components(string) []*zkmodel.Component { return t.pools }
 func (t *tree) Listed(path string) error               { return t.unlisted[path] }
 func (t *tree) WaitSynced(context.Context) error       { return t.unsynced }
 
@@ -212,4 +213,54 @@ func certificateOf(t *testing.T, end time.Time) []byte {
 		t.Fatal(err)
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// Mistakes: a page for an image that was just added and whose build waits for a worker; none
+// for one whose build is never sent.
+func TestBuildsThatWaitForAWorker(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		age     time.Duration
+		uploads []*zkmodel.Upload
+		want    int
+	}{
+		"just built":      {time.Hour, nil, 0},
+		"built long ago":  {7 * time.Hour, nil, 1},
+		"its upload ends": {time.Minute, []*zkmodel.Upload{upload("north", zkmodel.UploadFailed, 1)}, 1},
+		"it is sent":      {7 * time.Hour, []*zkmodel.Upload{upload("north", zkmodel.UploadUploading, 0)}, 0},
+	} {
+		b := build("1", zkmodel.BuildReady, 0, c.uploads...)
+		b.StateTime = zkmodel.EpochOf(time.Now().Add(-c.age))
+		if got := builds(&zkmodel.Image{Builds: []*zkmodel.BuildTree{b}}, time.Now()); got != c.want {
+			t.Errorf("%s: %d builds, want %d", name, got, c.want)
+		}
+	}
+}
+
+// Mistakes: a provider whose last launcher is gone, of which nobody tells as its figures went
+// with it; one of a record that nobody can read, taken for gone.
+func TestPoolsOfProviders(t *testing.T) {
+	t.Parallel()
+	config := func() *configs.Config {
+		return &configs.Config{Providers: []configs.Provider{
+			{Name: "north", Pools: []configs.Pool{{Name: "main"}}}, {Name: "south", Pools: []configs.Pool{{Name: "main"}}}, {Name: "images"},
+		}}
+	}
+	seen := &tree{pools: []*zkmodel.Component{{ProviderName: "north"}, {ProviderName: "north"}, {ProviderName: "another's"}}}
+	pools := func() map[string]float64 {
+		list := map[string]float64{}
+		for line, n := range told(t, New(Source{Config: config, Tree: seen})) {
+			if strings.HasPrefix(line, "provider_pools") {
+				list[line] = n
+			}
+		}
+		return list
+	}
+	if got := pools(); len(got) != 2 || got["provider_pools provider=north"] != 2 || got["provider_pools provider=south"] != 0 {
+		t.Errorf("told %v", got)
+	}
+	seen.pools = append(seen.pools, &zkmodel.Component{Broken: errors.New("no JSON")})
+	if got := pools(); len(got) != 0 {
+		t.Errorf("told %v while a record cannot be read", got)
+	}
 }
