@@ -1,6 +1,9 @@
 package dispatch
 
 import (
+	"sync"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"poolkeeper/zkmodel/recipe"
@@ -13,7 +16,11 @@ type metrics struct {
 	deliveries *prometheus.CounterVec
 	failing    *prometheus.GaugeVec
 	letters    *prometheus.CounterVec
+	behind     *prometheus.Desc
 	all        []prometheus.Collector
+
+	mu   sync.Mutex
+	ages map[string]time.Time // of what is in hand for each sink; zero is nothing
 }
 
 func newMetrics(client *recipe.Client) *metrics {
@@ -25,6 +32,7 @@ func newMetrics(client *recipe.Client) *metrics {
 			Name: "poolkeeper_events_trimmed_total", Help: "Events that were deleted because of their number or age.",
 		}),
 	}
+	m.behind = prometheus.NewDesc("poolkeeper_events_sink_behind_seconds", "Age of the event that a sink is being given; 0 while it has all.", []string{"sink"}, nil)
 	m.deliveries = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "poolkeeper_events_deliveries_total", Help: "Tries to deliver an event to a sink, by result: ok or failed.",
 	}, []string{"sink", "result"})
@@ -48,6 +56,7 @@ func newMetrics(client *recipe.Client) *metrics {
 
 // Describe implements prometheus.Collector.
 func (s *Service) Describe(out chan<- *prometheus.Desc) {
+	out <- s.metrics.behind
 	for _, c := range s.metrics.all {
 		c.Describe(out)
 	}
@@ -64,6 +73,29 @@ func (s *Service) Collect(out chan<- prometheus.Metric) {
 			c.Collect(out)
 		}
 	}
+	s.metrics.collectBehind(out, s.deps.Now())
+}
+
+// inHand notes of when the event is that a sink is being given; zero is none.
+func (m *metrics) inHand(sink string, since time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ages == nil {
+		m.ages = map[string]time.Time{}
+	}
+	m.ages[sink] = since
+}
+
+func (m *metrics) collectBehind(out chan<- prometheus.Metric, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for sink, since := range m.ages {
+		age := 0.0
+		if !since.IsZero() {
+			age = max(0, now.Sub(since).Seconds())
+		}
+		out <- prometheus.MustNewConstMetric(m.behind, prometheus.GaugeValue, age, sink)
+	}
 }
 
 func (m *metrics) leads(is bool) {
@@ -73,12 +105,21 @@ func (m *metrics) leads(is bool) {
 	}
 	m.dispatcher.Set(0)
 	m.failing.Reset()
+	m.allLeft()
+}
+
+// allLeft forgets what is in hand: another daemon dispatches now, or other sinks are.
+func (m *metrics) allLeft() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ages = nil
 }
 
 func (m *metrics) dropped(n int64) { m.trimmed.Add(float64(n)) }
 
 // forget drops the series of sinks: others may be configured now, or dispatched elsewhere.
 func (m *metrics) forget() {
+	m.allLeft()
 	m.failing.Reset()
 	m.deliveries.Reset()
 	m.letters.Reset()

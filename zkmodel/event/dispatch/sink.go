@@ -71,6 +71,7 @@ func (d *delivery) run(ctx context.Context) error {
 	for {
 		entry, err := d.next(ctx, to, reader)
 		if err == nil {
+			d.metrics.inHand(d.sink.Name, entry.Time)
 			err = d.handle(ctx, to, entry)
 		}
 		if err != nil {
@@ -93,6 +94,7 @@ func (d *delivery) next(ctx context.Context, to target, reader *recipe.LogReader
 			return recipe.LogEntry{}, err
 		}
 	}
+	d.metrics.inHand(d.sink.Name, time.Time{})
 	return reader.Next(ctx)
 }
 
