@@ -53,7 +53,7 @@ func (s *site) awaitImages(n int) []map[string]any {
 // wantTruth compares the records with the cloud, as the official client sees it.
 func (s *site) wantTruth() {
 	s.t.Helper()
-	lists := listings(s.t, siteCloud, listServers, listPorts, listFloatingIPs, listImages)
+	lists := listings(s.t, s.cloud, listServers, listPorts, listFloatingIPs, listImages)
 	servers, ports, ips, images := lists[0], lists[1], lists[2], lists[3]
 	recorded := map[string]bool{}
 	for _, row := range append(s.list("list"), s.list("image-list")...) {

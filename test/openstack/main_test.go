@@ -30,6 +30,7 @@ const (
 	smallCredential = "small-credential" // that user's application credential
 	siteCloud       = "site"             // the same for whole sites, so that both may be tested at a time
 	siteCredential  = "site-credential"
+	refusingCloud   = "refusing"    // and for TestSiteRefusing, beside both
 	adminCloud      = "local-admin" // only to ask what others may
 )
 

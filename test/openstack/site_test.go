@@ -79,6 +79,7 @@ const goodProvider = `
 type site struct {
 	t       testing.TB
 	dir     string
+	cloud   string
 	gate    *proxy
 	zk      *zktest.Server
 	zuul    *zuul.Client
@@ -95,17 +96,24 @@ func newSite(t *testing.T) *site {
 // folder.
 func newSiteOf(tb testing.TB, config string) *site {
 	tb.Helper()
-	empty(tb, siteCloud)
-	s := &site{t: tb, dir: tb.TempDir(), zk: zktest.Start(tb), daemons: map[string]*process{}}
-	s.gate, _ = interpose(tb, siteCloud)
-	s.gate.writeClouds(tb, s.path("clouds.yaml"), siteCloud, false)
+	return newSiteIn(tb, siteCloud, config)
+}
+
+// newSiteIn is newSiteOf in another cloud: what config says of the cloud site is said of that.
+func newSiteIn(tb testing.TB, cloud, config string) *site {
+	tb.Helper()
+	empty(tb, cloud)
+	s := &site{t: tb, dir: tb.TempDir(), cloud: cloud, zk: zktest.Start(tb), daemons: map[string]*process{}}
+	s.gate, _ = interpose(tb, cloud)
+	s.gate.writeClouds(tb, s.path("clouds.yaml"), cloud, false)
+	config = strings.NewReplacer("DIR", s.dir, "name: stack-site", "name: stack-"+cloud, "cloud: site", "cloud: "+cloud).Replace(config)
 	s.write("image-create", imageCreate, 0o700)
 	host, port, err := net.SplitHostPort(s.zk.Addr())
 	if err != nil {
 		tb.Fatal(err)
 	}
 	head := fmt.Sprintf(siteConfig, host, port, s.dir, freePort(tb))
-	s.write("nodepool.yaml", head+strings.ReplaceAll(config, "DIR", s.dir), 0o600)
+	s.write("nodepool.yaml", head+config, 0o600)
 	if s.zuul, err = zuul.Dial(tb.Context(), []string{s.zk.Addr()}, "", "zuul"); err != nil {
 		tb.Fatal(err)
 	}

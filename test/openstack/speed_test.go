@@ -3,7 +3,6 @@ package openstack_test
 import (
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -49,13 +48,12 @@ func BenchmarkUpload(b *testing.B) {
 // BenchmarkLaunch has twenty requests at once served, beside twenty bare
 // creations with the library alone.
 func BenchmarkLaunch(b *testing.B) {
-	s := newSiteOf(b, strings.NewReplacer("name: stack-site", "name: stack-local", "cloud: site", "cloud: local").Replace(plainSite))
+	s := newSiteIn(b, bigCloud, plainSite)
 	content, err := os.ReadFile(cloudsFile())
 	if err != nil {
 		b.Fatal(err)
 	}
 	s.write("clouds.yaml", string(content), 0o600) // without the proxy
-	empty(b, bigCloud)
 	s.start("builder")
 	image, _ := s.awaitImages(1)[0]["external_id"].(string)
 	bareCreations(b, image, 4) // warms the services up

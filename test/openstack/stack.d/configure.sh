@@ -318,7 +318,7 @@ cloud() {
 EOF
 }
 
-# write_clouds: local has room for 20 servers, small and site for 4 each, and
+# write_clouds: local has room for 20 servers, small, site and refusing for 4 each, and
 # their user no more rights than a provider needs. provision.py adds
 # small-credential and site-credential, application credentials of that user.
 write_clouds() {
@@ -328,6 +328,7 @@ write_clouds() {
     cloud local-admin admin admin
     cloud small poolkeeper small
     cloud site poolkeeper site
+    cloud refusing poolkeeper refusing
   } >"$dir/clouds.yaml"
   [ ! -s "$state/credential.yaml" ] || cat "$state/credential.yaml" >>"$dir/clouds.yaml"
   chmod 600 "$dir/clouds.yaml"

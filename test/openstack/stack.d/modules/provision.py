@@ -18,6 +18,7 @@ PROJECTS = {
     'ci': ('ci', ('member', 'reader'), 20),
     'small': ('poolkeeper', ('member',), 4),  # a provider's user needs no more than this role
     'site': ('poolkeeper', ('member',), 4),
+    'refusing': ('poolkeeper', ('member',), 4),
 }
 FLAVORS = (('ci.tiny', 1, 256, 1), ('ci.small', 1, 1024, 10), ('ci.medium', 2, 2048, 20))
 
