@@ -13,18 +13,18 @@ import (
 	"poolkeeper/zkmodel/operate"
 )
 
-// inService changes how builds of img come into service in a provider, as a launcher does.
-func (s *site) inService(provider string, change func(*zkmodel.Canary) *zkmodel.Canary) {
+// inService changes how builds of img come into service in north, as a launcher does.
+func (s *site) inService(change func(*zkmodel.Canary) *zkmodel.Canary) {
 	s.t.Helper()
 	store := s.store.WithCanaries(true)
 	i, err := store.Image(s.t.Context(), "img")
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if i.Canary(provider) == nil {
-		err = store.BeginCanaries(s.t.Context(), zkmodel.NewCanary(provider, "img", i.Builds[len(i.Builds)-1].Build))
+	if i.Canary("north") == nil {
+		err = store.BeginCanaries(s.t.Context(), zkmodel.NewCanary("north", "img", i.Builds[len(i.Builds)-1].Build))
 	} else {
-		err = store.ChangeCanary(s.t.Context(), change(i.Canary(provider)))
+		err = store.ChangeCanary(s.t.Context(), change(i.Canary("north")))
 	}
 	if err != nil {
 		s.t.Fatal(err)
@@ -36,7 +36,7 @@ func (s *site) begins() {
 	s.t.Helper()
 	ready := s.uploads("img", "north", zkmodel.UploadReady)
 	u := ready[len(ready)-1]
-	s.inService("north", func(c *zkmodel.Canary) *zkmodel.Canary {
+	s.inService(func(c *zkmodel.Canary) *zkmodel.Canary {
 		return c.Begin(u, s.tree("img").Build(u.Build).Build, zkmodel.EpochOf(time.Now()))
 	})
 }
@@ -44,7 +44,8 @@ func (s *site) begins() {
 // buildNext asks for another build of an image, and waits until it is in a state in north.
 func (s *site) buildNext(image string, state zkmodel.UploadState, there func(*zkmodel.Upload) bool) *zkmodel.Upload {
 	s.t.Helper()
-	n := len(s.tree(image).Builds)
+	before := s.tree(image).Builds
+	last := before[len(before)-1].ID // of which older ones may go meanwhile
 	if err := s.store.RequestBuild(s.t.Context(), image); err != nil {
 		s.t.Fatal(err)
 	}
@@ -52,7 +53,7 @@ func (s *site) buildNext(image string, state zkmodel.UploadState, there func(*zk
 	s.eventually(fmt.Sprintf("another build of %s is %s in north", image, state), func() bool {
 		builds := s.tree(image).Builds
 		list := s.uploads(image, "north", state)
-		if len(builds) <= n || len(list) == 0 {
+		if builds[len(builds)-1].ID == last || len(list) == 0 {
 			return false
 		}
 		u = list[len(list)-1]
@@ -82,9 +83,7 @@ func TestBuildsWaitForTheCanary(t *testing.T) {
 	first := s.start(func(d *Deps) { d.UploadWorkers = 1 }) // what waits keeps no worker
 	s.ready("img", 1, "north", "south")
 	s.ready("plain", 1, "north", "south")
-	for _, p := range []string{"north", "south"} {
-		s.inService(p, nil)
-	}
+	s.inService(nil)
 	second := s.buildNext("img", zkmodel.UploadReady, anyUpload)
 	s.begins()
 	third := s.buildNext("img", zkmodel.UploadUploading, (*zkmodel.Upload).OnTrial)
@@ -105,7 +104,7 @@ func TestBuildsWaitForTheCanary(t *testing.T) {
 		t.Errorf("%d records are taken; in north are %v, were %v", n, s.inCloud("north"), before)
 	}
 
-	s.inService("north", func(c *zkmodel.Canary) *zkmodel.Canary {
+	s.inService(func(c *zkmodel.Canary) *zkmodel.Canary {
 		return c.Promote(s.tree("img").Build(second.Build).Build, "canary", "")
 	})
 	s.isReady(fourth, "the newest is ready as the canary is promoted")
@@ -137,6 +136,46 @@ func TestBuildsWaitForTheCanary(t *testing.T) {
 		_, err := s.store.Upload(t.Context(), seventh.UploadKey)
 		return err != nil && len(s.trials("img")) == 0
 	})
+}
+
+// No launcher begins a canary, as none of ours runs: of the builds that come one is ready, the others
+// wait, so that a Nodepool builder beside us, which keeps the two newest that are ready, keeps what
+// serves; where there is no record of canaries, it does not. Once launchers are back, the newest
+// that waits is the next. Mistakes: what was promoted last is deleted; builds wait for ever.
+func TestBuildsWaitWhereNobodyBeginsACanary(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.image().Canary = &configs.Canary{Share: 5, For: time.Hour, MinNodes: 3, MaxFailures: 5}
+	s.image().KeepBuilds = 6
+	s.config.Providers = nil
+	s.addProvider("north", "qcow2", "img")
+	s.addProvider("south", "raw", "img")
+	s.start()
+	s.ready("img", 1, "north", "south")
+	s.inService(nil)
+	first := s.uploads("img", "north", zkmodel.UploadReady)[0]
+	second := s.buildNext("img", zkmodel.UploadReady, anyUpload)
+	s.ready("img", 2, "south")
+	s.buildNext("img", zkmodel.UploadUploading, (*zkmodel.Upload).OnTrial)
+	s.ready("img", 3, "south")
+	if v := s.trials("img")["north"]; v == nil || v.Text() != "it waits until build "+second.Build+", which is ready and the next canary, is decided" {
+		t.Errorf("recorded: %+v", v)
+	}
+	fourth := s.buildNext("img", zkmodel.UploadUploading, (*zkmodel.Upload).OnTrial)
+	s.ready("img", 4, "south")
+	if deleted := s.nodepoolKeeps("img"); !slices.Equal(deleted, []string{"south 1", "south 2"}) {
+		t.Errorf("a Nodepool builder deletes %v", deleted)
+	}
+	s.servesAll(first)
+	s.begins()
+	s.inService(func(c *zkmodel.Canary) *zkmodel.Canary {
+		return c.Promote(s.tree("img").Build(second.Build).Build, "canary", "")
+	})
+	s.isReady(fourth, "the newest that waits is the next")
+	if deleted := s.nodepoolKeeps("img"); !slices.Equal(deleted, []string{"north 1"}) {
+		t.Errorf("a Nodepool builder deletes %v", deleted)
+	}
+	s.servesAll(second)
 }
 
 // isReady waits until an upload is ready.
@@ -174,7 +213,7 @@ func TestPromotionOfWhatWaits(t *testing.T) {
 	s.addProvider("south", "raw", "img")
 	stop := s.start(func(d *Deps) { d.UploadWorkers = 1 })
 	s.ready("img", 1, "north", "south")
-	s.inService("north", nil)
+	s.inService(nil)
 	first := s.uploads("img", "north", zkmodel.UploadReady)[0]
 	second := s.buildNext("img", zkmodel.UploadReady, anyUpload)
 	s.begins()
@@ -223,7 +262,7 @@ func TestWaitingUploadsOutliveBuilders(t *testing.T) {
 			}
 			first := one.spawn(t)
 			s.ready("img", 1, "north")
-			s.inService("north", nil)
+			s.inService(nil)
 			canary := s.buildNext("img", zkmodel.UploadReady, anyUpload)
 			s.begins()
 			waits := s.buildNext("img", zkmodel.UploadUploading, (*zkmodel.Upload).OnTrial)
@@ -240,7 +279,7 @@ func TestWaitingUploadsOutliveBuilders(t *testing.T) {
 				two.spawn(t)
 			}
 			decided := func() {
-				s.inService("north", func(r *zkmodel.Canary) *zkmodel.Canary {
+				s.inService(func(r *zkmodel.Canary) *zkmodel.Canary {
 					return r.Promote(s.tree("img").Build(canary.Build).Build, "canary", "")
 				})
 			}

@@ -67,6 +67,8 @@ func Explain(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, hos
 			Config: cfg, Image: image, Local: control.LocalBuilds(local, name), Now: now, Policy: plan.DefaultPolicy(),
 			Host:   here,
 			Others: plan.Others{Alive: them.alive(), Since: now},
+
+			NoCanary: control.NoCanary(cfg, name, func(string) []*zkmodel.Component { return them.pools }),
 		}
 		if err := onTrial(ctx, store, &in, them.pools); err != nil {
 			return nil, err

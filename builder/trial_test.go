@@ -1,6 +1,7 @@
 package builder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,6 +88,45 @@ func (s *site) nodepoolCleans(image string) (removed int) {
 		}
 	}
 	return removed
+}
+
+// nodepoolKeeps is what the clean-up of a Nodepool builder does with what is ready (reference: its
+// CleanupWorker, steps 1 and 2b): of builds that are not among the two newest that are ready, it
+// deletes the uploads that are not among the two newest that are ready in their provider. It
+// returns what it deletes.
+func (s *site) nodepoolKeeps(image string) (deleted []string) {
+	s.t.Helper()
+	newest := func(a, b zkmodel.Epoch) int { return cmp.Compare(b, a) }
+	var builds []*zkmodel.BuildTree
+	recent := map[string][]*zkmodel.Upload{}
+	for _, b := range s.tree(image).Builds {
+		if b.State != zkmodel.BuildReady {
+			continue
+		}
+		builds = append(builds, b)
+		for _, u := range b.Uploads {
+			if u.State == zkmodel.UploadReady {
+				recent[u.Provider] = append(recent[u.Provider], u)
+			}
+		}
+	}
+	slices.SortStableFunc(builds, func(a, b *zkmodel.BuildTree) int { return newest(a.StateTime, b.StateTime) })
+	for _, uploads := range recent {
+		slices.SortStableFunc(uploads, func(a, b *zkmodel.Upload) int { return newest(a.StateTime, b.StateTime) })
+	}
+	for _, b := range builds[min(2, len(builds)):] {
+		for _, u := range b.Uploads {
+			if kept := recent[u.Provider]; slices.Contains(kept[:min(2, len(kept))], u) || u.State != zkmodel.UploadReady {
+				continue
+			}
+			if err := s.store.MarkUploadDeleting(s.t.Context(), zkmodel.ByOperator, u.UploadKey, false); err != nil {
+				s.t.Fatal(err)
+			}
+			deleted = append(deleted, u.Provider+" "+strings.TrimLeft(u.Build, "0"))
+		}
+	}
+	slices.Sort(deleted)
+	return deleted
 }
 
 // inLine is how many builders hold or wait for the uploads of an image to a provider.

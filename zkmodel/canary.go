@@ -309,22 +309,30 @@ func (c *Canary) Holds(b *Build) string {
 }
 
 // Waits says why an upload of a build that is sent to a provider is not to be ready there
-// yet: another build is the canary, or a newer one is the next. "" when it may be.
-func (i *Image) Waits(b *Build, provider string) string {
-	if why := i.Canary(provider).Holds(b); why != "" || !i.Unproven(b, provider) {
+// yet: another build is the canary, or the next. "" when it may be. refused says that no build is
+// going to be a canary there (CanariesRefused), so that only one that is already is waited for.
+func (i *Image) Waits(b *Build, provider string, refused bool) string {
+	why := i.Canary(provider).Holds(b)
+	if why != "" || !i.Unproven(b, provider) {
 		return why
 	}
 	for _, n := range i.Builds {
-		if n.Broken != nil || n.State != BuildReady || n.Stat.Czxid <= b.Stat.Czxid || i.Verdict(n.Build, provider) != nil {
-			continue
-		}
-		for _, u := range n.Uploads {
-			if u.Provider == provider && u.Broken == nil && u.State == UploadReady && u.Suspect == "" {
-				return "it waits behind build " + n.ID + ", which is newer"
-			}
+		switch newer := n.Stat.Czxid > b.Stat.Czxid; {
+		case n.Broken != nil || n.State != BuildReady || n.Stat.Czxid == b.Stat.Czxid || !i.awaits(n, provider):
+		case newer:
+			return "it waits behind build " + n.ID + ", which is newer"
+		case !refused:
+			why = "it waits until build " + n.ID + ", which is ready and the next canary, is decided"
 		}
 	}
-	return ""
+	return why
+}
+
+// awaits reports whether a build is ready in a provider and is to be the canary.
+func (i *Image) awaits(n *BuildTree, provider string) bool {
+	return i.Unproven(n.Build, provider) && i.Verdict(n.Build, provider) == nil && slices.ContainsFunc(n.Uploads, func(u *Upload) bool {
+		return u.Provider == provider && u.Broken == nil && u.State == UploadReady && u.Suspect == ""
+	})
 }
 
 // Uses says for people how a build of an image is used in a provider, where that is not

@@ -57,14 +57,20 @@ func (st *Store) SaveUpload(ctx context.Context, lock *recipe.Held, u *Upload) e
 }
 
 // SaveReady is SaveUpload for one that becomes ready as no canary was there, by the record
-// of these that was read (Store.Canary); nil when there was none.
+// of these that was read (Store.Canary); nil when there was none. That record is written as it
+// is, so that of two builds only one becomes ready by it.
 //
-// Errors: recipe.ErrVersion when a canary has begun meanwhile, ErrNotFound when c is gone.
+// Errors: recipe.ErrVersion when a canary has begun meanwhile, or another build became ready,
+// ErrNotFound when c is gone.
 func (st *Store) SaveReady(ctx context.Context, lock *recipe.Held, u *Upload, c *Canary) error {
 	if c == nil || c.Trial != nil { // which does not hold it up, and changes with each node
 		return st.save(ctx, lock, u)
 	}
-	return st.save(ctx, lock, u, recipe.OpCheck(CanaryPath(c.Provider, c.Image), c.Stat.Version))
+	op, err := c.SetOp()
+	if err != nil {
+		return err
+	}
+	return st.save(ctx, lock, u, op)
 }
 
 // Upload reads one upload, or fails with ErrNotFound.

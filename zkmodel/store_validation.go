@@ -181,12 +181,12 @@ func endTold(u *Upload, v *Validation, why string) []endsWith {
 
 // ServeValidation is EndValidation for an upload that the caller has moved to ready, of an
 // image that may have canaries: one that a person has promoted serves without a limit from
-// the same transaction on, and none becomes ready beside a canary.
+// the same transaction on, and none becomes ready that is to wait (Image.Waits; refused is as there).
 //
-// Errors: ErrConflict when another build has become the canary meanwhile.
-func (st *Store) ServeValidation(ctx context.Context, lock *recipe.Held, u *Upload, v *Validation, why string) error {
+// Errors: ErrConflict when another build has become the canary meanwhile, or the next.
+func (st *Store) ServeValidation(ctx context.Context, lock *recipe.Held, u *Upload, v *Validation, refused bool, why string) error {
 	for range rulings {
-		with, err := st.comesIntoService(ctx, u, v)
+		with, err := st.comesIntoService(ctx, u, v, refused)
 		if err != nil {
 			return fmt.Errorf("end validation of %s: %w", u.Path(), err)
 		}
@@ -199,7 +199,7 @@ func (st *Store) ServeValidation(ctx context.Context, lock *recipe.Held, u *Uplo
 }
 
 // comesIntoService is what is written of an image's canaries as an upload becomes ready.
-func (st *Store) comesIntoService(ctx context.Context, u *Upload, v *Validation) ([]endsWith, error) {
+func (st *Store) comesIntoService(ctx context.Context, u *Upload, v *Validation, refused bool) ([]endsWith, error) {
 	c, err := st.Canary(ctx, u.Provider, u.Image)
 	if c != nil && c.Broken != nil || recipe.Unreadable(err) {
 		c, err = nil, nil // then the newest serves
@@ -207,19 +207,33 @@ func (st *Store) comesIntoService(ctx context.Context, u *Upload, v *Validation)
 	if c == nil || err != nil {
 		return nil, err
 	}
-	b, err := st.Build(ctx, u.Image, u.Build)
+	i, err := st.BesideCanary(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	if v != nil && v.Promoted != nil && b.Stat.Czxid > c.Promoted.Czxid {
-		c = c.Promote(b, v.Promoted.By, v.Promoted.Reason)
-		op, err := c.SetOp()
-		return []endsWith{{ops: []recipe.Op{op}, tell: c}}, err
+	b := i.Build(u.Build)
+	switch promoted := v != nil && v.Promoted != nil; {
+	case b == nil:
+		return nil, fmt.Errorf("build %s of %s: %w", u.Build, u.Image, ErrNotFound)
+	case promoted && b.Stat.Czxid > c.Promoted.Czxid:
+		c = c.Promote(b.Build, v.Promoted.By, v.Promoted.Reason)
+	case promoted:
+	default:
+		if why := i.Waits(b.Build, u.Provider, refused); why != "" {
+			return nil, fmt.Errorf("%s: %w", why, ErrConflict)
+		}
 	}
-	if why := c.Holds(b); why != "" && (v == nil || v.Promoted == nil) {
-		return nil, fmt.Errorf("%s: %w", why, ErrConflict)
+	op, err := c.SetOp() // also one that stays as it is: of two builds only one becomes ready by it
+	return []endsWith{{ops: []recipe.Op{op}, tell: c}}, err
+}
+
+// BesideCanary reads the image of a record that was read before.
+func (st *Store) BesideCanary(ctx context.Context, c *Canary) (*Image, error) {
+	i, err := st.WithCanaries(false).Image(ctx, c.Image)
+	if err == nil {
+		i.Canaries = []*Canary{c}
 	}
-	return []endsWith{{ops: []recipe.Op{recipe.OpCheck(CanaryPath(c.Provider, c.Image), c.Stat.Version)}}}, nil
+	return i, err
 }
 
 // tried tells what the trial of an upload has come to.

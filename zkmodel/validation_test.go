@@ -218,7 +218,7 @@ func TestReadyBesideACanary(t *testing.T) {
 			t.Fatal(err)
 		}
 		moves(t, u, zkmodel.UploadReady)
-		return st.ServeValidation(t.Context(), lock, u, v, v.Text())
+		return st.ServeValidation(t.Context(), lock, u, v, false, v.Text())
 	}
 	if err := serve(); !errors.Is(err, zkmodel.ErrConflict) {
 		t.Errorf("it is ready beside the canary: %v", err)
@@ -235,6 +235,48 @@ func TestReadyBesideACanary(t *testing.T) {
 	}
 	if c, err = st.Canary(t.Context(), "north", "image"); err != nil || c.Promoted != zkmodel.RefOf(builds[2]) || c.Trial != nil {
 		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// No canary has begun: of three new builds that were decided about by one record, one becomes
+// ready, and another only where no build is going to be a canary. Mistake: builds of which each
+// builder has seen no other that is ready are all ready at once.
+func TestReadyBesideTheNextCanary(t *testing.T) {
+	t.Parallel()
+	_, s := connect(t)
+	st := zkmodel.NewStore(s, nil)
+	serving := newBuildOf(t, st, "image")
+	if err := st.BeginCanaries(t.Context(), zkmodel.NewCanary("north", "image", serving)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := st.Canary(t.Context(), "north", "image")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var locks []*recipe.Held
+	var uploads []*zkmodel.Upload
+	for range 3 {
+		lock, u := onTrial(t, st, newBuildOf(t, st, "image"), "north")
+		moves(t, u, zkmodel.UploadReady)
+		locks, uploads = append(locks, lock), append(uploads, u)
+	}
+	if err := st.SaveReady(t.Context(), locks[0], uploads[0], c); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.SaveReady(t.Context(), locks[1], uploads[1], c); !errors.Is(err, recipe.ErrVersion) {
+		t.Errorf("two are ready by one record: %v", err)
+	}
+	for _, refused := range []bool{false, true} {
+		v, err := st.Validation(t.Context(), uploads[2].UploadKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := st.ServeValidation(t.Context(), locks[2], uploads[2], v, refused, ""); refused != (err == nil) || err != nil && !errors.Is(err, zkmodel.ErrConflict) {
+			t.Errorf("refused %t: %v", refused, err)
+		}
+	}
+	if now, err := st.Canary(t.Context(), "north", "image"); err != nil || now.Promoted != c.Promoted || now.Trial != nil {
+		t.Errorf("%+v, %v", now, err)
 	}
 }
 

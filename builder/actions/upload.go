@@ -68,7 +68,7 @@ func (w *Worker) upload(ctx context.Context, a plan.Action) error {
 	w.Step(step.UploadRecorded)
 	w.Metrics.UploadBegins()
 	defer w.Metrics.UploadEnds()
-	s := sending{Worker: w, lock: lock, cloud: cloud, record: record, build: build, cfg: in.Config, format: a.Format, trial: tried}
+	s := sending{Worker: w, lock: lock, cloud: cloud, record: record, build: build, cfg: in.Config, format: a.Format, trial: tried, noCanary: in.NoCanary[a.Provider]}
 	kept, err = s.run(ctx, a.Failures)
 	return err
 }
@@ -91,6 +91,8 @@ type sending struct {
 	cfg    *configs.Config
 	format string
 	trial  *zkmodel.Validation // nil when it serves at once
+	// noCanary says that no build is going to be a canary there.
+	noCanary bool
 }
 
 // run sends the file and tells the tree how that ended. It reports whether the upload is
@@ -150,7 +152,11 @@ func (s *sending) save(ctx context.Context, id string) error {
 		if c, err = s.canary(ctx); err != nil {
 			return err
 		}
-		if why := c.Holds(s.build); why != "" {
+		var why string
+		if why, err = s.waits(ctx, c); err != nil {
+			return err
+		}
+		if why != "" {
 			s.trial = zkmodel.WaitingValidation(why)
 			return s.beginTrial(ctx, id)
 		}
@@ -175,6 +181,18 @@ func (s *sending) canary(ctx context.Context) (*zkmodel.Canary, error) {
 		c, err = nil, nil // then the newest serves
 	}
 	return c, err
+}
+
+// waits says why the image is not to be ready yet, by the record c; "" when it may be.
+func (s *sending) waits(ctx context.Context, c *zkmodel.Canary) (string, error) {
+	if c == nil || c.Trial != nil {
+		return c.Holds(s.build), nil
+	}
+	i, err := s.Store.BesideCanary(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	return i.Waits(s.build, s.record.Provider, s.noCanary), nil
 }
 
 // saveReady tells everybody that the image can be used, if no canary has begun since c was read.

@@ -107,6 +107,7 @@ func (l *loop) run(ctx context.Context) error {
 		case <-builders.C():
 			builders.Take()
 			l.heedMembers()
+			l.mark(l.canariesMoved()...)
 		case e := <-l.done:
 			l.finish(e)
 		case <-alarm.C:

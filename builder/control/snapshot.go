@@ -21,7 +21,7 @@ func (c *Control) Snapshot(image string) plan.Input {
 	others.Seen, others.Since = c.peers.Update(others.Alive, now)
 	validations, untriable := c.onTrial(tree)
 	return plan.Input{
-		Validations: validations, Untriable: untriable,
+		Validations: validations, Untriable: untriable, NoCanary: NoCanary(c.Config(), image, c.Mirror.Components),
 		Config:   c.Config(),
 		Image:    tree,
 		Local:    LocalBuilds(c.images, image),

@@ -3,8 +3,10 @@ package control
 import (
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
+	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 )
 
@@ -34,6 +36,19 @@ func Untriable(image *zkmodel.Image, pools []*zkmodel.Component) (is map[string]
 			}
 			is[u.Provider] = !zkmodel.TriesUploads(pools, u.Provider)
 		}
+	}
+	return is
+}
+
+// NoCanary says of each provider of an image that has canaries whether no build is going to be
+// one there; nil where it has none. components lists those of a kind.
+func NoCanary(cfg *configs.Config, image string, components func(kind string) []*zkmodel.Component) map[string]bool {
+	if cfg.CanaryOf(image) == nil {
+		return nil
+	}
+	is, pools := map[string]bool{}, components(zkmodel.KindPool)
+	for _, p := range cfg.ProvidersOf(image) {
+		is[p.Name] = zkmodel.CanariesRefused(pools, p.Name) != ""
 	}
 	return is
 }
@@ -123,15 +138,19 @@ func (l *loop) tellUnmanned() {
 }
 
 // canariesMoved are the images with an upload that waits, or is tried, of which another
-// build is the canary now than when it was asked last, or none. That nodes of a canary are
-// counted changes nothing for these.
+// build is the canary now than when it was asked last, or none, or for which launchers have come
+// or gone that know none. That nodes of a canary are counted changes nothing for these.
 func (l *loop) canariesMoved() (images []string) {
 	now := map[[2]string]string{}
+	pools := sync.OnceValue(func() []*zkmodel.Component { return l.Mirror.Components(zkmodel.KindPool) })
 	for _, name := range l.trials.Images() {
 		for _, c := range l.Mirror.Canaries(name) {
 			at, is := [2]string{c.Provider, name}, c.Promoted.Build+"/"
 			if c.Trial != nil {
 				is += c.Trial.Build
+			}
+			if zkmodel.CanariesRefused(pools(), c.Provider) != "" {
+				is += "/refused"
 			}
 			if now[at] = is; is != l.canary[at] && !slices.Contains(images, name) {
 				images = append(images, name)

@@ -19,11 +19,14 @@ type Input struct {
 	Validations []*zkmodel.Validation
 	// Untriable are providers where no launcher that is registered tries uploads.
 	Untriable map[string]bool
-	Host      Host
-	Others    Others
-	InFlight  InFlight
-	Now       time.Time
-	Policy    Policy
+	// NoCanary are providers where no build of it is going to be a canary: a launcher that is
+	// registered knows none.
+	NoCanary map[string]bool
+	Host     Host
+	Others   Others
+	InFlight InFlight
+	Now      time.Time
+	Policy   Policy
 }
 
 // LocalBuild is what lies on this host of a build.

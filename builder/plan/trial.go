@@ -33,6 +33,8 @@ type Trial struct {
 	End    TrialEnd
 	Why    string
 	Record *zkmodel.Validation // nil when it is lost
+	// NoCanary says that no build is going to be a canary there.
+	NoCanary bool
 }
 
 // Trial returns the one of an upload, if the plan has it.
@@ -47,7 +49,7 @@ func (p Plan) Trial(key zkmodel.UploadKey) (Trial, bool) {
 // decideTrial says what becomes of an upload under trial. gone is why the upload is to
 // go, whatever its trial says; "" when it is not.
 func (d *decision) decideTrial(b *zkmodel.BuildTree, u *zkmodel.Upload, gone string) {
-	t := Trial{Key: u.UploadKey, Record: zkmodel.ValidationOf(d.Validations, u)}
+	t := Trial{Key: u.UploadKey, Record: zkmodel.ValidationOf(d.Validations, u), NoCanary: d.NoCanary[u.Provider]}
 	t.End, t.Why = d.trialEnd(b, u, t.Record, gone)
 	subject := "upload " + b.ID + "/" + u.Provider + "/" + u.ID
 	switch {
@@ -91,7 +93,7 @@ func (d *decision) waits(b *zkmodel.BuildTree, provider string) string {
 	if d.config != nil && d.config.Canary == nil {
 		return ""
 	}
-	if why := d.Image.Waits(b.Build, provider); why != "" || !d.Image.Unproven(b.Build, provider) {
+	if why := d.Image.Waits(b.Build, provider, d.NoCanary[provider]); why != "" || !d.Image.Unproven(b.Build, provider) {
 		return why
 	}
 	for _, n := range d.ready { // the newest first

@@ -94,6 +94,10 @@ func TestTrialsEnd(t *testing.T) {
 // is ready beside a canary; two that are ready at once after it; one that waits for itself, for
 // what is rejected or doubted, or although no canary is configured; a word of a person that waits.
 func TestUploadsWaitForTheCanary(t *testing.T) {
+	isOver := func(s *scene) { // its upload is of no use, either
+		s.Image.Canaries[0] = s.Image.Canaries[0].Drop()
+		s.Image.Builds[1].Uploads[0].Suspect = "it does not boot"
+	}
 	for name, c := range map[string]struct {
 		change func(s *scene, b *zkmodel.BuildTree, v *zkmodel.Validation)
 		want   TrialEnd
@@ -103,38 +107,50 @@ func TestUploadsWaitForTheCanary(t *testing.T) {
 		"it failed": {func(s *scene, _ *zkmodel.BuildTree, v *zkmodel.Validation) { tried(s, v, zkmodel.ValidationFailed) }, TrialRejected},
 		"it passed, no canary": {func(s *scene, _ *zkmodel.BuildTree, v *zkmodel.Validation) {
 			tried(s, v, zkmodel.ValidationPassed)
-			s.Image.Canaries[0] = s.Image.Canaries[0].Drop()
+			isOver(s)
 		}, TrialServes},
 		"none any more": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) {
-			s.Image.Canaries[0] = s.Image.Canaries[0].Drop()
+			isOver(s)
 		}, TrialServes},
 		"none is recorded":   {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) { s.Image.Canaries = nil }, TrialServes},
 		"none is configured": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) { s.image().Canary = nil }, TrialServes},
-		"it is promoted":     {func(_ *scene, _ *zkmodel.BuildTree, v *zkmodel.Validation) { v.Promoted = &zkmodel.Promotion{By: "me"} }, TrialServes},
+		"none has begun": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) {
+			s.Image.Canaries[0] = s.Image.Canaries[0].Drop()
+		}, TrialGoesOn},
+		"none begins, as a launcher knows none": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) {
+			s.Image.Canaries[0], s.NoCanary = s.Image.Canaries[0].Drop(), map[string]bool{"north": true}
+		}, TrialServes},
+		"a launcher knows none in another provider": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) {
+			s.Image.Canaries[0], s.NoCanary = s.Image.Canaries[0].Drop(), map[string]bool{"south": true}
+		}, TrialGoesOn},
+		"one has begun that a launcher does not know": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) {
+			s.NoCanary = map[string]bool{"north": true}
+		}, TrialGoesOn},
+		"it is promoted": {func(_ *scene, _ *zkmodel.BuildTree, v *zkmodel.Validation) { v.Promoted = &zkmodel.Promotion{By: "me"} }, TrialServes},
 		"a newer one serves": {func(s *scene, b *zkmodel.BuildTree, _ *zkmodel.Validation) {
 			s.Image.Canaries[0] = s.Image.Canaries[0].Promote(s.uploaded(time.Minute).Build, "me", "")
 		}, TrialServes},
 		"the canary is elsewhere": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) { s.Image.Canaries[0].Provider = "south" }, TrialServes},
 		"no record":               {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) { s.Validations = nil }, TrialLost},
 		"a newer one is next": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) {
-			s.Image.Canaries[0] = s.Image.Canaries[0].Drop()
+			isOver(s)
 			s.uploaded(time.Minute)
 		}, TrialGoesOn},
 		"a newer one is suspect": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) {
-			s.Image.Canaries[0] = s.Image.Canaries[0].Drop()
+			isOver(s)
 			s.uploaded(time.Minute).Uploads[0].Suspect = "it does not boot"
 		}, TrialServes},
 		"a newer one is rejected": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) {
-			s.Image.Canaries[0] = s.Image.Canaries[0].Drop()
+			isOver(s)
 			n := s.uploaded(time.Minute)
 			s.Image.Verdicts = &zkmodel.Verdicts{List: []zkmodel.Verdict{{Kind: zkmodel.Rejected, Provider: "north", Build: n.ID, BuildCzxid: n.Stat.Czxid}}}
 		}, TrialServes},
 		"a newer one waits, too": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) {
-			s.Image.Canaries[0] = s.Image.Canaries[0].Drop()
+			isOver(s)
 			waitingUpload(s, zkmodel.WaitingValidation("it waits"))
 		}, TrialGoesOn},
 		"a newer one is tried yet": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) {
-			s.Image.Canaries[0] = s.Image.Canaries[0].Drop()
+			isOver(s)
 			waitingUpload(s, &zkmodel.Validation{})
 		}, TrialServes},
 	} {

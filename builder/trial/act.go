@@ -75,7 +75,7 @@ func (h *holder) end(ctx context.Context, lock *recipe.Held, u *zkmodel.Upload, 
 		return h.Store.BeginValidation(ctx, lock, u, v)
 	case plan.TrialServes:
 		if err = zkmodel.Move(u, zkmodel.UploadReady, zkmodel.ByUs, now); err == nil {
-			err = h.serve(ctx, lock, u, v, t.Why)
+			err = h.serve(ctx, lock, u, v, t)
 		}
 	case plan.TrialRejected:
 		u.Reason = t.Why
@@ -111,11 +111,11 @@ func (h *holder) end(ctx context.Context, lock *recipe.Held, u *zkmodel.Upload, 
 
 // serve ends a trial, or the waiting for a canary, with an upload that is ready. An image
 // that has no canary reads and writes nothing of one.
-func (h *holder) serve(ctx context.Context, lock *recipe.Held, u *zkmodel.Upload, v *zkmodel.Validation, why string) error {
+func (h *holder) serve(ctx context.Context, lock *recipe.Held, u *zkmodel.Upload, v *zkmodel.Validation, t plan.Trial) error {
 	if i, configured := h.Config().DiskImage(u.Image); configured && i.Canary == nil {
-		return h.Store.EndValidation(ctx, lock, u, v, why)
+		return h.Store.EndValidation(ctx, lock, u, v, t.Why)
 	}
-	return h.Store.ServeValidation(ctx, lock, u, v, why)
+	return h.Store.ServeValidation(ctx, lock, u, v, t.NoCanary, t.Why)
 }
 
 // seen returns once the end of the trial shows.

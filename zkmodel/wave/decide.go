@@ -273,7 +273,7 @@ func (d *decision) upload(provider string) (ready string, tries int, reason stri
 // waitsForCanary reports whether an upload is as good as ready: nothing is in the way but another
 // build, which is the canary there.
 func (d *decision) waitsForCanary(b *zkmodel.BuildTree, u *zkmodel.Upload) bool {
-	return u.OnTrial() && d.Passed != nil && d.Image.Waits(b.Build, u.Provider) != "" && d.Passed(u)
+	return u.OnTrial() && d.Passed != nil && d.Image.Waits(b.Build, u.Provider, false) != "" && d.Passed(u)
 }
 
 // process judges a job whose build was asked for, and is not ready.
