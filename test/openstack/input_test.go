@@ -80,7 +80,7 @@ func TestUnknownCloud(t *testing.T) {
 	cfg := section("nowhere")
 	_, err := openstack.New(cfg, openstack.Options{Env: environment(cloudsFile())})
 	if !errors.Is(err, providers.ErrInvalid) || !strings.Contains(err.Error(), "provider stack-nowhere") ||
-		!strings.Contains(err.Error(), "has local, local-admin, site, site-credential, small, small-credential") {
+		!strings.Contains(err.Error(), "has local, local-admin, refusing, site, site-credential, small, small-credential") {
 		t.Errorf("New gave %v", err)
 	}
 }

@@ -109,7 +109,7 @@ func TestRights(t *testing.T) {
 			t.Errorf("the user has %+v, want the role member in projects only", one)
 		}
 	}
-	if len(granted) != 2 {
-		t.Errorf("the user has %d roles, want one in small and one in site", len(granted))
+	if len(granted) != 3 {
+		t.Errorf("the user has %d roles, want one in each of small, site and refusing", len(granted))
 	}
 }
