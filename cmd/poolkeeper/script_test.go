@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net"
 	"path"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -56,19 +58,22 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// unusedPort is a port that nobody listens on.
+// unusedPort is a port on which nobody listens, nor will while the test runs: it is ours.
 func unusedPort(t *testing.T) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	_, port, err := net.SplitHostPort(l.Addr().String())
+	t.Cleanup(func() { _ = syscall.Close(socket) })
+	if err := syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	address, err := syscall.Getsockname(socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return port
+	return strconv.Itoa(address.(*syscall.SockaddrInet4).Port)
 }
 
 // treeOf writes into the trees of scripts.

@@ -10,16 +10,24 @@ import (
 // only passes when a test fails.
 const patience = time.Minute
 
+// longestWait is how long Eventually waits between two looks that cost nothing.
+const longestWait = 50 * time.Millisecond
+
 // Eventually polls cond until it is true, and fails the test if that takes too
-// long; what, a format for args, says what was waited for.
+// long; what, a format for args, says what was waited for. It waits as long as a
+// look takes, too, so that one that starts a program leaves half of a core to others.
 func Eventually(tb testing.TB, cond func() bool, what string, args ...any) {
 	tb.Helper()
 	deadline := time.Now().Add(patience)
-	for wait := time.Millisecond; !cond(); wait = min(2*wait, 50*time.Millisecond) {
+	for wait := time.Millisecond; ; wait = min(2*wait, longestWait) {
+		began := time.Now()
+		if cond() {
+			return
+		}
 		if time.Now().After(deadline) {
 			tb.Fatalf("not in %s: %s", patience, fmt.Sprintf(what, args...))
 		}
-		timer := time.NewTimer(wait)
+		timer := time.NewTimer(max(wait, min(time.Since(began), time.Second)))
 		select {
 		case <-timer.C:
 		case <-tb.Context().Done():
