@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"regexp"
 	"strings"
@@ -15,7 +16,8 @@ import (
 
 // The configuration and the commands of docs/canary.md, as they stand there: the page's
 // values are the defaults, and the commands print what the page says. Mistakes: a page that
-// shows what no command says; a canary that nobody can see.
+// shows what no command says; a canary that nobody can see; what is said of an upload that has passed its trial and waits for a
+// canary, as if it were tried yet.
 func TestCanaryPage(t *testing.T) {
 	config, store := rollbackSite(t)
 	store = store.WithCanaries(true)
@@ -97,6 +99,27 @@ func TestCanaryPage(t *testing.T) {
 	south, err := store.Canary(t.Context(), "south", "debian-12")
 	if err != nil || south.Trial != nil || south.Promoted.Build != "0000000002" {
 		t.Errorf("%+v %v", south, err)
+	}
+	// What is sent waits for its trial, or for a canary alone.
+	for provider, want := range map[string]string{
+		"north": "waits no more: it is promoted, and serves all new nodes once its builder has made it ready",
+		"south": "serves without more ado; its trial is over",
+	} {
+		v := &zkmodel.Validation{ExternalID: "id"}
+		if provider == "north" {
+			v.Result = &zkmodel.ValidationResult{State: zkmodel.ValidationPassed}
+		}
+		lock, err := store.LockUploads(t.Context(), "debian-12", "0000000003", provider)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := &zkmodel.Upload{UploadKey: zkmodel.UploadKey{Image: "debian-12", Build: "0000000003", Provider: provider}}
+		err = store.CreateUpload(t.Context(), lock, u)
+		u.ExternalID = zkmodel.TextValue("id")
+		if err := errors.Join(err, store.BeginValidation(t.Context(), lock, u, v)); err != nil {
+			t.Fatal(err)
+		}
+		shows("image-promote debian-12-0000000003 --provider "+provider, "(?m)^debian-12 in "+provider+": build 0000000003 "+want+"$")
 	}
 }
 

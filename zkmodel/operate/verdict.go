@@ -265,7 +265,7 @@ func (o *Operator) PromoteTrials(ctx context.Context, image, build string, provi
 		if err != nil {
 			return where, err
 		}
-		where = append(where, Promoted{Provider: u.Provider, Canary: v.Canary})
+		where = append(where, Promoted{Provider: u.Provider, Canary: v.State() == zkmodel.ValidationPassed})
 	}
 	return where, nil
 }
