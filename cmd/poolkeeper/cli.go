@@ -14,6 +14,7 @@ import (
 	"poolkeeper/cmd/poolkeeper/admin"
 	"poolkeeper/cmd/poolkeeper/agent"
 	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/cmd/poolkeeper/doctor"
 	"poolkeeper/cmd/poolkeeper/images"
 	"poolkeeper/cmd/poolkeeper/nodes"
 	"poolkeeper/cmd/poolkeeper/secret"
@@ -76,6 +77,8 @@ type cli struct {
 	BuildGuard agent.BuildGuardCmd `cmd:"" name:"build-guard" hidden:""` // dib.GuardCommand
 
 	Status admin.StatusCmd `cmd:"" group:"misc" help:"Show on one screen how the site is, and what needs attention."`
+
+	Doctor doctor.Cmd `cmd:"" group:"misc" help:"Look for what is wrong with this host, ZooKeeper, the clouds and the configuration, and say what helps."`
 
 	Daemon         admin.DaemonCmd           `cmd:"" group:"misc" help:"See what the running daemons do for all, and tell them something."`
 	ConfigCmd      admin.ConfigCmd           `cmd:"" name:"config" group:"misc" help:"Push one configuration to all hosts of the fleet, and see who runs which."`

@@ -40,7 +40,7 @@ func (c *AlienImageListCmd) Run(ctx context.Context, a *app.App) error {
 			return err
 		}
 		clouds := askClouds(ctx, sections, &drivers.Process{
-			Logger: a.Logger(hclog.Error), Secrets: &a.Secrets, CallTime: cloudCall, RetryTime: cloudRetry,
+			Logger: a.Logger(hclog.Error), Secrets: &a.Secrets, CallTime: app.CloudCall, RetryTime: app.CloudRetry,
 		})
 		// Records are read behind the clouds: what is ready there then has one.
 		images, err := store.Images(ctx)

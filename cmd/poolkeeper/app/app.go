@@ -70,6 +70,15 @@ func (a *App) Config(ctx context.Context) (*configs.Config, error) {
 	return a.KeepSecret(configs.Load(a.Flags.Config, configs.Options{SecurePath: a.Flags.Secure}))
 }
 
+// ConfigWithPlaces is Config, with the lines of its keys where it is a file, for who has
+// something to say of them.
+func (a *App) ConfigWithPlaces(ctx context.Context) (*configs.Config, error) {
+	if a.OfFleet() {
+		return a.FleetConfig(ctx)
+	}
+	return a.KeepSecret(configs.Load(a.Flags.Config, configs.Options{SecurePath: a.Flags.Secure, Places: true}))
+}
+
 // KeepSecret has the secrets of a configuration show nowhere.
 func (a *App) KeepSecret(cfg *configs.Config, err error) (*configs.Config, error) {
 	if err == nil {

@@ -1,4 +1,4 @@
-package admin
+package app
 
 import (
 	"cmp"
@@ -20,19 +20,19 @@ import (
 
 // How long a cloud is waited for that a person has asked about.
 const (
-	cloudCall  = 15 * time.Second // one call
-	cloudRetry = 2 * time.Second  // a call that failed is tried again
+	CloudCall  = 15 * time.Second // one call
+	CloudRetry = 2 * time.Second  // a call that failed is tried again
 )
 
-// checkClouds asks the clouds of a configuration, all at once, for what it names. It
+// CheckClouds asks the clouds of a configuration, all at once, for what it names. It
 // returns how many there are; the error joins a configs.Finding for each thing that is
 // not there, and for each cloud that cannot be asked.
-func checkClouds(ctx context.Context, cfg *configs.Config, log hclog.Logger, secrets *redact.Secrets) (int, error) {
+func CheckClouds(ctx context.Context, cfg *configs.Config, log hclog.Logger, secrets *redact.Secrets) (int, error) {
 	var mu sync.Mutex
 	var found []*configs.Finding
 	var group sync.WaitGroup
 	asked := 0
-	process := &drivers.Process{Logger: log, Secrets: secrets, CallTime: cloudCall, RetryTime: cloudRetry}
+	process := &drivers.Process{Logger: log, Secrets: secrets, CallTime: CloudCall, RetryTime: CloudRetry}
 	for _, section := range cfg.Providers {
 		if !drivers.Checks(section.Driver) {
 			continue
