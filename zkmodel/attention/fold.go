@@ -62,8 +62,8 @@ var figures = regexp.MustCompile(`[0-9a-fA-F]{8}[0-9a-fA-F-]*|\d+`)
 func (i *Item) alike() string {
 	text := i.Why
 	for _, name := range []string{i.Image, i.Provider} {
-		if name != "" {
-			text = strings.ReplaceAll(text, name, "*")
+		if name != "" && strings.Contains(text, name) {
+			text = regexp.MustCompile(`\b`+regexp.QuoteMeta(name)+`\b`).ReplaceAllLiteralString(text, "*")
 		}
 	}
 	return figures.ReplaceAllString(text, "#")

@@ -75,3 +75,17 @@ func TestAlikeIsFolded(t *testing.T) {
 		t.Errorf("folded (-want +got):\n%s", diff)
 	}
 }
+
+// Mistakes: an image whose name is part of a word, which splits what is alike; a name out of
+// the tree that runs in the shell of who pastes the line.
+func TestNames(t *testing.T) {
+	short := []Item{{Kind: UploadFailed, Image: "quota", Why: "quotas: no"}, {Kind: UploadFailed, Image: "b", Why: "quotas: no"}}
+	if got := Fold(short); len(got) != 1 {
+		t.Errorf("%+v", got)
+	}
+	bad := Item{Kind: TrialFailed, Image: "x; reboot"}
+	good := Item{Kind: Verdict, Image: "IMAGES", Build: "0000000001", Provider: "north"}
+	if bad.Do() != "poolkeeper image-build IMAGE" || good.Do() != "poolkeeper image-promote IMAGES-0000000001 --provider north" {
+		t.Errorf("%s\n%s", bad.Do(), good.Do())
+	}
+}

@@ -1,6 +1,9 @@
 package attention
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // Kind says what sort of thing needs attention. Its text is stable: scripts may look at it.
 type Kind string
@@ -81,7 +84,17 @@ var kinds = map[Kind]told{
 	Unread:        {"parts of the tree cannot be read", "poolkeeper config-validate"},
 }
 
-// Do is what to type next; what it names is the item's.
+// plain are names that mean nothing to a shell.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+:@-]*$`)
+
+// Do is what to type next; what it names is the item's. A name that means something to a
+// shell is left to the reader, who may paste the line.
 func (i *Item) Do() string {
-	return strings.NewReplacer("IMAGE", i.Image, "BUILD", i.Build, "PROVIDER", i.Provider, "NAME", i.Name).Replace(kinds[i.Kind].do)
+	text := kinds[i.Kind].do
+	for _, place := range [][2]string{{"IMAGE", i.Image}, {"BUILD", i.Build}, {"PROVIDER", i.Provider}, {"NAME", i.Name}} {
+		if plain.MatchString(place[1]) {
+			text = strings.Replace(text, place[0], place[1], 1)
+		}
+	}
+	return text
 }
