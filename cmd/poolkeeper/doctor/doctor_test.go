@@ -29,11 +29,12 @@ type patient struct {
 	more    string // of the configuration
 	secure  string
 	doctor  doctor
+	wait    time.Duration // for a session
 }
 
 func newPatient(t *testing.T) *patient {
 	t.Helper()
-	p := &patient{t: t, dir: t.TempDir(), root: zktest.Root(t), doctor: doctor{host: builder, now: time.Now, slow: time.Hour}}
+	p := &patient{t: t, dir: t.TempDir(), root: zktest.Root(t), wait: time.Minute, doctor: doctor{host: builder, now: time.Now, slow: time.Hour}}
 	_, p.port, _ = net.SplitHostPort(zktest.Shared(t).Addr())
 	p.servers = fmt.Sprintf("{host: 127.0.0.1, port: %s, chroot: %s}", p.port, p.root)
 	p.more = fmt.Sprintf("images-dir: %s\nbuild-log-dir: %s\n", p.dir, p.dir)
@@ -74,7 +75,7 @@ func (p *patient) examined(t *testing.T) []Finding {
 	t.Helper()
 	file := p.write(t, "nodepool.yaml", "zookeeper-servers: ["+p.servers+"]\n"+p.more, 0o600)
 	a := &app.App{
-		Flags:  &app.Flags{Config: file, Secure: p.secure, Wait: time.Second},
+		Flags:  &app.Flags{Config: file, Secure: p.secure, Wait: p.wait},
 		Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{},
 	}
 	p.doctor.examine(t.Context(), a, true)
@@ -102,19 +103,26 @@ func TestEachFaultIsFound(t *testing.T) {
 	}{
 		"configuration": {func(p *patient) { p.more += "zookeeper-timeout: soon\n" }, `fault configuration .*nodepool.yaml:4: .*soon`},
 		"unknown key":   {func(p *patient) { p.more += "colour: green\n" }, `warning configuration .*:4: colour: unknown key`},
-		"no server":     {func(p *patient) { p.servers = "{host: 127.0.0.1, port: " + away + "}" }, `fault zookeeper server 127.0.0.1:\d+: .*refused`},
-		"no session":    {func(p *patient) { p.servers = "{host: 127.0.0.1, port: " + away + "}" }, `fault session reach ZooKeeper`},
+		"no server":     {func(p *patient) { p.servers = "{host: 127.0.0.1, port: " + away + "}"; p.wait = time.Second / 5 }, `fault zookeeper server 127.0.0.1:\d+: .*refused`},
+		"no session":    {func(p *patient) { p.servers = "{host: 127.0.0.1, port: " + away + "}"; p.wait = time.Second / 5 }, `fault session reach ZooKeeper`},
 		"one server":    {func(p *patient) { p.servers = p.several(p.t, away) }, `warning zookeeper server .*refused; the others have a majority`},
-		"chroot":        {func(p *patient) { p.servers = strings.Replace(p.servers, p.root, p.root+"/nowhere", 1) }, `fault session .*`},
+		"chroot": {func(p *patient) {
+			p.servers = strings.Replace(p.servers, p.root, p.root+"/nowhere", 1)
+			p.wait = time.Second / 5
+		}, `fault session .*`},
 		"rights": {func(p *patient) {
 			p.t.Cleanup(zktest.Forbid(p.t, zktest.Shared(p.t).Addr(), p.root, zkmodel.NodesRoot))
 		}, `fault rights not readable: /nodepool/nodes \(.*\)$`},
-		"no certificate": {func(p *patient) { p.more += tls("/nowhere.pem", key) }, `fault tls certificate /nowhere.pem`},
-		"another's key":  {func(p *patient) { p.more += tls(cert, other) }, `fault tls .*private key does not match`},
-		"ended":          {func(p *patient) { p.more += tls(cert, key); p.later(100 * 365 * 24 * time.Hour) }, `fault tls .* has ended on`},
-		"latency":        {func(p *patient) { p.doctor.slow = time.Nanosecond }, `warning latency ZooKeeper takes`},
-		"clock":          {func(p *patient) { p.later(10 * time.Minute) }, `fault clock .* differ by 10m0s`},
-		"no folder":      {func(p *patient) { p.more = anImage + "images-dir: /nowhere/at/all\n" }, `fault folders images-dir: /nowhere/at/all is not there`},
+		"no certificate": {func(p *patient) { p.more += tls("/nowhere.pem", key); p.wait = time.Second / 5 }, `fault tls certificate /nowhere.pem`},
+		"another's key":  {func(p *patient) { p.more += tls(cert, other); p.wait = time.Second / 5 }, `fault tls .*private key does not match`},
+		"ended": {func(p *patient) {
+			p.more += tls(cert, key)
+			p.wait = time.Second / 5
+			p.later(100 * 365 * 24 * time.Hour)
+		}, `fault tls .* has ended on`},
+		"latency":   {func(p *patient) { p.doctor.slow = time.Nanosecond }, `warning latency ZooKeeper takes`},
+		"clock":     {func(p *patient) { p.later(10 * time.Minute) }, `fault clock .* differ by 10m0s`},
+		"no folder": {func(p *patient) { p.more = anImage + "images-dir: /nowhere/at/all\n" }, `fault folders images-dir: /nowhere/at/all is not there`},
 		"no folder, but a file": {func(p *patient) {
 			p.more = anImage + "images-dir: " + p.write(p.t, "file", "", 0o600) + "\n"
 		}, `fault folders images-dir: .* is no folder`},
