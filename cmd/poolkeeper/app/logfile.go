@@ -22,7 +22,7 @@ func (a *App) DaemonLogger() hclog.Logger {
 	if level == hclog.NoLevel {
 		level = hclog.Info
 	}
-	var out io.Writer = a.Stderr
+	out := a.Stderr
 	var problem error
 	if s.File != "" {
 		file := &logFile{path: s.File}
