@@ -76,13 +76,13 @@ fmt: ## Format the Go files (gofumpt, gci)
 	@$(MAKE) bin/golangci-lint
 	bin/golangci-lint fmt
 
+# golangci-lint vets, too: what go vet asks is its linter govet.
 .PHONY: lint
 lint: ## Check Go, shell and the layout of the tree
 	@scripts/prerequisites lint
 	@$(MAKE) bin/golangci-lint
 	@failed=; \
 	scripts/check || failed=1; \
-	go vet ./... || failed=1; \
 	bin/golangci-lint run || failed=1; \
 	[ -z "$$failed" ]
 
