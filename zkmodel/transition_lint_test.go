@@ -22,6 +22,8 @@ var maySet = map[string]string{
 	"builder/presence/self.go":     "a component's state, which has no table",
 	"launcher/validate/outcome.go": "how far a trial has come, which is a function of its node and of what it was before",
 	"zkmodel/listing/trials.go":    "how far a trial has come, as a listing shows it",
+	"zkmodel/overview/images.go":   "whether an image is fresh, as status shows it",
+	"zkmodel/overview/report.go":   "what a site comes to, as status shows it",
 	"web/status.go":                "a badge on the page",
 	"web/status_images.go":         "a badge on the page",
 }
