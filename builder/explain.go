@@ -57,6 +57,10 @@ func Explain(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, hos
 	if us := builderOn(them.builders, host); us != nil {
 		here.Unfit = us.Reason
 	}
+	pauses, err := store.ProviderPauses(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var all []Explanation
 	for _, name := range images {
 		image := known[name]
@@ -69,6 +73,7 @@ func Explain(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, hos
 			Others: plan.Others{Alive: them.alive(), Since: now},
 
 			NoCanary: control.NoCanary(cfg, name, func(string) []*zkmodel.Component { return them.pools }),
+			Paused:   zkmodel.Paused(pauses, now),
 		}
 		if err := onTrial(ctx, store, &in, them.pools); err != nil {
 			return nil, err

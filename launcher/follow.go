@@ -10,7 +10,7 @@ import (
 // follower turns what changes in the tree into looks at it. It remembers what
 // kind of thing has changed, as some questions are too dear to ask each time.
 type follower struct {
-	images, verdicts, trials, canaries, nodes, requests, components *recipe.Subscription
+	images, verdicts, trials, canaries, pauses, nodes, requests, components *recipe.Subscription
 
 	imagesChanged, canariesChanged, membersChanged bool
 }
@@ -21,6 +21,7 @@ func (l *Launcher) follow() *follower {
 		verdicts:   l.mirror.SubscribeVerdicts(),
 		trials:     l.mirror.SubscribeValidations(),
 		canaries:   l.mirror.SubscribeCanaries(),
+		pauses:     l.mirror.SubscribePauses(),
 		nodes:      l.mirror.SubscribeNodes(),
 		requests:   l.mirror.SubscribeRequests(),
 		components: l.mirror.SubscribeComponents(),
@@ -31,7 +32,7 @@ func (l *Launcher) follow() *follower {
 
 // close ends the subscriptions.
 func (f *follower) close() {
-	for _, s := range []*recipe.Subscription{f.images, f.verdicts, f.trials, f.canaries, f.nodes, f.requests, f.components} {
+	for _, s := range []*recipe.Subscription{f.images, f.verdicts, f.trials, f.canaries, f.pauses, f.nodes, f.requests, f.components} {
 		s.Close()
 	}
 }
@@ -55,6 +56,7 @@ func (f *follower) wait(ctx context.Context, wake <-chan struct{}, until time.Du
 	case <-f.components.C():
 		f.membersChanged = true
 	case <-f.trials.C():
+	case <-f.pauses.C():
 	case <-f.nodes.C():
 	case <-f.requests.C():
 	}
@@ -73,6 +75,7 @@ func (f *follower) take() {
 	f.nodes.Take()
 	f.requests.Take()
 	f.trials.Take()
+	f.pauses.Take()
 	images, verdicts := f.images.Take(), f.verdicts.Take()
 	f.imagesChanged = len(images)+len(verdicts) > 0 || f.imagesChanged
 	f.canariesChanged = len(f.canaries.Take()) > 0 || f.canariesChanged

@@ -176,7 +176,7 @@ func (s *session) furnish(site string) {
 	}
 	s.reaper = reaper.New(reaper.Deps{
 		Store: s.store, Config: s.cfg, Own: s.own, Jobs: s.jobs, Tree: s.mirror, Clouds: clouds, Stock: s.stocked(),
-		Launch: s.launches, Finder: finder, Judged: s.judgedNow, Book: book, Log: s.log, Refused: &s.tells.nodes, Deleted: s.metrics.Deleted, Step: s.deps.Step,
+		Launch: s.launches, Finder: finder, Judged: s.judgedNow, Drained: s.drained, Book: book, Log: s.log, Refused: &s.tells.nodes, Deleted: s.metrics.Deleted, Step: s.deps.Step,
 		Now: s.now, Ahead: s.ahead,
 	})
 	s.trials = validate.New(validate.Deps{
@@ -217,7 +217,7 @@ func (s *session) loop(ctx context.Context, f *follower) {
 			return
 		}
 		began := s.now()
-		snap, again := s.observe()
+		snap, again := s.observe(ctx)
 		rest := s.now().Sub(began) // as long as it took, so that a burst leaves time to act
 		again = schedule.Earlier(again, s.decide(ctx, snap), s.reaper.Due(ctx, snap), s.canaries.Look(ctx, snap.Nodes, changed), resync)
 		decided()

@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"context"
 	"time"
 
 	"poolkeeper/launcher/inflight"
@@ -13,7 +14,7 @@ import (
 
 // observe puts together what a decision looks at, and tells when it may look
 // different although nothing happens.
-func (s *session) observe() (*schedule.Snapshot, time.Time) {
+func (s *session) observe(ctx context.Context) (*schedule.Snapshot, time.Time) {
 	// First, as what is read after it has all that the last holder of a quota wrote.
 	counted := s.quotas.Use()
 	for name, c := range s.clouds {
@@ -37,9 +38,10 @@ func (s *session) observe() (*schedule.Snapshot, time.Time) {
 	snap.Failed = s.requests.Failed(snap.Requests)
 	snap.Frozen = reaper.Frozen(s.cfg, snap.Nodes)
 	s.idleJudged(snap)
+	paused := s.heedPauses(ctx, snap)
 	var due time.Time // of the first cloud that may be tried again
 	snap.Uses, due = supply.Uses(s.clouds, snap.Nodes, snap.Now, s.waiting)
-	again := schedule.Earlier(s.jobs.Next(), s.reaper.Leaving(snap), due)
+	again := schedule.Earlier(s.jobs.Next(), s.reaper.Leaving(snap), due, paused)
 	for _, r := range snap.Requests {
 		if !s.jobs.Left(inflight.Request(r.ID)).IsZero() {
 			snap.Busy[r.ID] = true

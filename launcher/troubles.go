@@ -55,6 +55,8 @@ func (t *troubles) tell(ctx context.Context, store *zkmodel.Store, name string, 
 	was, down := t.told[name], v.Held
 	kind := event.ProviderUp
 	switch {
+	case v.Paused != "": // who did that is told already, and it is no news that nothing works there
+		return nil
 	case down == (was != ""), !down && v.Unavailable != "":
 		return nil
 	case down:

@@ -5,6 +5,10 @@ import (
 	"poolkeeper/zkmodel/wire"
 )
 
+// StaticLauncher is the launcher that the records of machines name which exist already, as
+// Nodepool's do (docs/wire.md).
+const StaticLauncher = "static driver"
+
 // Node is the record of one machine (docs/wire.md §3.5). Keys from Reason on
 // are Poolkeeper's own.
 type Node struct {

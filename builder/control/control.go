@@ -61,6 +61,8 @@ type Mirror interface {
 	SubscribeValidations() *recipe.Subscription
 	Validations(provider string) ([]*zkmodel.Validation, error)
 	Components(kind string) []*zkmodel.Component
+	ProviderPauses() []*zkmodel.ProviderPause
+	SubscribePauses() *recipe.Subscription
 }
 
 // Actions does what is decided.

@@ -30,6 +30,7 @@ func (m *fakeMirror) Components(string) []*zkmodel.Component { return nil }
 func (m *fakeMirror) SubscribeImages() *recipe.Subscription  { return nil }
 func (m *fakeMirror) Image(name string) *zkmodel.Image       { return m.images[name] }
 func (m *fakeMirror) ImageNames() (names []string)           { return nil }
+func (*fakeMirror) ProviderPauses() []*zkmodel.ProviderPause { return nil }
 
 // fakeActions does what a test says.
 type fakeActions struct {

@@ -64,16 +64,11 @@ func newLoop(c *Control, s Session) *loop {
 
 // run works until ctx ends and everything that runs has come to its end.
 func (l *loop) run(ctx context.Context) error {
-	changes := l.Mirror.SubscribeImages()
-	defer changes.Close()
-	verdicts := l.Mirror.SubscribeVerdicts()
-	defer verdicts.Close()
-	validations := l.Mirror.SubscribeValidations()
-	defer validations.Close()
-	canaries := l.Mirror.SubscribeCanaries()
-	defer canaries.Close()
-	builders := l.Mirror.SubscribeComponents()
-	defer builders.Close()
+	changes, verdicts, pauses := l.Mirror.SubscribeImages(), l.Mirror.SubscribeVerdicts(), l.Mirror.SubscribePauses()
+	validations, canaries, builders := l.Mirror.SubscribeValidations(), l.Mirror.SubscribeCanaries(), l.Mirror.SubscribeComponents()
+	for _, s := range []*recipe.Subscription{changes, verdicts, pauses, validations, canaries, builders} {
+		defer s.Close()
+	}
 	resync := time.NewTicker(l.Resync)
 	defer resync.Stop()
 	alarm := time.NewTimer(0)
@@ -101,6 +96,9 @@ func (l *loop) run(ctx context.Context) error {
 			validations.Take()
 			l.tellTrials()
 			l.mark(l.onTrial()...)
+		case <-pauses.C():
+			pauses.Take()
+			l.mark(l.all()...)
 		case <-canaries.C():
 			canaries.Take()
 			l.mark(l.canariesMoved()...)

@@ -22,6 +22,7 @@ func (c *Control) Snapshot(image string) plan.Input {
 	validations, untriable := c.onTrial(tree)
 	return plan.Input{
 		Validations: validations, Untriable: untriable, NoCanary: NoCanary(c.Config(), image, c.Mirror.Components),
+		Paused:   zkmodel.Paused(c.Mirror.ProviderPauses(), now),
 		Config:   c.Config(),
 		Image:    tree,
 		Local:    LocalBuilds(c.images, image),

@@ -22,6 +22,8 @@ type Input struct {
 	// NoCanary are providers where no build of it is going to be a canary: a launcher that is
 	// registered knows none.
 	NoCanary map[string]bool
+	// Paused are the providers that people have paused.
+	Paused   map[string]*zkmodel.ProviderPause
 	Host     Host
 	Others   Others
 	InFlight InFlight

@@ -23,6 +23,11 @@ func (d *decision) decideUploads() {
 			d.say(subject, "pause", Against, "the provider's diskimage is paused")
 			continue
 		}
+		if pause := d.Paused[p.Name]; pause != nil {
+			d.say(subject, "provider", Against, "%s", pause.Text())
+			d.at(pause.Ends())
+			continue
+		}
 		b := d.candidate(subject, p)
 		if b != nil {
 			d.decideUpload(subject, p, b)

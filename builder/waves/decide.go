@@ -174,6 +174,7 @@ func (w *work) gone(host string) bool {
 // stops, those that no builder can use which has them, and those that no builder has.
 func (w *work) closed(job wave.Job) map[string]string {
 	closed, cfg := map[string]string{}, w.Config()
+	paused := zkmodel.Paused(w.Mirror.ProviderPauses(), w.Now())
 	builders := w.Mirror.Components(zkmodel.KindBuilder)
 	for _, name := range job.Providers {
 		trouble, usable, had := "", false, false
@@ -194,6 +195,9 @@ func (w *work) closed(job wave.Job) map[string]string {
 		}
 		if why := ClosedBy(cfg, name, job.Image); why != "" {
 			closed[name] = why
+		}
+		if pause := paused[name]; pause != nil {
+			closed[name] = pause.Text()
 		}
 	}
 	return closed

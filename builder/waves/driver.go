@@ -27,6 +27,8 @@ type Mirror interface {
 	FollowValidations()
 	SubscribeValidations() *recipe.Subscription
 	TrialsOf(image *zkmodel.Image) []*zkmodel.Validation
+	ProviderPauses() []*zkmodel.ProviderPause
+	SubscribePauses() *recipe.Subscription
 }
 
 // Metrics takes the figures.

@@ -46,6 +46,8 @@ func (d *Driver) work(ctx context.Context, store *wave.Store, held *recipe.Held,
 	defer builders.Close()
 	trials := d.Mirror.SubscribeValidations()
 	defer trials.Close()
+	pauses := d.Mirror.SubscribePauses()
+	defer pauses.Close()
 	marks := d.tree.Subscribe(nil)
 	defer marks.Close()
 	resync := time.NewTicker(d.Resync)
@@ -69,6 +71,9 @@ func (d *Driver) work(ctx context.Context, store *wave.Store, held *recipe.Held,
 		case <-trials.C():
 			trials.Take()
 			w.uploads()
+		case <-pauses.C():
+			pauses.Take()
+			w.all()
 		case <-marks.C():
 			marks.Take()
 		case <-changed:

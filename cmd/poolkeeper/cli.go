@@ -58,13 +58,16 @@ type cli struct {
 
 	Wave images.WaveCmd `cmd:"" group:"images" help:"Have many images built anew, together."`
 
-	List        nodes.ListCmd          `cmd:"" group:"nodes" help:"List the nodes."`
-	RequestList nodes.RequestListCmd   `cmd:"" group:"nodes" help:"List the node requests."`
-	Request     nodes.RequestCmd       `cmd:"" group:"nodes" help:"Ask for nodes."`
-	RequestDel  nodes.RequestDeleteCmd `cmd:"" name:"request-delete" group:"nodes" help:"Give up node requests."`
-	Hold        nodes.HoldCmd          `cmd:"" group:"nodes" help:"Keep a node for a person to look at."`
-	NodeDelete  nodes.NodeDeleteCmd    `cmd:"" aliases:"delete" group:"nodes" help:"Delete nodes."`
-	SSH         nodes.SSHCmd           `cmd:"" name:"ssh" group:"nodes" help:"Open a shell on a node."`
+	List           nodes.ListCmd           `cmd:"" group:"nodes" help:"List the nodes."`
+	RequestList    nodes.RequestListCmd    `cmd:"" group:"nodes" help:"List the node requests."`
+	Request        nodes.RequestCmd        `cmd:"" group:"nodes" help:"Ask for nodes."`
+	RequestDel     nodes.RequestDeleteCmd  `cmd:"" name:"request-delete" group:"nodes" help:"Give up node requests."`
+	Hold           nodes.HoldCmd           `cmd:"" group:"nodes" help:"Keep a node for a person to look at."`
+	NodeDelete     nodes.NodeDeleteCmd     `cmd:"" aliases:"delete" group:"nodes" help:"Delete nodes."`
+	ProviderPause  nodes.ProviderPauseCmd  `cmd:"" group:"nodes" help:"Begin nothing in a provider: its cloud is maintained."`
+	ProviderDrain  nodes.ProviderDrainCmd  `cmd:"" group:"nodes" help:"Begin nothing in a provider, and delete its idle nodes."`
+	ProviderResume nodes.ProviderResumeCmd `cmd:"" group:"nodes" help:"End the pause of a provider."`
+	SSH            nodes.SSHCmd            `cmd:"" name:"ssh" group:"nodes" help:"Open a shell on a node."`
 
 	AlienImageList admin.AlienImageListCmd `cmd:"" group:"misc" help:"List the images in clouds that are marked as ours and of which no ready upload has a record."`
 

@@ -29,7 +29,7 @@ func (p *Pool) View(m Moment) *schedule.Pool {
 		Limits:   p.Limits(), Cloud: m.Cloud.Limits, Unavailable: m.Cloud.Unavailable, Broken: m.Cloud.Broken, Mute: m.Cloud.Mute, HoldsQuota: m.HoldsQuota,
 		Idle: p.Provider.MaxConcurrency == 0, Room: -1, Zones: p.Section.AvailabilityZones,
 		Offers: make(map[string]schedule.Offer, len(p.Section.Labels)), Frozen: p.Frozen, Rest: p.Rest,
-		Static: m.Cloud.Static,
+		Static: m.Cloud.Static, Paused: m.Cloud.Paused,
 	}
 	if len(v.Zones) == 0 {
 		v.Zones = m.Cloud.Zones

@@ -37,6 +37,8 @@ type Rules struct {
 	Frozen map[string]bool
 	// Judged says of idle nodes whose build was rolled back or rejected what was said of it.
 	Judged map[string]string
+	// Drained says of providers whose idle nodes are to go who wants that, and why.
+	Drained map[string]string
 	// Lag is how far our clock is behind ZooKeeper's, negative when it is early: the
 	// times in its stats are its own, those in records and timers are ours.
 	Lag time.Duration
@@ -55,6 +57,9 @@ func (r Rules) since(n *zkmodel.Node) time.Time {
 func (r Rules) Useless(n *zkmodel.Node) string {
 	if why := r.Judged[n.ID]; why != "" {
 		return "its build was " + why
+	}
+	if why := r.Drained[n.Provider]; why != "" && n.Launcher != schedule.StaticLauncher {
+		return why
 	}
 	if r.Disabled[schedule.PoolKey{Provider: n.Provider, Pool: n.Pool}] && n.Launcher != schedule.StaticLauncher && !r.Frozen[n.ID] {
 		return "its pool is disabled"

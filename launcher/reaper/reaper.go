@@ -40,7 +40,7 @@ type Adopter interface {
 	Adopt(ctx context.Context, lock *recipe.Held, n *zkmodel.Node) error
 }
 
-// Deps is what a Reaper is given, all of it required but for Step and Judged.
+// Deps is what a Reaper is given, all of it required but for Step, Judged and Drained.
 type Deps struct {
 	Store  *zkmodel.Store
 	Config *configs.Config
@@ -54,7 +54,9 @@ type Deps struct {
 	// Judged says of an idle node what was said of the build that it booted from, when that
 	// is not to serve any more; "" when it may.
 	Judged func(*zkmodel.Node) string
-	Book   *canary.Book // nil counts nothing
+	// Drained says of the providers that are drained who wants that, and why; nil drains none.
+	Drained func() map[string]string
+	Book    *canary.Book // nil counts nothing
 
 	Log     hclog.Logger
 	Refused *recipe.Throttle // of nodes that we may not change
@@ -80,6 +82,9 @@ func New(deps Deps) *Reaper {
 	}
 	if deps.Judged == nil {
 		deps.Judged = func(*zkmodel.Node) string { return "" }
+	}
+	if deps.Drained == nil {
+		deps.Drained = func() map[string]string { return nil }
 	}
 	return &Reaper{
 		Deps: deps, duties: reap.NewDuties(), configured: configuredRules(deps.Config, deps.Stock), told: map[string]time.Time{},
@@ -192,7 +197,7 @@ func (r *Reaper) settleNode(ctx context.Context, lock *recipe.Held, n *zkmodel.N
 		rules := r.rules()
 		rules.Lag = r.Ahead()
 		rules.Frozen = Frozen(r.Config, []*zkmodel.Node{n})
-		rules.Judged = map[string]string{n.ID: r.Judged(n)}
+		rules.Judged, rules.Drained = map[string]string{n.ID: r.Judged(n)}, r.Drained()
 		if _, _, due := reap.Ready(n, rules); rules.Useless(n) == "" && (due.IsZero() || due.After(r.Now())) {
 			return nil
 		}

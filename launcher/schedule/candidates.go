@@ -28,7 +28,7 @@ func candidates(registered []*zkmodel.Component, ours []*Pool, r *zkmodel.Reques
 	for _, p := range ours {
 		mine[p.ID] = true
 		if _, frozen := p.frozen(r.NodeTypes); !frozen && !p.Broken && p.offers(r.NodeTypes) && !r.DeclinedByPool(p.ID) {
-			able = append(able, candidate{id: p.ID, provider: p.Provider, priority: p.Priority, ours: true})
+			able = append(able, candidate{id: p.ID, provider: p.Provider, priority: p.Priority, ours: true, paused: p.Paused != ""})
 		}
 	}
 	for _, c := range registered {

@@ -202,7 +202,7 @@ const (
 	Configuration Cause = "configuration" // a mistake leaves out what would serve it
 	Absent        Cause = "absent"        // the launcher that had its labels may come back
 	Others        Cause = "others"        // left to other launchers
-	Held          Cause = "paused"        // an operator has paused the launcher
+	Held          Cause = "paused"        // an operator has paused the launcher, or the provider
 	Undecided     Cause = "undecided"     // not decided over yet, or tried again after an error
 )
 

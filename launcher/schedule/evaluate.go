@@ -30,6 +30,9 @@ func (a *assignment) evaluate(p *Pool, r *zkmodel.Request, able []candidate) ans
 	if why, so := impossible(p, r); so {
 		return never{said{p, why}}
 	}
+	if p.Paused != "" {
+		return later{said: said{p, p.Paused}, cause: Held}
+	}
 	if why, so := unknown(p, r); so {
 		return later{said: said{p, why}, cause: Provider}
 	}

@@ -67,6 +67,9 @@ type Pool struct {
 	// Unavailable says why nothing can be launched at the moment: the provider is not
 	// open yet. "" when nothing speaks against it.
 	Unavailable string
+	// Paused says who has paused the provider, and why: it takes no request, also not with
+	// a node that is ready. "" when nobody has.
+	Paused string
 	// Broken says that the provider cannot be used, and not for lack of time: the
 	// pool is no candidate for any request, but does not decline any either.
 	Broken bool
@@ -148,7 +151,7 @@ const (
 	MinReadyRequestor = zkmodel.MinReadyRequestor
 	// StaticLauncher is what the records of machines that exist already have for a
 	// launcher; Nodepool's word.
-	StaticLauncher = "static driver"
+	StaticLauncher = zkmodel.StaticLauncher
 )
 
 // SlotKey names a slot: a machine is its name, account and port.

@@ -50,6 +50,7 @@ type Provider struct {
 	wanted   bool                                 // a request waits for room
 	mute     bool                                 // it did not answer the last creation
 	static   bool                                 // its machines exist already; known when it is open
+	paused   string                               // who has paused it, and why
 }
 
 // New makes a Provider of a section of the configuration. notify is called, and may not

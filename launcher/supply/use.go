@@ -60,16 +60,27 @@ type View struct {
 	// Trouble is why it, or some of it, cannot be used at the moment, "" when it can.
 	Trouble string
 	Held    bool // nothing is launched for that
-	Taught  Taught
-	Mute    bool // it did not answer the last creation
-	Static  bool // its machines exist already; false while it is not open
+	// Paused says who has paused it, and why; "" when nobody has. It is no Trouble.
+	Paused string
+	Taught Taught
+	Mute   bool // it did not answer the last creation
+	Static bool // its machines exist already; false while it is not open
 }
 
 // View tells what is known.
 func (c *Provider) View() View {
+	v := c.seen()
+	if v.Paused != "" {
+		v.Held, v.Unavailable = true, v.Paused
+	}
+	return v
+}
+
+// seen is View, whether anybody has paused it or not.
+func (c *Provider) seen() View {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	v := View{Zones: c.zones, Limits: c.limits, Needs: c.needs, Taught: c.taught, Mute: c.mute, Static: c.static}
+	v := View{Zones: c.zones, Limits: c.limits, Needs: c.needs, Taught: c.taught, Mute: c.mute, Static: c.static, Paused: c.paused}
 	v.Trouble = cmp.Or(c.failing, c.trouble)
 	v.Held = v.Trouble != "" && (!c.known || !c.answered)
 	v.Broken = v.Held && !c.known
@@ -82,10 +93,18 @@ func (c *Provider) View() View {
 	return v
 }
 
-// Usable reports whether it can be used, with no trouble that it told of.
+// Usable reports whether it could be used, with no trouble that it told of; one that a
+// person has paused can.
 func (c *Provider) Usable() bool {
-	v := c.View()
+	v := c.seen()
 	return v.Unavailable == "" && v.Trouble == ""
+}
+
+// Pause notes that a person has paused it, with who and why, or with "" that it goes on.
+func (c *Provider) Pause(why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.paused = why
 }
 
 // Heard notes whether the cloud has answered a creation.

@@ -50,6 +50,7 @@ var standIns = []struct{ page, line, why, instead string }{
 	{"docs/hooks.md", "poolkeeper -c nodepool.yaml ", "its daemons run", "cmd/poolkeeper/hooks_test.go"},
 	{"docs/waves.md", "poolkeeper -c nodepool.yaml ", "its images are the reader's", "cmd/poolkeeper/testdata/script/wave.txtar"},
 	{"docs/backup.md", "poolkeeper -c nodepool.yaml ", "its images are the reader's", "cmd/poolkeeper/testdata/script/backup.txtar"},
+	{"docs/maintenance.md", "poolkeeper ", "its cloud is the reader's", "cmd/poolkeeper/testdata/script/provider.txtar"},
 	{"docs/launcher.md", "poolkeeper ", "its node is the reader's", "test/e2e/person_test.go"},
 }
 

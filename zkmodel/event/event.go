@@ -44,6 +44,8 @@ const (
 	WaveDeleted     = "poolkeeper.wave.deleted"
 	WaveEnded       = "poolkeeper.wave.ended"
 	ProviderErased  = "poolkeeper.provider.erased"
+	ProviderPaused  = "poolkeeper.provider.paused"
+	ProviderResumed = "poolkeeper.provider.resumed"
 	ProviderDown    = "poolkeeper.provider.down"
 	ProviderUp      = "poolkeeper.provider.up"
 	// ProviderRefusing begins when a cloud refuses machines, and ends with ProviderAccepting.

@@ -20,6 +20,7 @@ import (
 type Tree interface {
 	Images() []*zkmodel.Image
 	Components(kind string) []*zkmodel.Component
+	ProviderPauses() []*zkmodel.ProviderPause
 	// Listed is nil when the children of a path could be read.
 	Listed(path string) error
 	// WaitSynced returns nil once the tree has been read.
@@ -44,7 +45,7 @@ type Collector struct {
 	build, reloaded, reloadedAt, frozen, expiry      *prometheus.Desc
 	components, pools                                *prometheus.Desc
 	ready, readyAt, builtAt, builds, uploads, paused *prometheus.Desc
-	given                                            *prometheus.Desc
+	given, maintained                                *prometheus.Desc
 }
 
 // New makes one.
@@ -68,6 +69,7 @@ func New(of Source) *Collector {
 		builds:     desc("image_build_failures", "Builds of the image that failed in a row, up to the newest; 0 when that did well.", "image"),
 		uploads:    desc("image_upload_failures", "Uploads of the image's newest build that failed in a row.", "image", "provider"),
 		given:      desc("image_builds", "Ready builds of the image, but for those whose first uploads are under way.", "image"),
+		maintained: desc("provider_paused", "1 while a person has paused the provider, else 0.", "provider"),
 		paused:     desc("image_paused", "1 while builds of the image are paused by its configuration or an operator, else 0.", "image"),
 	}
 }
@@ -76,7 +78,7 @@ func New(of Source) *Collector {
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.build, c.reloaded, c.reloadedAt, c.frozen, c.expiry, c.components, c.pools,
-		c.ready, c.readyAt, c.builtAt, c.builds, c.uploads, c.paused, c.given,
+		c.ready, c.readyAt, c.builtAt, c.builds, c.uploads, c.paused, c.given, c.maintained,
 	} {
 		out <- d
 	}
@@ -110,6 +112,10 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 		for provider, n := range poolsOf(cfg, c.of.Tree.Components(zkmodel.KindPool)) {
 			tell(c.pools, float64(n), provider)
 		}
+	}
+	paused := zkmodel.Paused(c.of.Tree.ProviderPauses(), time.Now())
+	for _, p := range cfg.Providers {
+		tell(c.maintained, number(paused[p.Name] != nil), p.Name)
 	}
 	if c.of.Tree.Listed(zkmodel.ImagesRoot) == nil {
 		c.images(cfg, tell)

@@ -24,14 +24,16 @@ import (
 type tree struct {
 	images   []*zkmodel.Image
 	pools    []*zkmodel.Component
+	pauses   []*zkmodel.ProviderPause
 	unsynced error
 	unlisted map[string]error
 }
 
-func (t *tree) Images() []*zkmodel.Image               { return t.images }
-func (t *tree) Components(string) []*zkmodel.Component { return t.pools }
-func (t *tree) Listed(path string) error               { return t.unlisted[path] }
-func (t *tree) WaitSynced(context.Context) error       { return t.unsynced }
+func (t *tree) Images() []*zkmodel.Image                 { return t.images }
+func (t *tree) ProviderPauses() []*zkmodel.ProviderPause { return t.pauses }
+func (t *tree) Components(string) []*zkmodel.Component   { return t.pools }
+func (t *tree) Listed(path string) error                 { return t.unlisted[path] }
+func (t *tree) WaitSynced(context.Context) error         { return t.unsynced }
 
 // upload is an upload to a provider.
 func upload(provider string, state zkmodel.UploadState, failures int) *zkmodel.Upload {
@@ -97,6 +99,7 @@ func TestWhatIsInService(t *testing.T) {
 		{Name: "b", Unread: errors.New("no right")},
 	}}
 	seen.images[0].Builds[2].StateTime = 60
+	seen.pauses = []*zkmodel.ProviderPause{{Provider: "north"}, {Provider: "south", Until: 5}} // the second one is over
 	c := New(Source{Config: site, Tree: seen})
 	got := told(t, c)
 	for line, want := range map[string]float64{
@@ -114,6 +117,8 @@ func TestWhatIsInService(t *testing.T) {
 		"image_paused image=a":                                 0,
 		"image_paused image=c":                                 1,
 		"components kind=builder":                              0,
+		"provider_paused provider=north":                       1,
+		"provider_paused provider=south":                       0,
 	} {
 		if value, there := got[line]; !there || value != want {
 			t.Errorf("%s: %v (there: %t), want %v", line, value, there, want)

@@ -1,0 +1,129 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/cmd/poolkeeper/terminal"
+	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/operate"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// pausing is what can be said of a pause.
+type pausing struct {
+	Provider string        `arg:"" help:"The provider, as the configuration has it."`
+	For      time.Duration `name:"for" placeholder:"TIME" help:"How long, such as 2h; until provider-resume by default."`
+	Reason   string        `help:"Why, for those who see it."`
+}
+
+// ProviderPauseCmd has nothing begun in a provider.
+type ProviderPauseCmd struct{ pausing }
+
+// Help is what the command's own help says.
+func (*ProviderPauseCmd) Help() string {
+	return "For the maintenance of a cloud: no node is launched there, nobody is given one that is ready, and uploads wait. " +
+		"Requests go to other providers, or wait. What is under way goes on, nodes in use stay, and what is to be deleted is deleted. " +
+		"A launcher or builder of Nodepool's does not heed it."
+}
+
+// Run is the command.
+func (c ProviderPauseCmd) Run(ctx context.Context, a *app.App) error {
+	return c.pause(ctx, a, false, nil)
+}
+
+// pause pauses, and then does what follows.
+func (c pausing) pause(ctx context.Context, a *app.App, drain bool, then func(context.Context, *configs.Config, *recipe.Client) error) error {
+	if err := configs.CheckName("provider", c.Provider); err != nil {
+		return err
+	}
+	if c.For < 0 {
+		return fmt.Errorf("--for %s: a pause cannot end before it begins", c.For)
+	}
+	return a.WithClient(ctx, func(ctx context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
+		if _, ok := cfg.Provider(c.Provider); !ok {
+			serving, err := store.Serving(ctx, c.Provider)
+			if err != nil {
+				return err
+			}
+			if len(serving) == 0 {
+				names, _ := cfg.ProviderNames()
+				return fmt.Errorf("there is no provider %s in %s, and no daemon serves one%s", c.Provider, cfg.Path, configs.Similar(c.Provider, names))
+			}
+		}
+		p, err := app.Operator(store).PauseProvider(ctx, c.Provider, c.Reason, c.For, drain)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(terminal.Visible(a.Stdout), p.Text()); err != nil || then == nil {
+			return err
+		}
+		return then(ctx, cfg, client)
+	})
+}
+
+// ProviderDrainCmd has nothing begun in a provider, and its idle nodes deleted.
+type ProviderDrainCmd struct {
+	pausing
+	Wait bool `help:"Wait until no node of the provider is left, but for those that are held."`
+}
+
+// Help is what the command's own help says.
+func (*ProviderDrainCmd) Help() string {
+	return "As provider-pause, and nodes that are ready and nobody's are deleted, too; machines of a static provider stay. With --wait the " +
+		"command ends when the nodes that are in use have been given back and are deleted."
+}
+
+// Run is the command.
+func (c ProviderDrainCmd) Run(ctx context.Context, a *app.App) error {
+	if !c.Wait {
+		return c.pause(ctx, a, true, nil)
+	}
+	return c.pause(ctx, a, true, func(ctx context.Context, cfg *configs.Config, client *recipe.Client) error {
+		w := follow(ctx, a, cfg, client)
+		defer w.stop()
+		return w.until(ctx, []*recipe.Subscription{w.mirror.SubscribeNodes(), w.mirror.SubscribePauses()}, func() (string, bool, error) {
+			left := operate.InProvider(w.mirror.Nodes(), c.Provider)
+			if len(left) == 0 {
+				return "", true, nil
+			}
+			if !c.drained(w.mirror.ProviderPauses()) {
+				return "", false, fmt.Errorf("provider %s is not drained any more, and nodes are left there (%s)", c.Provider, operate.StatesOf(left))
+			}
+			return fmt.Sprintf("nodes of %s are left: %s", c.Provider, operate.StatesOf(left)), false, nil
+		})
+	})
+}
+
+// drained reports whether the pause is still there that drains.
+func (c pausing) drained(list []*zkmodel.ProviderPause) bool {
+	for _, p := range list {
+		if p.Provider == c.Provider {
+			return p.Drain
+		}
+	}
+	return false
+}
+
+// ProviderResumeCmd ends the pause of a provider.
+type ProviderResumeCmd struct {
+	Provider string `arg:"" help:"The provider."`
+}
+
+// Run is the command.
+func (c ProviderResumeCmd) Run(ctx context.Context, a *app.App) error {
+	if err := configs.CheckName("provider", c.Provider); err != nil {
+		return err
+	}
+	return a.WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
+		err := app.Operator(store).ResumeProvider(ctx, c.Provider)
+		if errors.Is(err, operate.ErrNotPaused) {
+			return fmt.Errorf("provider %s is not paused", c.Provider)
+		}
+		return err
+	})
+}

@@ -1,0 +1,56 @@
+package launcher
+
+import (
+	"context"
+	"time"
+
+	"poolkeeper/launcher/inflight"
+	"poolkeeper/launcher/schedule"
+	"poolkeeper/zkmodel"
+)
+
+// pauseOver is by whom a pause is ended whose time is over.
+const pauseOver = "its end"
+
+// heedPauses notes which providers people have paused. The time is when the first pause
+// ends, by our clock. Idle nodes that are to go are given to nobody meanwhile.
+func (s *session) heedPauses(ctx context.Context, snap *schedule.Snapshot) (again time.Time) {
+	list := s.mirror.ProviderPauses()
+	now := snap.Now.Add(snap.Lag)
+	paused := zkmodel.Paused(list, now)
+	for name, c := range s.clouds {
+		why := ""
+		if p := paused[name]; p != nil {
+			why = p.Text()
+		}
+		c.Pause(why)
+	}
+	for _, p := range list {
+		if p.Over(now) {
+			s.jobs.Start(inflight.Task("pause of "+p.Provider), func() error {
+				_, err := s.store.ResumeProvider(ctx, p.Provider, pauseOver, p)
+				return err
+			})
+			continue
+		}
+		if end := p.Ends(); !end.IsZero() {
+			again = schedule.Earlier(again, end.Add(-snap.Lag))
+		}
+	}
+	return again
+}
+
+// drained are the providers whose idle nodes are to go, and who wants that.
+func (s *session) drained() map[string]string {
+	var drained map[string]string
+	for name, p := range zkmodel.Paused(s.mirror.ProviderPauses(), s.now().Add(s.ahead())) {
+		if !p.Drain {
+			continue
+		}
+		if drained == nil {
+			drained = map[string]string{}
+		}
+		drained[name] = p.Text()
+	}
+	return drained
+}
