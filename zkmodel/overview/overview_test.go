@@ -231,6 +231,20 @@ func TestOneScreenWhateverHappens(t *testing.T) {
 	}
 }
 
+// Mistake: a command that ends in "…", as that about a build of Nodepool's, whose ids are long.
+func TestCommandsAreWhole(t *testing.T) {
+	do := "poolkeeper image-promote ubuntu-jammy-c0ffd6e2dfb84895ab3732ce08473f97 --provider rackspace-flex-sjc3"
+	for width, want := range map[int]string{
+		132: "    $ " + do + "\n",
+		80:  "    $ poolkeeper image-promote ubuntu-jammy-c0ffd6e2dfb84895ab3732ce08473f97 \\\n      --provider rackspace-flex-sjc3\n",
+	} {
+		s := &sheet{page: Page{Width: width}}
+		if s.command(do); s.text.String() != want {
+			t.Errorf("%d columns: %s", width, s.text.String())
+		}
+	}
+}
+
 // Requests wait for what the tree shows. Mistakes: a request for a label that nobody has,
 // shown as one that waits for room; a full pool that hides one with room; stock of launchers
 // counted as if somebody waited.

@@ -55,6 +55,28 @@ func (s *sheet) line(format string, args ...any) {
 	s.text.WriteString(strings.TrimRight(Cut(fmt.Sprintf(format, args...), s.page.Width), " ") + "\n")
 }
 
+// command adds what is to be typed: all of it, over as many lines as it takes, as a shell reads
+// them. Only a word that is longer than a line is cut.
+func (s *sheet) command(text string) {
+	line := "    $"
+	for word := range strings.SplitSeq(text, " ") {
+		if room := s.page.Width - len(" \\"); wide(line)+1+wide(word) > room && strings.TrimSpace(line) != "$" {
+			s.line("%s \\", line)
+			line = "     "
+		}
+		line += " " + word
+	}
+	s.line("%s", line)
+}
+
+// wide is how many columns a text takes.
+func wide(text string) (used int) {
+	for _, c := range text {
+		used += columns(c)
+	}
+	return used
+}
+
 // part is a heading with what it comes to.
 func (s *sheet) part(name, sum string) { s.line("%-10s %s", name, sum) }
 
@@ -113,7 +135,7 @@ func (r *Report) matters(s *sheet) {
 		if why, _, _ := strings.Cut(strings.TrimSpace(m.Why), "\n"); why != "" {
 			s.line("    %s", why)
 		}
-		s.line("    $ %s", m.Do)
+		s.command(m.Do)
 	}
 	s.cut(len(r.Attention)-n, "that need attention")
 }
