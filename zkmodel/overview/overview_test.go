@@ -14,6 +14,7 @@ import (
 
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/attention"
 	"poolkeeper/zkmodel/fleet"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/wave"
@@ -304,6 +305,33 @@ func TestUnreadIsNotMissing(t *testing.T) {
 	tree.Images[0].Unread, tree.Images[0].Builds[0].Uploads = recipe.ErrAuth, nil
 	if got := New(tree, cfg).Images[0].Places; got[0].State != Unknown || got[1].State != Unknown {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Mistake: all is well in a tree that nobody serves, as where the last daemon has gone, or the
+// chroot is another; a daemon that has no work is missed; one is missed twice.
+func TestNobodyServes(t *testing.T) {
+	missed := func(tree *Tree, cfg *configs.Config) (kinds []attention.Kind) {
+		for _, m := range New(tree, cfg).Attention {
+			kinds = append(kinds, m.Kind)
+		}
+		return kinds
+	}
+	tree, cfg := site(t, 3, 2)
+	daemons, both := tree.Daemons, []attention.Kind{attention.NoLauncher, attention.NoBuilder}
+	tree.Daemons, tree.Pools = nil, nil
+	if got := missed(tree, cfg); !slices.Equal(got, both) {
+		t.Errorf("of a site: %v", got)
+	}
+	if r := New(&Tree{Now: night}, cfg); r.State != Urgent || !slices.Equal(missed(&Tree{Now: night}, cfg), both) {
+		t.Errorf("of an empty tree: %s %v", r.State, missed(&Tree{Now: night}, cfg))
+	}
+	for n := range cfg.Providers {
+		cfg.Providers[n].Pools = nil
+	}
+	tree.Daemons = daemons[:1]
+	if got := missed(tree, cfg); len(got) != 0 {
+		t.Errorf("of a site that launches nothing: %v", got)
 	}
 }
 

@@ -114,6 +114,7 @@ func New(t *Tree, cfg *configs.Config) *Report {
 		items = append(items, t.lateItems(r.Images, items)...)
 	}
 	r.Daemons, r.Configuration = t.daemons()
+	items = append(items, t.nobody(cfg, items)...)
 	items = append(items, t.fleetItems()...)
 	for _, g := range attention.Fold(items) {
 		r.Attention = append(r.Attention, Matter{
@@ -142,6 +143,26 @@ func (t *Tree) items() []attention.Item {
 	items := site.Items()
 	for _, u := range t.Unread {
 		items = append(items, attention.Item{Kind: attention.Unread, What: "What the tree has of " + u.Part + " cannot be read", Why: u.Err.Error(), Name: u.Part})
+	}
+	return items
+}
+
+// nobody tells that no daemon runs that the configuration has work for, also where the tree
+// has none yet, or is not the right one. What was said of it already is not said again.
+func (t *Tree) nobody(cfg *configs.Config, said []attention.Item) (items []attention.Item) {
+	if !t.saw(partDaemons) {
+		return nil
+	}
+	missing := func(component string, kind attention.Kind) bool {
+		return !slices.ContainsFunc(t.Daemons, func(d zkmodel.Daemon) bool { return d.Kind == component }) &&
+			!slices.ContainsFunc(said, func(i attention.Item) bool { return i.Kind == kind })
+	}
+	if len(cfg.DiskImages) > 0 && missing(zkmodel.KindBuilder, attention.NoBuilder) {
+		items = append(items, attention.Item{Kind: attention.NoBuilder, What: "No builder is running", Why: "images are neither built nor uploaded"})
+	}
+	pools := slices.ContainsFunc(cfg.Providers, func(p configs.Provider) bool { return len(p.Pools) > 0 })
+	if pools && missing(zkmodel.KindLauncher, attention.NoLauncher) {
+		items = append(items, attention.Item{Kind: attention.NoLauncher, Urgent: true, What: "No launcher is running", Why: "requests are not served"})
 	}
 	return items
 }
