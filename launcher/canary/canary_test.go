@@ -207,6 +207,9 @@ func TestDecide(t *testing.T) {
 		if d.Watch != (name == "worse perhaps") {
 			t.Errorf("%s: watch %t", name, d.Watch)
 		}
+		if d.Open != strings.Contains(name, "perhaps") { // else what is decided at last, and not written, waits as long anew
+			t.Errorf("%s: open %t", name, d.Open)
+		}
 		if d.Kind == Promote && (d.Next.Trial != nil || d.Next.Promoted.Build != c.build) || d.Kind == Retreat && !strings.Contains(d.Why, "5 did not boot") {
 			t.Errorf("%s: %+v", name, d)
 		}

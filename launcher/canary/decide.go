@@ -55,7 +55,7 @@ type Decision struct {
 	Why   string
 	Again time.Duration // after which it may be another; 0 is with a change alone
 	Watch bool          // it may be another with any change of Sight.Live
-	Open  bool          // what boots yet decides whether the canary is worse: nothing is done
+	Open  bool          // what boots yet decides whether the canary is worse; from Patience on, it is as is known
 }
 
 // Decide says what is to be done next. It has no side effects.
@@ -96,10 +96,21 @@ func (s Sight) running(c *zkmodel.Canary) Decision {
 		return Decision{Kind: Drop, Build: c.Trial.Build, Next: c.Drop(), Why: "its upload is " + u.Suspect}
 	}
 	canary, previous := c.Tallies()
-	watch := canary.Failures() >= s.Settings.MaxFailures
-	switch worse, known := Worse(canary, previous, s.Live, s.Settings.MaxFailures); {
-	case !known && s.Waited < Patience:
+	worse, known := Worse(canary, previous, s.Live, s.Settings.MaxFailures)
+	if !known && s.Waited < Patience {
 		return Decision{Again: Patience - s.Waited, Watch: true, Open: true}
+	}
+	d := s.comesTo(c, worse)
+	d.Open = !known // else a decision that another write makes void, or that is due later, waits as long anew
+	return d
+}
+
+// comesTo says what becomes of a canary of which is known whether it is worse, or nobody waits
+// for that any more.
+func (s Sight) comesTo(c *zkmodel.Canary, worse bool) Decision {
+	canary, previous := c.Tallies()
+	watch := canary.Failures() >= s.Settings.MaxFailures
+	switch {
 	case worse:
 		return Decision{Kind: Retreat, Build: c.Trial.Build, Why: Figures(canary, previous)}
 	case c.Trial.Began == 0:
