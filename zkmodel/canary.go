@@ -328,10 +328,11 @@ func (i *Image) Waits(b *Build, provider string, refused bool) string {
 	return why
 }
 
-// awaits reports whether a build is ready in a provider and is to be the canary.
+// awaits reports whether a build is ready in a provider and is to be the canary: one that nodes can
+// boot from (Bootable), as launchers begin no other.
 func (i *Image) awaits(n *BuildTree, provider string) bool {
 	return i.Unproven(n.Build, provider) && i.Verdict(n.Build, provider) == nil && slices.ContainsFunc(n.Uploads, func(u *Upload) bool {
-		return u.Provider == provider && u.Broken == nil && u.State == UploadReady && u.Suspect == ""
+		return u.Provider == provider && u.Broken == nil && u.State == UploadReady && !u.ExternalID.IsNull() && u.Suspect == ""
 	})
 }
 

@@ -88,6 +88,9 @@ func (s *scene) upload(b *zkmodel.BuildTree, provider string, state zkmodel.Uplo
 		State:     state, StateTime: zkmodel.EpochOf(s.Now), Builder: s.Host.Name,
 		Stat: recipe.Stat{Czxid: s.next()},
 	}
+	if state == zkmodel.UploadReady {
+		u.ExternalID = zkmodel.TextValue("id")
+	}
 	for _, c := range change {
 		c(u)
 	}

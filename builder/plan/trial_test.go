@@ -92,7 +92,8 @@ func TestTrialsEnd(t *testing.T) {
 
 // What a canary makes of an upload that is sent, or has passed its trial. Mistakes: one that
 // is ready beside a canary; two that are ready at once after it; one that waits for itself, for
-// what is rejected or doubted, or although no canary is configured; a word of a person that waits.
+// what is rejected or doubted, or no launcher begins, or although no canary is configured; a word of a
+// person that waits.
 func TestUploadsWaitForTheCanary(t *testing.T) {
 	isOver := func(s *scene) { // its upload is of no use, either
 		s.Image.Canaries[0] = s.Image.Canaries[0].Drop()
@@ -117,6 +118,10 @@ func TestUploadsWaitForTheCanary(t *testing.T) {
 		"none has begun": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) {
 			s.Image.Canaries[0] = s.Image.Canaries[0].Drop()
 		}, TrialGoesOn},
+		"none begins, as nodes cannot boot from it": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) {
+			s.Image.Canaries[0] = s.Image.Canaries[0].Drop()
+			s.Image.Builds[1].Uploads[0].ExternalID = zkmodel.Value{}
+		}, TrialServes},
 		"none begins, as a launcher knows none": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Validation) {
 			s.Image.Canaries[0], s.NoCanary = s.Image.Canaries[0].Drop(), map[string]bool{"north": true}
 		}, TrialServes},
