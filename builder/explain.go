@@ -29,6 +29,15 @@ type Explanation struct {
 	Verdicts []plan.Verdict
 }
 
+// unbegun says of each provider of an image whether no launcher of these begins canaries of it.
+func unbegun(cfg *configs.Config, image string, pools []*zkmodel.Component) map[string]bool {
+	is := map[string]bool{}
+	for _, p := range cfg.ProvidersOf(image) {
+		is[p.Name] = !zkmodel.CanaryIsOf(pools, p.Name, image)
+	}
+	return is
+}
+
 // Explain says what the builder of a host, by its full name, has to do for some
 // images, or for all that there are. It reads the tree and the host's disk as
 // they are and changes nothing; a daemon may run beside it.
@@ -74,6 +83,7 @@ func Explain(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, hos
 
 			NoCanary: control.NoCanary(cfg, name, func(string) []*zkmodel.Component { return them.pools }),
 			Paused:   zkmodel.Paused(pauses, now),
+			Unbegun:  unbegun(cfg, name, them.pools),
 		}
 		if err := onTrial(ctx, store, &in, them.pools); err != nil {
 			return nil, err

@@ -23,7 +23,10 @@ type Input struct {
 	// registered knows none.
 	NoCanary map[string]bool
 	// Paused are the providers that people have paused.
-	Paused   map[string]*zkmodel.ProviderPause
+	Paused map[string]*zkmodel.ProviderPause
+	// Unbegun are providers where no launcher that is registered begins canaries of it. It is for
+	// people (Explain) alone.
+	Unbegun  map[string]bool
 	Host     Host
 	Others   Others
 	InFlight InFlight

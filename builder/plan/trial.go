@@ -54,7 +54,7 @@ func (d *decision) decideTrial(b *zkmodel.BuildTree, u *zkmodel.Upload, gone str
 	subject := "upload " + b.ID + "/" + u.Provider + "/" + u.ID
 	switch {
 	case t.End == TrialGoesOn && t.Record != nil && t.Record.Result.Final():
-		d.say(subject, "canary", Against, "%s", t.Why)
+		d.say(subject, "canary", Against, "%s%s", t.Why, d.unbegun(u.Provider))
 	case t.End == TrialGoesOn && d.Untriable[u.Provider] && t.Record != nil:
 		d.say(subject, "trial", "", "%s; %s", t.Record.Text(), zkmodel.NobodyTries(u.Provider))
 	case t.End == TrialGoesOn:
@@ -66,6 +66,19 @@ func (d *decision) decideTrial(b *zkmodel.BuildTree, u *zkmodel.Upload, gone str
 		d.leaving[u] = true
 	}
 	d.plan.Trials = append(d.plan.Trials, t)
+}
+
+// unbegun says for people why no build becomes the canary in a provider; "" where one is, or may.
+func (d *decision) unbegun(provider string) string {
+	switch c := d.Image.Canary(provider); {
+	case c == nil || c.Trial != nil:
+		return ""
+	case d.Image.Pin(provider) != nil:
+		return "; none becomes the canary while the image is pinned at " + provider
+	case d.Unbegun[provider]:
+		return "; no launcher is registered at " + provider + " that has one become the canary"
+	}
+	return ""
 }
 
 var trialWords = map[TrialEnd]string{

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -170,6 +171,38 @@ func TestUploadsWaitForTheCanary(t *testing.T) {
 			trial, there := p.Trial(b.Uploads[0].UploadKey)
 			if !there || trial.End != c.want {
 				t.Errorf("it %q (%s), want %q", trial.End, trial.Why, c.want)
+			}
+		})
+	}
+}
+
+// Builds wait for a canary that nobody begins. Mistake: people are not told why.
+func TestWhyNoCanaryBegins(t *testing.T) {
+	pinned := "; none becomes the canary while the image is pinned at north"
+	for name, c := range map[string]struct {
+		change func(s *scene)
+		want   string
+	}{
+		"a launcher is about to": {func(*scene) {}, ""},
+		"no launcher is there":   {func(s *scene) { s.Unbegun = map[string]bool{"north": true} }, "; no launcher is registered at north that has one become the canary"},
+		"elsewhere is none":      {func(s *scene) { s.Unbegun = map[string]bool{"south": true} }, ""},
+		"it is pinned": {func(s *scene) {
+			b := s.Image.Builds[0]
+			s.Image.Verdicts = &zkmodel.Verdicts{Pins: []zkmodel.Pin{{Provider: "north", Build: b.ID, BuildCzxid: b.Stat.Czxid}}}
+		}, pinned},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(func(s *scene) { s.image().Canary = &configs.Canary{} })
+			serving, next := s.uploaded(3*time.Hour), s.uploaded(2*time.Hour)
+			s.Image.Canaries = []*zkmodel.Canary{zkmodel.NewCanary("north", "img", serving.Build)}
+			b := waitingUpload(s, zkmodel.WaitingValidation("it waits"))
+			c.change(s)
+			want := "it waits until build " + next.ID + ", which is ready and the next canary, is decided" + c.want
+			_, all := Explain(s.Input)
+			if !slices.ContainsFunc(all, func(v Verdict) bool {
+				return v.Subject == "upload "+b.ID+"/north/"+b.Uploads[0].ID && v.Rule == "canary" && v.Detail == want
+			}) {
+				t.Errorf("%q is not among %+v", want, all)
 			}
 		})
 	}
