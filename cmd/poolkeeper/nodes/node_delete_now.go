@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -79,8 +80,29 @@ func (d *deleter) remove(ctx context.Context, n *zkmodel.Node) error {
 		return fmt.Sprintf("waiting until %s has deleted node %s", listing.Visible(n.Provider), n.ID)
 	})
 	defer done()
-	if err := d.open[n.Provider].DeleteNode(ctx, n.ExternalID.Text()); err != nil {
+	err := d.here(ctx, n)
+	if err == nil {
+		err = d.open[n.Provider].DeleteNode(ctx, n.ExternalID.Text())
+	}
+	if err != nil {
 		return fmt.Errorf("delete node %s: %w; it is marked, and the launchers of %s go on", n.ID, err, n.Provider)
+	}
+	return nil
+}
+
+// here refuses a machine that runs on another host than this: its provider, which looks only
+// on this one, would take it for deleted.
+func (d *deleter) here(ctx context.Context, n *zkmodel.Node) error {
+	section, _ := d.cfg.Provider(n.Provider) // check has asked
+	if _, _, guests := drivers.Guests(*section); !guests {
+		return nil
+	}
+	machines, err := d.open[n.Provider].ListNodes(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(machines, func(m providers.NodeInfo) bool { return m.ExternalID == n.ExternalID.Text() }) {
+		return errors.New("its machine is not on this host")
 	}
 	return nil
 }
