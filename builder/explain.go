@@ -78,9 +78,8 @@ func Explain(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, hos
 		}
 		in := plan.Input{
 			Config: cfg, Image: image, Local: control.LocalBuilds(local, name), Now: now, Policy: plan.DefaultPolicy(),
-			Host:   here,
-			Others: plan.Others{Alive: them.alive(), Since: now},
-
+			Host:     here,
+			Others:   plan.Others{Alive: them.alive(), Since: now},
 			NoCanary: control.NoCanary(cfg, name, func(string) []*zkmodel.Component { return them.pools }),
 			Paused:   zkmodel.Paused(pauses, now),
 			Unbegun:  unbegun(cfg, name, them.pools),
