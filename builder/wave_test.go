@@ -148,8 +148,7 @@ func BenchmarkWave(b *testing.B) {
 			return !slices.ContainsFunc(mirror.Images(), func(i *zkmodel.Image) bool { return i.BuildRequested != nil || i.BuildsLocked })
 		})
 	}
-	built(0)
-	for n := 0; b.Loop(); n++ {
+	asked := func() time.Duration {
 		atRest()
 		since, began := ltime(), time.Now()
 		for _, image := range s.config.DiskImages {
@@ -158,17 +157,31 @@ func BenchmarkWave(b *testing.B) {
 			}
 		}
 		built(since)
-		flags := time.Since(began)
+		return time.Since(began)
+	}
+	waved := func(id string) time.Duration {
 		atRest()
-		began = time.Now()
-		id := fmt.Sprintf("w%d", n)
+		began := time.Now()
 		r := s.waveReport(s.wave(id, 0, wave.UntilBuilt), id, 10*time.Minute)
-		took := time.Since(began)
 		if r.State != wave.Completed {
 			b.Fatalf("%s: %v", r.State, r.Counts)
 		}
-		b.ReportMetric(flags.Seconds(), "flags-s")
-		b.ReportMetric(took.Seconds(), "wave-s")
-		b.ReportMetric(took.Seconds()/flags.Seconds(), "wave/flags")
+		return time.Since(began)
 	}
+	built(0)
+	// They take turns at being the first: a machine that grows slower favours neither.
+	var flags, took time.Duration
+	for n := 0; b.Loop(); n++ {
+		id := fmt.Sprintf("w%d", n)
+		if n%2 == 0 {
+			flags += asked()
+			took += waved(id)
+		} else {
+			took += waved(id)
+			flags += asked()
+		}
+	}
+	b.ReportMetric(flags.Seconds()/float64(b.N), "flags-s")
+	b.ReportMetric(took.Seconds()/float64(b.N), "wave-s")
+	b.ReportMetric(took.Seconds()/flags.Seconds(), "wave/flags")
 }
