@@ -335,6 +335,32 @@ func TestNobodyServes(t *testing.T) {
 	}
 }
 
+// Mistake: a provider that is out of service, of which status does not tell; one whose pause is
+// over; twenty that push all else off the screen.
+func TestPausedProviders(t *testing.T) {
+	tree, cfg := site(t, 1, 2)
+	for n := range 20 {
+		tree.Stopped = append(tree.Stopped, &zkmodel.ProviderPause{
+			Provider: provider(n), By: "ann", Reason: "new switches", Drain: n == 1, Until: zkmodel.Epoch(night.Add(2 * time.Hour).Unix()),
+		})
+	}
+	tree.Stopped[2].Until = zkmodel.Epoch(night.Add(-time.Second).Unix())
+	var text strings.Builder
+	if err := New(tree, cfg).Write(&text, Page{Width: 80}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"PAUSED     1 provider paused by ann: cloud-00, for 2h 0m: new switches\n", "PAUSED     1 provider drained by ann: cloud-01, for", "and 13 more pauses",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, text.String())
+		}
+	}
+	if strings.Contains(text.String(), "cloud-02") {
+		t.Errorf("a pause that is over:\n%s", text.String())
+	}
+}
+
 // Mistake: an image whose schedule has not come counted as late; one that a pin or a pause
 // keeps old counted, too; one that nothing asks for.
 func TestFreshness(t *testing.T) {

@@ -22,6 +22,7 @@ type Tree struct {
 	Trials   []*zkmodel.Validation
 	Waves    []*wave.Entry
 	Held     *wave.Word                // all waves are; nil when they are not
+	Stopped  []*zkmodel.ProviderPause  // providers that are paused or drained
 	Members  []fleet.Member            // daemons that follow the fleet's configuration
 	Current  *fleet.Version            // what they are to run; nil without one
 	Limits   map[string]map[string]int // what providers said, by provider and resource
@@ -45,6 +46,7 @@ const (
 	partWaves    = "waves"
 	partFleet    = "the fleet's configuration"
 	partLimits   = "the limits of providers"
+	partStopped  = "the pauses of providers"
 )
 
 // Read reads it. What may not be read is noted, and keeps nothing else out.
@@ -69,6 +71,7 @@ func Read(ctx context.Context, store *zkmodel.Store, now time.Time) (*Tree, erro
 		}},
 		{partWaves, func() error { return t.readWaves(ctx, waves) }},
 		{partFleet, func() error { return t.readFleet(ctx, versions) }},
+		{partStopped, func() (err error) { t.Stopped, err = store.ProviderPauses(ctx); return err }},
 		{partLimits, func() (err error) { t.Limits, err = store.Limits(ctx); return err }},
 	} {
 		switch err := one.read(); {

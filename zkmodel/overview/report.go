@@ -74,10 +74,13 @@ type Wave struct {
 
 // Pause is something that a person or the configuration keeps from going on.
 type Pause struct {
-	What  string     `json:"what"` // image, upload, daemon, waves, node
-	Names []string   `json:"names"`
-	By    string     `json:"by"` // "configuration", "operator", or who
-	Since *time.Time `json:"since,omitempty"`
+	What    string     `json:"what"` // provider, image, upload, daemon, waves, node
+	Names   []string   `json:"names"`
+	By      string     `json:"by"` // "configuration", "operator", or who
+	Why     string     `json:"why,omitempty"`
+	Drained bool       `json:"drained,omitempty"` // of a provider: its nodes go, too
+	Since   *time.Time `json:"since,omitempty"`
+	Until   *time.Time `json:"until,omitempty"` // when it ends by itself
 }
 
 // Daemon is one that runs.
@@ -261,6 +264,14 @@ func (t *Tree) pauses(cfg *configs.Config) []Pause {
 		if len(names) > 0 {
 			list = append(list, Pause{What: what, By: by, Names: names})
 		}
+	}
+	for _, p := range t.Stopped {
+		if p.Over(t.Now) {
+			continue
+		}
+		one := Pause{What: "provider", Names: []string{p.Provider}, By: cmp.Or(p.By, "operator"), Why: p.Reason, Drained: p.Drain}
+		one.Since, one.Until = at(p.Since.Time()), at(p.Ends())
+		list = append(list, one)
 	}
 	add("image", "operator", byOperator)
 	add("image", "configuration", byFile)

@@ -27,6 +27,7 @@ const (
 	mostPools   = 4
 	mostCauses  = 4
 	mostOthers  = 2
+	mostPauses  = 6
 )
 
 // Write prints the overview for people.
@@ -347,13 +348,22 @@ func (r *Report) others(s *sheet) {
 		}
 		s.cut(len(r.Waves)-n, "waves")
 	}
-	for _, p := range r.Pauses {
+	shown := s.shown(len(r.Pauses), mostPauses)
+	for _, p := range r.Pauses[:shown] {
 		word := "paused"
-		if p.What == "node" || p.What == "waves" {
+		switch {
+		case p.What == "node" || p.What == "waves":
 			word = "held"
+		case p.Drained:
+			word = "drained"
 		}
-		s.part("PAUSED", fmt.Sprintf("%s %s by %s: %s", plural(len(p.Names), p.What), word, p.By, attention.Names(p.Names, 4)))
+		text := fmt.Sprintf("%s %s by %s: %s", plural(len(p.Names), p.What), word, p.By, attention.Names(p.Names, 4))
+		if p.Until != nil {
+			text += ", for " + listing.Span(p.Until.Sub(s.now))
+		}
+		s.part("PAUSED", listing.Words(": ", text, p.Why))
 	}
+	s.cut(len(r.Pauses)-shown, "pauses")
 	type like struct{ kind, state, version string }
 	hosts := map[like][]string{}
 	var kinds []like
