@@ -25,7 +25,7 @@ func TestOddOutputIsNoImage(t *testing.T) {
 	for name := range odd {
 		image := s.addImage(name)
 		image.EnvVars["FAKE_ODD"], image.EnvVars["FAKE_TARGET"] = name, secret
-		image.BuildTimeout = 2 * time.Second
+		image.BuildTimeout = 20 * time.Second // a fifo that is opened stays open until then
 		s.config.Providers[0].DiskImages = append(s.config.Providers[0].DiskImages, s.config.Providers[0].DiskImages[0])
 		s.config.Providers[0].DiskImages[len(s.config.Providers[0].DiskImages)-1].Name = name
 	}

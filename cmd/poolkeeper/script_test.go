@@ -22,8 +22,8 @@ func TestMain(m *testing.M) {
 
 // The scripts in testdata/script run the program as its users do. Each has a
 // tree of its own, below $NODEPOOL_ROOT of the ZooKeeper at
-// 127.0.0.1:$NODEPOOL_PORT, and an empty one below $NODEPOOL_OTHER; nobody listens at $NODEPOOL_NOBODY. In their
-// configurations these stand as %(NODEPOOL_X). Commands beside the usual ones:
+// 127.0.0.1:$NODEPOOL_PORT, and an empty one below $NODEPOOL_OTHER; nobody listens at
+// $NODEPOOL_NOBODY, and a program may at $NODEPOOL_FREE. In their configurations these stand as %(NODEPOOL_X). Commands beside the usual ones:
 //
 //	znode PATH [DATA]   write a znode, parents included; ! checks that there is none
 //	oneline             the program's stderr is one line, and no stack trace
@@ -41,6 +41,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("NODEPOOL_PORT", port)
 			env.Setenv("NODEPOOL_NOBODY", unusedPort(t))
+			env.Setenv("NODEPOOL_FREE", strconv.Itoa(zktest.FreePort()))
 			env.Setenv("NODEPOOL_ROOT", zktest.Root(t))
 			env.Setenv("NODEPOOL_OTHER", zktest.Root(t))
 			for _, root := range []string{"NODEPOOL_ROOT", "NODEPOOL_OTHER"} {

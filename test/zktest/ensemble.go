@@ -44,8 +44,8 @@ func newEnsemble(tb testing.TB, n int) (*Ensemble, error) {
 	e := &Ensemble{}
 	var members []string
 	for id := 1; id <= n; id++ {
-		e.Servers = append(e.Servers, &Server{dir: tb.TempDir(), port: freePort()})
-		members = append(members, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", id, freePort(), freePort()))
+		e.Servers = append(e.Servers, &Server{dir: tb.TempDir(), port: FreePort()})
+		members = append(members, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", id, FreePort(), FreePort()))
 	}
 	for i, s := range e.Servers {
 		lines := append([]string{

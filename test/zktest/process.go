@@ -147,9 +147,9 @@ func writeConfig(dir string, lines []string) error {
 	return os.WriteFile(filepath.Join(dir, "zoo.cfg"), []byte(text), 0o600)
 }
 
-// freePort returns a loopback port that nobody listens on. It is below those
+// FreePort returns a loopback port that nobody listens on. It is below those
 // that the kernel gives to outgoing connections, one of which could take it.
-func freePort() int {
+func FreePort() int {
 	for {
 		port := 10000 + rand.IntN(20000)
 		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))

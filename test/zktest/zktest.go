@@ -77,10 +77,10 @@ func launch(dir string, opts ...Option) (*Server, error) {
 		opt(&set)
 	}
 	for try := 0; ; try++ {
-		s := &Server{dir: dir, port: freePort(), heap: set.heap}
+		s := &Server{dir: dir, port: FreePort(), heap: set.heap}
 		lines := append([]string{fmt.Sprintf("clientPort=%d", s.port)}, set.extra...)
 		if set.tls != nil {
-			s.securePort = freePort()
+			s.securePort = FreePort()
 			lines = append(lines, set.tls.serverConfig(dir, s.securePort)...)
 		}
 		if err := writeConfig(dir, lines); err != nil {
