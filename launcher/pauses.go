@@ -13,7 +13,7 @@ import (
 const pauseOver = "its end"
 
 // heedPauses notes which providers people have paused. The time is when the first pause
-// ends, by our clock. Idle nodes that are to go are given to nobody meanwhile.
+// ends, by our clock.
 func (s *session) heedPauses(ctx context.Context, snap *schedule.Snapshot) (again time.Time) {
 	list := s.mirror.ProviderPauses()
 	now := snap.Now.Add(snap.Lag)
@@ -42,15 +42,11 @@ func (s *session) heedPauses(ctx context.Context, snap *schedule.Snapshot) (agai
 
 // drained are the providers whose idle nodes are to go, and who wants that.
 func (s *session) drained() map[string]string {
-	var drained map[string]string
+	drained := map[string]string{}
 	for name, p := range zkmodel.Paused(s.mirror.ProviderPauses(), s.now().Add(s.ahead())) {
-		if !p.Drain {
-			continue
+		if p.Drain {
+			drained[name] = p.Text()
 		}
-		if drained == nil {
-			drained = map[string]string{}
-		}
-		drained[name] = p.Text()
 	}
 	return drained
 }

@@ -1,11 +1,14 @@
 package launcher_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"poolkeeper/providers/fake"
 	"poolkeeper/test/zktest"
 	"poolkeeper/test/zuul"
 	"poolkeeper/zkmodel"
@@ -16,7 +19,7 @@ import (
 // A provider that is paused gets no request, from neither of two launchers, not even with a
 // node that is ready there: what both providers have is served by the other one, and what
 // it alone has waits and says why. A drain deletes its idle nodes, and neither those that
-// are somebody's nor the other provider's. Its nodes in use are deleted as ever, and with
+// are given away nor the other provider's. Its nodes in use are deleted as ever, and with
 // the pause all goes on. Catches: a pause that declines, so that requests fail; one that
 // one launcher does not see; a drain that deletes what is used.
 func TestPausedProvider(t *testing.T) {
@@ -36,7 +39,7 @@ func TestPausedProvider(t *testing.T) {
 	zktest.Eventually(t, func() bool {
 		told := 0
 		for _, c := range s.components() {
-			if c.ProviderName == "cloud" && c.Paused != nil && *c.Paused && strings.Contains(c.Trouble, "anna@desk: new switches") {
+			if c.ProviderName == "cloud" && c.Paused != nil && *c.Paused && strings.Contains(c.Reason, "anna@desk: new switches") {
 				told++
 			}
 		}
@@ -93,8 +96,8 @@ func TestPauseEndsByItself(t *testing.T) {
 	waits := []string{s.submit(wish("small")), s.submit(wish("tiny"))}
 	zktest.Eventually(t, func() bool {
 		return !slices.ContainsFunc(s.components(), func(c *zkmodel.Component) bool {
-			return c.ProviderName == "cloud" != strings.Contains(c.Trouble, "paused by anna@desk, until ") ||
-				c.ProviderName == "other" != strings.Contains(c.Trouble, "provider-resume removes it")
+			return c.ProviderName == "cloud" != strings.Contains(c.Reason, "paused by anna@desk, until ") ||
+				c.ProviderName == "other" != strings.Contains(c.Reason, "provider-resume removes it")
 		})
 	}, "all pools say that they are paused")
 	if _, err := op.PauseProvider(t.Context(), "cloud", "", 300*time.Millisecond, false); err != nil {
@@ -132,4 +135,45 @@ func (s *site) asked(id string) *zkmodel.Request {
 		s.t.Fatal(err)
 	}
 	return r
+}
+
+// A launch that fails in a provider that was paused meanwhile says nothing of the request: it
+// is not declined and waits, or goes to another provider. Catches: a maintenance that fails
+// the jobs whose nodes were booting when it began.
+func TestLaunchFailsInAPausedProvider(t *testing.T) {
+	s := newSite(t, beside(onePool))
+	s.image()
+	booting, down := make(chan struct{}, 10), make(chan struct{})
+	s.clouds["cloud"].SetHook(func(ctx context.Context, c fake.Call) error {
+		if c.Op != fake.OpWait || c.Done {
+			return nil
+		}
+		booting <- struct{}{}
+		select {
+		case <-down:
+		case <-ctx.Done():
+		}
+		return errors.New("the switch is off")
+	})
+	s.launchTwo()
+	op := operate.New(s.store, "anna@desk")
+	waits := s.submit(wish("small"))
+	<-booting
+	if _, err := op.PauseProvider(t.Context(), "cloud", "new switches", 0, false); err != nil {
+		t.Fatal(err)
+	}
+	zktest.Eventually(t, func() bool {
+		return !slices.ContainsFunc(s.components(), func(c *zkmodel.Component) bool { return c.ProviderName == "cloud" && c.Reason == "" })
+	}, "both launchers know")
+	close(down)
+	zktest.Eventually(t, func() bool { return len(s.nodesAt("cloud")) == 0 }, "the nodes that did not boot are gone")
+	zktest.Eventually(t, func() bool { return s.asked(waits).State == zkmodel.RequestRequested }, "the request waits")
+	if r := s.asked(waits); len(r.DeclinedBy) > 0 {
+		t.Errorf("declined by %v: %s", r.DeclinedBy, r.Reason)
+	}
+	s.clouds["cloud"].SetHook(nil)
+	if err := op.ResumeProvider(t.Context(), "cloud"); err != nil {
+		t.Fatal(err)
+	}
+	s.wait(waits)
 }

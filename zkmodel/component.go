@@ -1,6 +1,7 @@
 package zkmodel
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,7 +33,7 @@ type Component struct {
 	ProviderName string  `wire:"provider_name,omitempty"`
 	// Providers are those that a builder or launcher serves; nil when it does not say.
 	Providers *Strings `wire:"providers,omitempty"`
-	Reason    string   `wire:"reason,omitempty"` // builders: why it builds nothing
+	Reason    string   `wire:"reason,omitempty"` // builders: why it builds nothing; pools: who has paused their provider, and why
 	// Shares are what a daemon does for all at the moment, by name (ShareName), and since when.
 	Shares          map[string]Epoch `wire:"shares,omitempty"`
 	State           string           `wire:"state"`
@@ -161,7 +162,7 @@ func (c *Component) Offers(labels []string) bool {
 			return false
 		}
 	}
-	return c.Trouble == ""
+	return c.Trouble == "" && c.Reason == ""
 }
 
 // WaitsForProvider says why a provider cannot be used that a request waits for: of
@@ -174,8 +175,8 @@ func WaitsForProvider(pools []*Component, r *Request) string {
 		case c.Broken != nil || r.DeclinedByPool(c.ID) || !c.Has(r.NodeTypes):
 		case c.Offers(r.NodeTypes):
 			return ""
-		case c.Trouble != "" && text == "":
-			text = c.Trouble
+		case text == "":
+			text = cmp.Or(c.Trouble, c.Reason)
 		}
 	}
 	return text

@@ -115,7 +115,7 @@ func (st *Store) PauseProvider(ctx context.Context, p ProviderPause) error {
 	}
 }
 
-// ResumeProvider ends the pause of a provider, by someone who is named, and reports whether
+// ResumeProvider ends the pause of a provider, by a person or a rule that is named, and reports whether
 // there was one. seen, when not nil, is the one that it ends, and no other.
 func (st *Store) ResumeProvider(ctx context.Context, provider, by string, seen *ProviderPause) (was bool, err error) {
 	version := recipe.AnyVersion

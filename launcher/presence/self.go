@@ -3,7 +3,6 @@
 package presence
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -136,7 +135,7 @@ func (s *Self) Show(decisions []schedule.Decision, cloud func(provider string) s
 		view := cloud(p.Provider.Name)
 		now := poolState{
 			paused: full[p.ID] || view.Held || p.Provider.MaxConcurrency == 0,
-			broken: view.Broken, trouble: cmp.Or(view.Paused, view.Trouble),
+			broken: view.Broken, trouble: view.Trouble, stopped: view.Paused,
 		}
 		record := s.records[p.ID]
 		if record.shown == now {

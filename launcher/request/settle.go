@@ -86,8 +86,11 @@ func (s *Server) begin(ctx context.Context, h *run) error {
 // the cloud was full or a machine dead, or cancelled because its requestor has left.
 func (s *Server) settle(ctx context.Context, h *run) error {
 	var failed, later error
+	paused := h.Cloud.View().Paused
 	for _, n := range h.nodes {
 		switch {
+		case n.Err != nil && paused != "": // the cloud is maintained: that a launch fails says nothing of the request
+			later = fmt.Errorf("%s; node %s: %w", paused, n.Node.ID, n.Err)
 		case errors.Is(n.Err, providers.ErrQuota):
 			later = fmt.Errorf("the cloud is full: %w", n.Err)
 		case errors.Is(n.Err, node.ErrNoAnswer), errors.Is(n.Err, providers.ErrUnanswered):

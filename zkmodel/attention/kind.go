@@ -90,11 +90,11 @@ var plain = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+:@-]*$`)
 // Do is what to type next; what it names is the item's. A name that means something to a
 // shell is left to the reader, who may paste the line.
 func (i *Item) Do() string {
-	text := kinds[i.Kind].do
+	var places []string // and what stands there; all at once, as an image may be called BUILD
 	for _, place := range [][2]string{{"IMAGE", i.Image}, {"BUILD", i.Build}, {"PROVIDER", i.Provider}, {"NAME", i.Name}} {
 		if plain.MatchString(place[1]) {
-			text = strings.Replace(text, place[0], place[1], 1)
+			places = append(places, place[0], place[1])
 		}
 	}
-	return text
+	return strings.NewReplacer(places...).Replace(kinds[i.Kind].do)
 }

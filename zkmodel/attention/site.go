@@ -13,7 +13,7 @@ import (
 	"poolkeeper/zkmodel/listing"
 )
 
-// When something takes so long that somebody should look at it.
+// When something takes so long that a person should look at it.
 const (
 	slowDeletion = 10 * time.Minute
 	slowRequest  = 10 * time.Minute

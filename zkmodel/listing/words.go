@@ -65,7 +65,7 @@ func inARow(failures int) string {
 }
 
 // nextTry says when something that failed is tried again; "" when nobody said, or
-// it only waits for somebody to do it.
+// it only waits to be done.
 func nextTry(at zkmodel.Epoch, now time.Time) string {
 	if wait := at.Time().Sub(now); at != 0 && wait > 0 {
 		return "next try in " + Span(wait)

@@ -2,7 +2,6 @@ package operate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,16 +25,11 @@ func (o *Operator) PauseProvider(ctx context.Context, provider, reason string, l
 	return &p, o.store.PauseProvider(ctx, p)
 }
 
-// ErrNotPaused says that nothing paused a provider.
-var ErrNotPaused = errors.New("it is not paused")
-
-// ResumeProvider ends the pause of a provider.
-//
-// Errors: ErrNotPaused.
+// ResumeProvider ends the pause of a provider. It is an error when there is none.
 func (o *Operator) ResumeProvider(ctx context.Context, provider string) error {
 	was, err := o.store.ResumeProvider(ctx, provider, o.who, nil)
 	if err == nil && !was {
-		err = fmt.Errorf("resume provider %s: %w", provider, ErrNotPaused)
+		err = fmt.Errorf("provider %s is not paused", provider)
 	}
 	return err
 }

@@ -248,7 +248,7 @@ func TestCommandsAreWhole(t *testing.T) {
 
 // Requests wait for what the tree shows. Mistakes: a request for a label that nobody has,
 // shown as one that waits for room; a full pool that hides one with room; stock of launchers
-// counted as if somebody waited.
+// counted as those of people.
 func TestWhyRequestsWait(t *testing.T) {
 	tree, cfg := site(t, 2, 2)
 	cfg.TenantLimits = []configs.TenantLimit{{Tenant: "greedy", Limits: map[string]int{"instances": 1}}}

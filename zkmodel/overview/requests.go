@@ -18,7 +18,7 @@ type Cause string
 const (
 	NoPool    Cause = "no-pool"   // no registered pool has its labels
 	Provider  Cause = "provider"  // the providers that could serve it cannot be used
-	Paused    Cause = "paused"    // the launchers that could serve it are paused
+	Paused    Cause = "paused"    // the launchers, or the providers, that could serve it are paused
 	NoImage   Cause = "image"     // no image is ready in a provider that could serve it
 	Tenant    Cause = "tenant"    // its tenant's limit
 	Quota     Cause = "quota"     // pools or providers that could serve it are full
@@ -29,7 +29,7 @@ const (
 // means says a cause in words.
 func (c Cause) means() string {
 	return map[Cause]string{
-		NoPool: "no pool has their labels", Provider: "the provider cannot be used", Paused: "launchers are paused",
+		NoPool: "no pool has their labels", Provider: "the provider cannot be used", Paused: "launchers or providers are paused",
 		NoImage: "no image is ready", Tenant: "their tenant is at its limit", Quota: "pools are full",
 		Undecided: "not decided yet", Launching: "nodes are being launched",
 	}[c]
@@ -98,6 +98,9 @@ func (t *Tree) cause(cfg *configs.Config, images map[string]*zkmodel.Image, c *c
 		return NoPool, r.Reason
 	}
 	if why := zkmodel.WaitsForProvider(able, r); why != "" {
+		if !slices.ContainsFunc(able, func(p *zkmodel.Component) bool { return p.Trouble != "" }) {
+			return Paused, why
+		}
 		return Provider, why
 	}
 	paused, imageless, full := true, true, true

@@ -2,7 +2,6 @@ package nodes
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -120,10 +119,6 @@ func (c ProviderResumeCmd) Run(ctx context.Context, a *app.App) error {
 		return err
 	}
 	return a.WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
-		err := app.Operator(store).ResumeProvider(ctx, c.Provider)
-		if errors.Is(err, operate.ErrNotPaused) {
-			return fmt.Errorf("provider %s is not paused", c.Provider)
-		}
-		return err
+		return app.Operator(store).ResumeProvider(ctx, c.Provider)
 	})
 }
