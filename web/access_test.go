@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 
@@ -16,10 +15,7 @@ import (
 // Who sees build logs, their last lines and the status page, and who only what
 // Nodepool shows, too.
 func TestAccess(t *testing.T) {
-	logs, path := newLogDir(t)
-	if err := os.WriteFile(path("image", "0000000001"), []byte("the log"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	logs := newLogs(t, "the log")
 	build := zkmodel.DecodeBuild("image", "0000000001", []byte(`{"state": "failed", "tail": "the last lines"}`), recipe.Stat{})
 	images := []*zkmodel.Image{{Name: "image", Builds: []*zkmodel.BuildTree{{Build: build}}}}
 	const token = "0123456789abcdef"

@@ -9,6 +9,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"poolkeeper/web/buildlog"
 )
 
 // maxScrapes is how many readers of metrics are served at a time.
@@ -27,7 +29,6 @@ type handler struct {
 	links     []string      // of the pages that there are
 	renderers chan struct{} // a place for each page that is made
 	streams   chan struct{} // a place for each large listing that is sent
-	followers chan struct{} // a place for each log that is followed
 	door      *hookDoor
 	patience  time.Duration // with a client that does not take the next piece
 }
@@ -36,8 +37,8 @@ type handler struct {
 func newHandler(o Options) *handler {
 	h := &handler{
 		Options: o, page: newPage(), patience: writePatience,
-		renderers: make(chan struct{}, maxRenderers), followers: make(chan struct{}, maxFollowers),
-		streams: make(chan struct{}, maxStreams), door: newHookDoor(),
+		renderers: make(chan struct{}, maxRenderers),
+		streams:   make(chan struct{}, maxStreams), door: newHookDoor(),
 	}
 	if h.Now == nil {
 		h.Now = time.Now
@@ -58,7 +59,7 @@ func (h *handler) routes() http.Handler {
 		h.links = append(h.links, e.path)
 	}
 	if h.Logs != nil {
-		mux.HandleFunc("/log/{name}", h.guarded(h.serveLog))
+		mux.HandleFunc("/log/{name}", h.guarded(buildlog.NewHandler(h.Logs, h.Tree.Images, h.Logger).ServeLog))
 	}
 	if h.Gatherer != nil {
 		mux.Handle("/metrics", promhttp.HandlerFor(h.Gatherer, promhttp.HandlerOpts{

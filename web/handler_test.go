@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"poolkeeper/web/buildlog"
 )
 
 func TestReady(t *testing.T) {
@@ -47,7 +49,7 @@ func TestMetrics(t *testing.T) {
 }
 
 func TestNothingCanBeChanged(t *testing.T) {
-	o := Options{Tree: still(nil, nil, nil), Logs: NewLogDir(nil), Gatherer: prometheus.NewRegistry()}
+	o := Options{Tree: still(nil, nil, nil), Logs: buildlog.NewDir(nil), Gatherer: prometheus.NewRegistry()}
 	for _, path := range []string{"/", "/ready", "/metrics", "/node-list", "/log/image-0000000001", "/nope"} {
 		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions, "BREW"} {
 			response := serve(o, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader("x")))

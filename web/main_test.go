@@ -4,11 +4,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"poolkeeper/web/buildlog"
 	"poolkeeper/zkmodel"
 )
 
@@ -36,6 +39,16 @@ func still(images []*zkmodel.Image, nodes []*zkmodel.Node, requests []*zkmodel.R
 			return list
 		},
 	}
+}
+
+// newLogs is a folder of logs with that of one build, image-0000000001.
+func newLogs(t *testing.T, text string) *buildlog.Dir {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "image-0000000001"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return buildlog.NewDir(func(image, build string) string { return filepath.Join(dir, image+"-"+build) })
 }
 
 // answer is what came back.

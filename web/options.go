@@ -2,12 +2,12 @@ package web
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"poolkeeper/web/buildlog"
 	"poolkeeper/zkmodel"
 )
 
@@ -27,8 +27,8 @@ type Options struct {
 	Ready    func() error
 	Gatherer prometheus.Gatherer // of /metrics
 	Tree     Tree
-	Logs     Logs
-	Hooks    Hooks // nil takes nothing
+	Logs     buildlog.Logs // of this host; nil has none
+	Hooks    Hooks         // nil takes nothing
 	// Guarded tells what of the daemon's configuration file is not in effect, a line
 	// for each item; nil is nothing.
 	Guarded func() []string
@@ -53,16 +53,4 @@ type Tree struct {
 	// WaitFor returns once the tree is shown as it was at a logical time, or
 	// later; nil when it always is.
 	WaitFor func(ctx context.Context, ltime int64) error
-}
-
-// More waits for a log to grow: it returns true once the log is longer than
-// size bytes. It returns false when nothing more will come, or ctx ended.
-type More = func(ctx context.Context, size int64) bool
-
-// Logs finds the build logs of this host. A LogDir is one.
-type Logs interface {
-	// Open opens a log for reading; the caller closes the file. A nil More says
-	// that the log is complete. Errors: fs.ErrNotExist when there is none here.
-	// Image and build have passed configs.CheckName.
-	Open(image, build string) (*os.File, More, error)
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/web/buildlog"
 )
 
 // How long a client may take.
@@ -44,7 +46,7 @@ func (s *Server) Addr() string { return s.listener.Addr().String() }
 // LogURL is where a build's log is found; host is our name as others know it.
 func (s *Server) LogURL(host, image, build string) string {
 	_, port, _ := net.SplitHostPort(s.Addr()) // a listener's address has a port
-	return "http://" + net.JoinHostPort(host, port) + logPath(image, build)
+	return "http://" + net.JoinHostPort(host, port) + buildlog.Path(image, build)
 }
 
 // Close stops listening; it is for a Server that is not run.

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"poolkeeper/test/zktest"
+	"poolkeeper/web/buildlog"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -79,7 +81,7 @@ func TestLogURL(t *testing.T) {
 	if got, want := s.LogURL("b1.example.org", "image", "0000000001"), "http://b1.example.org:"+port+"/log/image-0000000001"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := s.LogURL("::1", "odd?#%", "0000000001"); !isURL(got) || !strings.HasPrefix(got, "http://[::1]:") || !strings.HasSuffix(got, "/log/odd%3F%23%25-0000000001") {
+	if got := s.LogURL("::1", "odd?#%", "0000000001"); !buildlog.IsURL(got) || !strings.HasPrefix(got, "http://[::1]:") || !strings.HasSuffix(got, "/log/odd%3F%23%25-0000000001") {
 		t.Errorf("odd names make %s", got)
 	}
 	if err := stop(); err != nil {
@@ -90,10 +92,9 @@ func TestLogURL(t *testing.T) {
 // A log that is followed ends with the server: at once, and not as if the
 // build had ended.
 func TestStopBreaksOffLogs(t *testing.T) {
-	d, path := newLogDir(t)
+	d := newLogs(t, "one\n")
 	_, done := d.Writing("image", "0000000001")
 	defer done()
-	appendTo(t, path("image", "0000000001"), "one\n")
 	s, stop := startServer(t, Options{Logs: d})
 	response := fetch(t, s.LogURL("127.0.0.1", "image", "0000000001")+"?follow=1")
 	response.expect(t, http.StatusOK)
@@ -106,6 +107,25 @@ func TestStopBreaksOffLogs(t *testing.T) {
 	}
 	if got, err := io.ReadAll(response); string(got) != "one\n" || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %q, %v; want the first line and ErrUnexpectedEOF", got, err)
+	}
+}
+
+// A build may be silent for longer than a client may be slow, and its log ends
+// well all the same.
+func TestFollowASilentBuild(t *testing.T) {
+	d := newLogs(t, "one\n")
+	_, done := d.Writing("image", "0000000001")
+	h := newHandler(Options{Logs: d})
+	h.patience = 20 * time.Millisecond
+	server := httptest.NewUnstartedServer(h.routes())
+	server.Config.WriteTimeout = h.patience
+	server.Start()
+	defer server.Close()
+	response := fetch(t, server.URL+"/log/image-0000000001?follow=1")
+	silence := time.AfterFunc(5*h.patience, done)
+	defer silence.Stop()
+	if got := response.text(t); got != "one\n" {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"poolkeeper/web/buildlog"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/listing"
 )
@@ -151,10 +152,10 @@ func (s *snapshot) failures(n int, again zkmodel.Epoch) string {
 // if this host builds. A record is no place for other links.
 func (s *snapshot) logLink(b *zkmodel.Build) string {
 	switch {
-	case isURL(b.Log):
+	case buildlog.IsURL(b.Log):
 		return b.Log
 	case s.ownLogs && b.Broken == nil:
-		return logPath(b.Image, b.ID)
+		return buildlog.Path(b.Image, b.ID)
 	}
 	return ""
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"poolkeeper/web/buildlog"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/listing"
 	"poolkeeper/zkmodel/recipe"
@@ -203,7 +204,7 @@ func site() Options {
 	components := append(append([]*zkmodel.Component{}, everybody...),
 		component(zkmodel.KindPool, `"hostname": "l1", "provider_name": "cloud-a", "name": "main", "supported_labels": ["small"], "paused": true, "state": "running"`))
 	return Options{
-		Daemon: "launcher", Host: "l1", Version: "1.2", Now: clock(captured), Logs: NewLogDir(nil),
+		Daemon: "launcher", Host: "l1", Version: "1.2", Now: clock(captured), Logs: buildlog.NewDir(nil),
 		Tree: still([]*zkmodel.Image{image, {Name: "other", Paused: true}}, nodes, requests, components...),
 	}
 }

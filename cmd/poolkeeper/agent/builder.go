@@ -9,6 +9,7 @@ import (
 	"poolkeeper/builder/dib"
 	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/web"
+	"poolkeeper/web/buildlog"
 	"poolkeeper/zkmodel/event/observe"
 )
 
@@ -51,7 +52,7 @@ func servedBuilder(ctx context.Context, s site, w workers, listen func(web.Optio
 	var b *builder.Builder
 	var server *web.Server
 	metrics := newMetrics(s)
-	logs := web.NewLogDir(func(image, build string) string { return b.LogPath(image, build) })
+	logs := buildlog.NewDir(func(image, build string) string { return b.LogPath(image, build) })
 	b, err = newBuilder(ctx, s, w, func(d *builder.Deps) {
 		d.Registerer, d.Logs = metrics, logs
 		d.LogURL = func(image, build string) string { return logURL(server, full, image, build) }

@@ -1,4 +1,4 @@
-package web
+package buildlog
 
 import (
 	"errors"
@@ -11,6 +11,8 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/hashicorp/go-hclog"
+
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 )
@@ -19,13 +21,27 @@ import (
 // and an open file.
 const maxFollowers = 64
 
-// logPath is the path of a build's log.
-func logPath(image, build string) string { return "/log/" + url.PathEscape(image+"-"+build) }
+// Handler serves build logs. It does not ask who may see them.
+type Handler struct {
+	logs      Logs
+	images    func() []*zkmodel.Image
+	log       hclog.Logger
+	followers chan struct{} // a place for each log that is followed
+}
 
-// serveLog serves /log/IMAGE-BUILD: the log so far, or a part of it (Range).
+// NewHandler makes a Handler of a host's logs. images are what the tree holds, to say
+// who has a log that is not here; nil when it is not followed.
+func NewHandler(logs Logs, images func() []*zkmodel.Image, log hclog.Logger) *Handler {
+	return &Handler{logs: logs, images: images, log: log, followers: make(chan struct{}, maxFollowers)}
+}
+
+// Path is the path of a build's log.
+func Path(image, build string) string { return "/log/" + url.PathEscape(image+"-"+build) }
+
+// ServeLog serves /log/IMAGE-BUILD: the log so far, or a part of it (Range).
 // follow=1 goes on until the build has ended; offset=N begins at byte N, a
 // negative one that many bytes before the end.
-func (h *handler) serveLog(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) ServeLog(w http.ResponseWriter, r *http.Request) {
 	image, build, err := parseLogName(r.PathValue("name"))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -37,7 +53,7 @@ func (h *handler) serveLog(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	file, more, err := h.Logs.Open(image, build)
+	file, more, err := h.logs.Open(image, build)
 	if errors.Is(err, fs.ErrNotExist) {
 		http.Error(w, h.whereLogIs(image, build), http.StatusNotFound)
 		return
@@ -100,7 +116,7 @@ func start(offset, size int64) int64 {
 // follow sends the log from an offset on, and what comes, until the build has
 // ended. A stream that ends in any other way is broken off, so that the client
 // can tell, and come back with an offset.
-func (h *handler) follow(w http.ResponseWriter, r *http.Request, file *os.File, more More, offset int64) {
+func (h *Handler) follow(w http.ResponseWriter, r *http.Request, file *os.File, more More, offset int64) {
 	select {
 	case h.followers <- struct{}{}:
 		defer func() { <-h.followers }()
@@ -134,16 +150,16 @@ func (h *handler) follow(w http.ResponseWriter, r *http.Request, file *os.File, 
 }
 
 // whereLogIs tells who has a log that is not here, as far as the record knows.
-func (h *handler) whereLogIs(image, build string) string {
+func (h *Handler) whereLogIs(image, build string) string {
 	missing := fmt.Sprintf("there is no log of build %s-%s on this host", image, build)
-	if h.Tree.Images == nil {
+	if h.images == nil {
 		return missing
 	}
-	b := findBuild(h.Tree.Images(), image, build)
+	b := findBuild(h.images(), image, build)
 	switch {
 	case b == nil:
 		return missing + ", and no record of the build"
-	case isURL(b.Log):
+	case IsURL(b.Log):
 		return missing + "; see " + b.Log
 	case b.Builder != "":
 		return missing + "; it was built on " + b.Builder
@@ -151,8 +167,8 @@ func (h *handler) whereLogIs(image, build string) string {
 	return missing
 }
 
-// isURL tells whether a record's text may become a link.
-func isURL(text string) bool {
+// IsURL reports whether a record's text may become a link.
+func IsURL(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
@@ -172,7 +188,7 @@ func findBuild(images []*zkmodel.Image, image, build string) *zkmodel.BuildTree 
 }
 
 // logFailed answers when a log is there but cannot be read.
-func (h *handler) logFailed(w http.ResponseWriter, image, build string, err error) {
-	h.Logger.Error("Cannot read build log", "image", image, "build", build, "error", err)
+func (h *Handler) logFailed(w http.ResponseWriter, image, build string, err error) {
+	h.log.Error("Cannot read build log", "image", image, "build", build, "error", err)
 	http.Error(w, "the log could not be read; the daemon's log says why", http.StatusInternalServerError)
 }

@@ -1,4 +1,4 @@
-package web
+package buildlog
 
 import (
 	"bufio"
@@ -11,49 +11,48 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
 
-// serveLogs is a server of a LogDir; requests end with the test.
-func serveLogs(t *testing.T) (d *LogDir, path string, base string) {
+// serveLogs is a server of a Dir; requests end with the test.
+func serveLogs(t *testing.T) (d *Dir, path string, base string) {
 	t.Helper()
-	d, pathOf := newLogDir(t)
-	server := httptest.NewServer(newHandler(Options{Logs: d}).routes())
+	d, pathOf := newDir(t)
+	server := httptest.NewServer(routes(newHandler(d)))
 	t.Cleanup(server.Close)
 	return d, pathOf("image", "0000000001"), server.URL
 }
 
 func TestLogAndParts(t *testing.T) {
-	d, path := newLogDir(t)
+	d, path := newDir(t)
 	appendTo(t, path("image-a", "0000000001"), "0123456789\n")
-	o := Options{Logs: d}
-	whole := get(t, o, "/log/image-a-0000000001")
+	h := newHandler(d)
+	whole := get(t, h, "/log/image-a-0000000001")
 	whole.expect(t, http.StatusOK)
 	if got := whole.body; got != "0123456789\n" || whole.header.Get("Content-Type") != "text/plain; charset=utf-8" {
 		t.Errorf("got %q as %s", got, whole.header.Get("Content-Type"))
 	}
 	for ranges, want := range map[string]string{"bytes=2-4": "234", "bytes=-3": "89\n", "bytes=8-": "89\n"} {
-		part := get(t, o, "/log/image-a-0000000001", "Range", ranges)
+		part := get(t, h, "/log/image-a-0000000001", "Range", ranges)
 		part.expect(t, http.StatusPartialContent)
 		if got := part.body; got != want {
 			t.Errorf("%s: %q, want %q", ranges, got, want)
 		}
 	}
-	get(t, o, "/log/image-a-0000000001", "Range", "bytes=99-").expect(t, http.StatusRequestedRangeNotSatisfiable)
-	get(t, o, "/log/image-a-0000000001", "If-None-Match", whole.header.Get("ETag")).expect(t, http.StatusNotModified)
+	get(t, h, "/log/image-a-0000000001", "Range", "bytes=99-").expect(t, http.StatusRequestedRangeNotSatisfiable)
+	get(t, h, "/log/image-a-0000000001", "If-None-Match", whole.header.Get("ETag")).expect(t, http.StatusNotModified)
 	appendTo(t, path("image-a", "0000000001"), "more\n")
-	get(t, o, "/log/image-a-0000000001", "If-None-Match", whole.header.Get("ETag")).expect(t, http.StatusOK)
+	get(t, h, "/log/image-a-0000000001", "If-None-Match", whole.header.Get("ETag")).expect(t, http.StatusOK)
 }
 
 // noLogs fails the test when a name reaches it.
 type noLogs struct{ Logs }
 
 func TestLogNamesAreChecked(t *testing.T) {
-	o := Options{Logs: noLogs{}} // opening panics
+	h := newHandler(noLogs{}) // opening panics
 	for _, path := range []string{
 		"/log/image", "/log/-0000000001", "/log/image-", "/log/image-lock",
 		"/log/..%2f..%2fetc-passwd", "/log/%2fetc%2fpasswd-1", "/log/image-..%2fx", "/log/..-0000000001",
@@ -61,17 +60,17 @@ func TestLogNamesAreChecked(t *testing.T) {
 		"/log/" + strings.Repeat("x", 201) + "-0000000001", "/log/%ff-0000000001",
 		"/log/image-0000000001?follow=perhaps", "/log/image-0000000001?follow=1&offset=x", "/log/image-0000000001?offset=3",
 	} {
-		if got := get(t, o, path).status; got != http.StatusBadRequest {
+		if got := get(t, h, path).status; got != http.StatusBadRequest {
 			t.Errorf("%s: status %d, want 400", path, got)
 		}
 	}
 	for _, path := range []string{"/log/", "/log/a/b-1", "/log"} {
-		if got := get(t, o, path).status; got != http.StatusNotFound {
+		if got := get(t, h, path).status; got != http.StatusNotFound {
 			t.Errorf("%s: status %d, want 404", path, got)
 		}
 	}
 	// A path that climbs is straightened by a redirect, and leads nowhere.
-	if got := get(t, o, "/log/../../etc/passwd-1").header.Get("Location"); got != "/etc/passwd-1" {
+	if got := get(t, h, "/log/../../etc/passwd-1").header.Get("Location"); got != "/etc/passwd-1" {
 		t.Errorf("a path that climbs leads to %q", got)
 	}
 }
@@ -79,7 +78,7 @@ func TestLogNamesAreChecked(t *testing.T) {
 // What lies where a log would and is none shows nothing: not the file that a link
 // leads to, nor a pipe, which would hold the request for ever.
 func TestLinksAndPipesAreNoLogs(t *testing.T) {
-	d, path := newLogDir(t)
+	d, path := newDir(t)
 	secret := filepath.Join(t.TempDir(), "secret")
 	appendTo(t, secret, "of this host\n")
 	if err := os.Symlink(secret, path("image", "0000000001")); err != nil {
@@ -90,7 +89,7 @@ func TestLinksAndPipesAreNoLogs(t *testing.T) {
 	}
 	for _, id := range []string{"0000000001", "0000000002"} {
 		for _, query := range []string{"", "?follow=1"} {
-			answer := get(t, Options{Logs: d}, "/log/image-"+id+query)
+			answer := get(t, newHandler(d), "/log/image-"+id+query)
 			if answer.status < 400 || strings.Contains(answer.body, "of this host") {
 				t.Errorf("%s%s: status %d, %q", id, query, answer.status, answer.body)
 			}
@@ -99,7 +98,7 @@ func TestLinksAndPipesAreNoLogs(t *testing.T) {
 }
 
 func TestLogOfAnotherHost(t *testing.T) {
-	d, _ := newLogDir(t)
+	d, _ := newDir(t)
 	build := func(id, data string) *zkmodel.BuildTree {
 		return &zkmodel.BuildTree{Build: zkmodel.DecodeBuild("image", id, []byte(data), recipe.Stat{})}
 	}
@@ -107,13 +106,13 @@ func TestLogOfAnotherHost(t *testing.T) {
 		build("0000000001", `{"builder": "b2", "log": "http://b2:8005/log/image-0000000001"}`),
 		build("0000000002", `{"builder": "b3", "log": "javascript:alert(1)"}`),
 	}}
-	o := Options{Logs: d, Tree: Tree{Images: func() []*zkmodel.Image { return []*zkmodel.Image{image} }}}
+	h := newHandler(d, image)
 	for id, want := range map[string]string{
 		"0000000001": "; see http://b2:8005/log/image-0000000001\n",
 		"0000000002": "; it was built on b3\n",
 		"0000000003": ", and no record of the build\n",
 	} {
-		response := get(t, o, "/log/image-"+id)
+		response := get(t, h, "/log/image-"+id)
 		response.expect(t, http.StatusNotFound)
 		if got := response.body; !strings.HasSuffix(got, want) {
 			t.Errorf("%s: %q, want …%q", id, got, want)
@@ -170,13 +169,13 @@ func TestFollow(t *testing.T) {
 }
 
 func TestFollowersThatLeave(t *testing.T) {
-	d, path := newLogDir(t)
+	d, path := newDir(t)
 	_, done := d.Writing("image", "0000000001")
 	defer done()
 	appendTo(t, path("image", "0000000001"), "one\n")
-	h := newHandler(Options{Logs: d})
+	h := newHandler(d)
 	h.followers = make(chan struct{}, 1)
-	server := httptest.NewServer(h.routes())
+	server := httptest.NewServer(routes(h))
 	defer server.Close()
 	first := fetch(t, server.URL+"/log/image-0000000001?follow=1")
 	first.expect(t, http.StatusOK)
@@ -187,24 +186,4 @@ func TestFollowersThatLeave(t *testing.T) {
 	}
 	_ = first.Close()
 	zktest.Eventually(t, func() bool { return len(h.followers) == 0 }, "the place of who left")
-}
-
-// A build may be silent for longer than a client may be slow, and its log ends
-// well all the same.
-func TestFollowASilentBuild(t *testing.T) {
-	d, path := newLogDir(t)
-	_, done := d.Writing("image", "0000000001")
-	appendTo(t, path("image", "0000000001"), "one\n")
-	h := newHandler(Options{Logs: d})
-	h.patience = 20 * time.Millisecond
-	server := httptest.NewUnstartedServer(h.routes())
-	server.Config.WriteTimeout = h.patience
-	server.Start()
-	defer server.Close()
-	response := fetch(t, server.URL+"/log/image-0000000001?follow=1")
-	silence := time.AfterFunc(5*h.patience, done)
-	defer silence.Stop()
-	if got := response.text(t); got != "one\n" {
-		t.Errorf("got %q", got)
-	}
 }

@@ -1,4 +1,4 @@
-package web
+package buildlog
 
 import (
 	"context"
@@ -10,28 +10,40 @@ import (
 	"time"
 )
 
+// More waits for a log to grow: it returns true once the log is longer than
+// size bytes. It returns false when nothing more will come, or ctx ended.
+type More = func(ctx context.Context, size int64) bool
+
+// Logs finds the build logs of this host. A Dir is one.
+type Logs interface {
+	// Open opens a log for reading; the caller closes the file. A nil More says
+	// that the log is complete. Errors: fs.ErrNotExist when there is none here.
+	// Image and build have passed configs.CheckName.
+	Open(image, build string) (*os.File, More, error)
+}
+
 // lookAgain is how often a log that is followed is looked at although nobody
 // said that it grew: writers may be slow to tell.
 const lookAgain = time.Second
 
-// LogDir is the folder of a host's build logs, with those that are being
+// Dir is the folder of a host's build logs, with those that are being
 // written at the moment. Builders tell it when a log begins, grows and ends, so
 // that nobody who follows one has to poll.
-type LogDir struct {
+type Dir struct {
 	path func(image, build string) string
 
 	mu   sync.Mutex
 	live map[string]*liveLog // by path
 }
 
-// NewLogDir makes a LogDir; path is the file of a build's log.
-func NewLogDir(path func(image, build string) string) *LogDir {
-	return &LogDir{path: path, live: map[string]*liveLog{}}
+// NewDir makes a Dir; path is the file of a build's log.
+func NewDir(path func(image, build string) string) *Dir {
+	return &Dir{path: path, live: map[string]*liveLog{}}
 }
 
 // Writing tells that a build's log is written from now on. The caller calls
 // grew whenever there is more to read, and done, once, after the last of it.
-func (d *LogDir) Writing(image, build string) (grew, done func()) {
+func (d *Dir) Writing(image, build string) (grew, done func()) {
 	file := d.path(image, build)
 	l := &liveLog{changed: make(chan struct{})}
 	d.mu.Lock()
@@ -48,7 +60,7 @@ func (d *LogDir) Writing(image, build string) (grew, done func()) {
 }
 
 // Open opens a log; see Logs.
-func (d *LogDir) Open(image, build string) (*os.File, More, error) {
+func (d *Dir) Open(image, build string) (*os.File, More, error) {
 	path := d.path(image, build)
 	d.mu.Lock() // before the file: a build that ends in between has a complete log
 	live := d.live[path]

@@ -1,4 +1,4 @@
-package web
+package buildlog
 
 import (
 	"context"
@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// newLogDir is a LogDir in a folder of the test's.
-func newLogDir(t *testing.T) (d *LogDir, path func(image, build string) string) {
+// newDir is a Dir in a folder of the test's.
+func newDir(t *testing.T) (d *Dir, path func(image, build string) string) {
 	t.Helper()
 	dir := t.TempDir()
 	path = func(image, build string) string { return filepath.Join(dir, image+"-"+build+".log") }
-	return NewLogDir(path), path
+	return NewDir(path), path
 }
 
 // appendTo writes to a log.
@@ -34,8 +34,8 @@ func appendTo(t *testing.T, path, text string) {
 	}
 }
 
-func TestLogDirOpensWhatThereIs(t *testing.T) {
-	d, path := newLogDir(t)
+func TestDirOpensWhatThereIs(t *testing.T) {
+	d, path := newDir(t)
 	if _, _, err := d.Open("image", "0000000001"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a log that is not there: %v, want ErrNotExist", err)
 	}
@@ -57,7 +57,7 @@ func TestLogDirOpensWhatThereIs(t *testing.T) {
 }
 
 func TestMore(t *testing.T) {
-	d, path := newLogDir(t)
+	d, path := newDir(t)
 	grew, done := d.Writing("image", "0000000001")
 	appendTo(t, path("image", "0000000001"), "one\n")
 	file, more, err := d.Open("image", "0000000001")
@@ -99,7 +99,7 @@ func TestMore(t *testing.T) {
 
 // A writer that does not tell is noticed nevertheless.
 func TestMoreWithoutAWord(t *testing.T) {
-	d, path := newLogDir(t)
+	d, path := newDir(t)
 	_, done := d.Writing("image", "0000000001")
 	defer done()
 	appendTo(t, path("image", "0000000001"), "one\n")
@@ -118,7 +118,7 @@ func TestMoreWithoutAWord(t *testing.T) {
 // A build that is tried again under the same name writes one log; the end of
 // the first is not that of the second.
 func TestWritingTwice(t *testing.T) {
-	d, path := newLogDir(t)
+	d, path := newDir(t)
 	_, firstDone := d.Writing("image", "0000000001")
 	grew, secondDone := d.Writing("image", "0000000001")
 	firstDone()
