@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"poolkeeper/web/buildlog"
+	"poolkeeper/web/layout"
 )
 
 // maxScrapes is how many readers of metrics are served at a time.
@@ -25,8 +26,7 @@ const maxRenderers = 2
 type handler struct {
 	Options
 
-	page      *page
-	links     []string      // of the pages that there are
+	layout    *layout.Layout
 	renderers chan struct{} // a place for each page that is made
 	streams   chan struct{} // a place for each large listing that is sent
 	door      *hookDoor
@@ -36,7 +36,7 @@ type handler struct {
 // newHandler fills in what the options leave open.
 func newHandler(o Options) *handler {
 	h := &handler{
-		Options: o, page: newPage(), patience: writePatience,
+		Options: o, layout: &layout.Layout{Site: layout.Site{Daemon: o.Daemon, Host: o.Host, Version: o.Version}}, patience: writePatience,
 		renderers: make(chan struct{}, maxRenderers),
 		streams:   make(chan struct{}, maxStreams), door: newHookDoor(),
 	}
@@ -52,11 +52,13 @@ func newHandler(o Options) *handler {
 // routes puts the pages together.
 func (h *handler) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/{$}", h.guarded(h.serveStatus))
+	for _, r := range h.pages() {
+		mux.HandleFunc(r.path, h.guarded(h.page(r.page)))
+	}
 	mux.HandleFunc("/ready", h.serveReady)
 	for _, e := range h.endpoints() {
 		mux.HandleFunc(e.path, h.listing(e))
-		h.links = append(h.links, e.path)
+		h.layout.Links = append(h.layout.Links, e.path)
 	}
 	if h.Logs != nil {
 		mux.HandleFunc("/log/{name}", h.guarded(buildlog.NewHandler(h.Logs, h.Tree.Images, h.Logger).ServeLog))
@@ -67,10 +69,16 @@ func (h *handler) routes() http.Handler {
 			ErrorHandling:       promhttp.ContinueOnError, // what can be gathered is worth having
 			MaxRequestsInFlight: maxScrapes,
 		}))
-		h.links = append(h.links, "/metrics")
+		h.layout.Links = append(h.layout.Links, "/metrics")
 	}
-	h.links = append(h.links, "/ready")
+	h.layout.Links = append(h.layout.Links, "/ready")
 	return h.observe(h.secure(h.readOnly(mux)))
+}
+
+// pages are those for people.
+func (h *handler) pages() []route {
+	h.layout.Nav = []layout.Link{{Text: "Overview", To: "/"}}
+	return []route{{"/{$}", h.statusPage}}
 }
 
 // serveReady tells supervisors and load balancers whether to count on us: as

@@ -77,27 +77,29 @@ func TestSecurityHeaders(t *testing.T) {
 	}
 }
 
-// The policy allows the page's own style sheet, as it is sent, and no other;
+// The policy allows the page's own style sheet and script, as they are sent, and no other;
 // the page loads nothing.
 func TestPageIsWhatThePolicyAllows(t *testing.T) {
 	response := get(t, Options{Tree: still(nil, nil, nil)}, "/?refresh=10")
-	page := response.body
-	_, rest, _ := strings.Cut(page, "<style>")
-	style, rest, found := strings.Cut(rest, "</style>")
-	if !found || strings.Contains(rest, "<style") {
-		t.Fatal("the page has not one style sheet")
+	rest := response.body
+	for element, directive := range map[string]string{"style": "style-src", "script": "script-src"} {
+		before, from, _ := strings.Cut(rest, "<"+element+">")
+		text, after, found := strings.Cut(from, "</"+element+">")
+		if rest = before + after; !found || strings.Contains(rest, "<"+element) {
+			t.Fatalf("the page has not one %s", element)
+		}
+		sum := sha256.Sum256([]byte(text))
+		want := directive + " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+		if got := response.header.Get("Content-Security-Policy"); !strings.Contains(got, want) {
+			t.Errorf("policy %q lacks %s", got, want)
+		}
 	}
-	sum := sha256.Sum256([]byte(style))
-	want := "style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-	if got := response.header.Get("Content-Security-Policy"); !strings.Contains(got, want) {
-		t.Errorf("policy %q lacks %s", got, want)
-	}
-	for _, what := range []string{"<script", "style=", "src=", "<link", "@import", "url("} {
-		if strings.Contains(page, what) {
+	for _, what := range []string{"style=", "src=", "<link", "@import", "url("} {
+		if strings.Contains(rest, what) {
 			t.Errorf("the page has %s, which the policy forbids", what)
 		}
 	}
-	if !strings.Contains(page, `<meta http-equiv="refresh" content="10">`) {
+	if !strings.Contains(rest, `<meta http-equiv="refresh" content="10">`) {
 		t.Error("the page is not loaded again")
 	}
 }

@@ -3,6 +3,8 @@ package web
 import (
 	"net/http"
 	"time"
+
+	"poolkeeper/web/layout"
 )
 
 // readOnly refuses whatever is not a plain read, on every path but those of hooks.
@@ -24,8 +26,7 @@ func (h *handler) readOnly(next http.Handler) http.Handler {
 // secure sets the headers that keep a browser from doing more with an answer
 // than to show it.
 func (h *handler) secure(next http.Handler) http.Handler {
-	policy := "default-src 'none'; style-src '" + h.page.styleHash + "'; " +
-		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	policy := layout.Policy()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", policy)
 		w.Header().Set("Referrer-Policy", "no-referrer")

@@ -39,7 +39,7 @@ func startServer(t *testing.T, o Options) (s *Server, stop func() error) {
 func TestRun(t *testing.T) {
 	s, stop := startServer(t, Options{Daemon: "builder", Host: "b1", Version: "1.2"})
 	page := fetch(t, "http://"+s.Addr()+"/").text(t)
-	if !strings.Contains(page, "<h1>Poolkeeper builder on b1</h1>") || !strings.Contains(page, "1.2") {
+	if !strings.Contains(page, "<title>Poolkeeper builder on b1</title>") || !strings.Contains(page, "1.2") {
 		t.Errorf("the page does not say whose it is:\n%s", page)
 	}
 	if err := stop(); err != nil {

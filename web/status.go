@@ -1,12 +1,13 @@
 package web
 
 import (
+	_ "embed" // the pages
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"poolkeeper/web/layout"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/attention"
 	"poolkeeper/zkmodel/listing"
@@ -17,19 +18,11 @@ const maxRows = 500
 
 // view is the status page. A part that is not followed is nil.
 type view struct {
-	Title    string
-	Version  string
-	Now      string
-	Refresh  int    // seconds; 0 is not
-	NotReady string // why the daemon is not ready
-	Stale    string // why what is shown may be old
-
 	Troubles *rows[trouble]
 	Images   *rows[imageView]
 	Nodes    *nodesView
 	Requests *rows[requestView]
 	Daemons  *rows[daemonView]
-	Links    []string
 }
 
 // rows is a list that was cut off.
@@ -68,7 +61,7 @@ type snapshot struct {
 type trouble struct {
 	attention.Item
 
-	Since when
+	Since layout.When
 	Log   string // link
 }
 
@@ -83,7 +76,7 @@ func (s *snapshot) troubles() []attention.Item {
 
 // viewTrouble shows one.
 func (s *snapshot) viewTrouble(i attention.Item) trouble {
-	t := trouble{Item: i, Since: moment(i.Since, s.now)}
+	t := trouble{Item: i, Since: layout.Moment(i.Since, s.now)}
 	if i.Log != nil {
 		t.Log = s.logLink(i.Log)
 	}
@@ -116,42 +109,17 @@ func (h *handler) look() *snapshot {
 	return s
 }
 
-// serveStatus serves the status page. It shows what is known at any time, and
-// says so when that may be old. refresh=N loads it again every N seconds.
-func (h *handler) serveStatus(w http.ResponseWriter, r *http.Request) {
-	v := view{
-		Title: "Poolkeeper " + listing.Words(" on ", h.Daemon, h.Host), Version: h.Version,
-		Now: h.Now().UTC().Format(time.RFC3339), Refresh: refresh(r),
-	}
-	if err := h.notReady(); err != nil {
-		v.NotReady = err.Error()
-	}
-	if err := h.synced(r.Context(), 0); err != nil {
-		v.Stale = err.Error()
-	}
-	v.Links = h.links
-	body, err := h.render(r.Context(), func() ([]byte, error) {
-		h.look().fill(&v)
-		clean(&v)
-		return h.page.render(v)
-	})
-	if err != nil {
-		h.renderFailed(w, r, err)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(body) // the client may be gone
+// statusPage is the status page.
+func (h *handler) statusPage(*http.Request) (*layout.Page, error) {
+	v := &view{}
+	h.look().fill(v)
+	return &layout.Page{Template: statusTemplate, Section: "/", Count: v.Troubles.Total, Body: v}, nil
 }
 
-// refresh is the number of seconds that was asked for; 0 for none.
-func refresh(r *http.Request) int {
-	n, err := strconv.Atoi(r.URL.Query().Get("refresh"))
-	if err != nil || n < 1 || n > 24*60*60 {
-		return 0
-	}
-	return n
-}
+//go:embed status.html
+var statusText string
+
+var statusTemplate = layout.Parse(statusText)
 
 // fill makes the parts of the page.
 func (s *snapshot) fill(v *view) {
@@ -174,7 +142,7 @@ func (s *snapshot) fill(v *view) {
 type daemonView struct {
 	Kind, Name string
 	Host       string
-	State      badge
+	State      layout.Badge
 	Version    string
 	Labels     string
 }
@@ -183,14 +151,14 @@ type daemonView struct {
 func viewDaemon(c *zkmodel.Component) daemonView {
 	d := daemonView{
 		Kind: c.Kind, Name: listing.Words("-", c.ProviderName, c.PoolName), Host: c.Hostname,
-		State: stateBadge(c.State, c.Broken), Version: c.Version,
+		State: layout.StateBadge(c.State, c.Broken), Version: c.Version,
 		Labels: strings.Join(c.SupportedLabels, ", "),
 	}
 	if c.Paused != nil && *c.Paused {
-		d.State = stateBadge("paused", nil)
+		d.State = layout.StateBadge("paused", nil)
 	}
 	if c.Trouble != "" {
-		d.State = badge{"cannot be used", "bad"}
+		d.State = layout.Mark("cannot be used", "bad")
 		d.Labels = strings.Join(slices.Concat(c.SupportedLabels, c.TroubledLabels), ", ")
 	}
 	if c.Broken != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"poolkeeper/web/buildlog"
+	"poolkeeper/web/layout"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/listing"
 )
@@ -13,15 +14,15 @@ import (
 // imageView is one image with its builds, the newest first.
 type imageView struct {
 	Name   string
-	Flags  []badge
+	Flags  []layout.Badge
 	Builds []buildView
 }
 
 // buildView is one build with its uploads.
 type buildView struct {
 	ID       string
-	State    badge
-	Since    when
+	State    layout.Badge
+	Since    layout.When
 	Formats  string
 	Size     string
 	Took     string // how long it took to build
@@ -35,8 +36,8 @@ type buildView struct {
 // uploadView is one upload.
 type uploadView struct {
 	Provider string
-	State    badge
-	Since    when
+	State    layout.Badge
+	Since    layout.When
 	Name, ID string // in the cloud
 	Progress string
 	Percent  int64 // of Progress
@@ -48,15 +49,15 @@ type uploadView struct {
 func (s *snapshot) viewImage(image *zkmodel.Image) imageView {
 	v := imageView{Name: image.Name}
 	if image.Paused {
-		v.Flags = append(v.Flags, badge{"paused", "off"})
+		v.Flags = append(v.Flags, layout.Mark("paused", "off"))
 	}
 	if image.BuildRequested != nil {
-		asked := moment(image.BuildRequested.Ctime, s.now)
-		v.Flags = append(v.Flags, badge{listing.Words(" ", "build requested", asked.Ago, "ago"), "busy"})
+		asked := layout.Moment(image.BuildRequested.Ctime, s.now)
+		v.Flags = append(v.Flags, layout.Mark(listing.Words(" ", "build requested", asked.Ago, "ago"), "busy"))
 	}
 	if image.Verdicts != nil {
 		for _, pin := range image.Verdicts.Pins {
-			v.Flags = append(v.Flags, badge{"build " + pin.Build + " pinned at " + pin.Provider, "off"})
+			v.Flags = append(v.Flags, layout.Mark("build "+pin.Build+" pinned at "+pin.Provider, "off"))
 		}
 	}
 	for _, b := range slices.Backward(image.Builds) {
@@ -68,7 +69,7 @@ func (s *snapshot) viewImage(image *zkmodel.Image) imageView {
 // viewBuild shows a build.
 func (s *snapshot) viewBuild(image *zkmodel.Image, b *zkmodel.BuildTree) buildView {
 	v := buildView{
-		ID: b.ID, State: stateBadge(b.State, b.Broken), Since: moment(listing.Changed(b.StateTime, b.Stat.Mtime), s.now),
+		ID: b.ID, State: layout.StateBadge(b.State, b.Broken), Since: layout.Moment(listing.Changed(b.StateTime, b.Stat.Mtime), s.now),
 		Formats: strings.Join(b.Formats, ", "), Builder: b.Builder,
 		Failures: s.failures(b.Failures, b.RetryAt), Reason: listing.Why(b.Reason, b.Broken), Log: s.logLink(b.Build),
 	}
@@ -76,18 +77,18 @@ func (s *snapshot) viewBuild(image *zkmodel.Image, b *zkmodel.BuildTree) buildVi
 	for _, file := range b.Files {
 		total += file.Size
 	}
-	v.Size = size(total)
+	v.Size = layout.Size(total)
 	var took float64
 	for _, phase := range b.Phases {
 		took += phase
 	}
 	if took >= 1 {
-		v.Took = listing.Span(seconds(took))
+		v.Took = listing.Span(layout.Seconds(took))
 	}
 	for _, u := range b.Uploads {
 		one := s.viewUpload(u, image.Verdict(b.Build, u.Provider))
 		if text := image.Canary(u.Provider).Uses(b.Build); text != "" && one.State.Kind != "bad" && u.State == zkmodel.UploadReady {
-			one.State, one.Reason = badge{"canary", "busy"}, text
+			one.State, one.Reason = layout.Mark("canary", "busy"), text
 		}
 		if u.OnTrial() {
 			s.viewTrial(&one, u)
@@ -100,24 +101,24 @@ func (s *snapshot) viewBuild(image *zkmodel.Image, b *zkmodel.BuildTree) buildVi
 // viewUpload shows an upload, and what people said of its build there.
 func (s *snapshot) viewUpload(u *zkmodel.Upload, verdict *zkmodel.Verdict) uploadView {
 	v := uploadView{
-		Provider: u.Provider, State: stateBadge(u.State, u.Broken),
-		Since: moment(listing.Changed(u.StateTime, u.Stat.Mtime), s.now),
+		Provider: u.Provider, State: layout.StateBadge(u.State, u.Broken),
+		Since: layout.Moment(listing.Changed(u.StateTime, u.Stat.Mtime), s.now),
 		Name:  u.ExternalName, ID: u.ExternalID.Text(),
 		Failures: s.failures(u.Failures, u.RetryAt), Reason: listing.Why(u.Reason, u.Broken),
 	}
 	if u.Suspect != "" && u.State == zkmodel.UploadReady {
-		v.State = badge{"suspect", "bad"} // launchers boot an older one
+		v.State = layout.Mark("suspect", "bad") // launchers boot an older one
 		v.Reason = u.Suspect
 	}
 	if verdict != nil && u.State == zkmodel.UploadReady {
-		v.State = badge{strings.ReplaceAll(string(verdict.Kind), "-", " "), "bad"}
+		v.State = layout.Mark(strings.ReplaceAll(string(verdict.Kind), "-", " "), "bad")
 		v.Reason = verdict.Text()
 	}
 	if p := u.Progress; p != nil && p.Total > 0 && u.State == zkmodel.UploadUploading {
 		v.Percent = int64(100 * float64(p.Sent) / float64(p.Total))
-		v.Progress = fmt.Sprintf("%d%% of %s", v.Percent, size(p.Total))
+		v.Progress = fmt.Sprintf("%d%% of %s", v.Percent, layout.Size(p.Total))
 		if p.Rate > 0 {
-			v.Progress += fmt.Sprintf(", %s/s, %s left", size(int64(min(p.Rate, 1e15))), listing.Span(seconds(p.ETA)))
+			v.Progress += fmt.Sprintf(", %s/s, %s left", layout.Size(int64(min(p.Rate, 1e15))), listing.Span(layout.Seconds(p.ETA)))
 		}
 	}
 	return v
@@ -125,18 +126,18 @@ func (s *snapshot) viewUpload(u *zkmodel.Upload, verdict *zkmodel.Verdict) uploa
 
 // viewTrial shows how far the trial of an upload has come.
 func (s *snapshot) viewTrial(view *uploadView, u *zkmodel.Upload) {
-	view.State = badge{"on trial", "busy"}
+	view.State = layout.Mark("on trial", "busy")
 	view.Percent, view.Progress = 0, "" // it is sent
 	v := zkmodel.ValidationOf(s.trials, u)
 	if v == nil {
 		return
 	}
 	if v.Canary {
-		view.State = badge{"waits", "busy"}
+		view.State = layout.Mark("waits", "busy")
 	}
-	view.Since, view.Reason = moment(v.Since.Time(), s.now), v.Text()
+	view.Since, view.Reason = layout.Moment(v.Since.Time(), s.now), v.Text()
 	if r := v.Result; r != nil {
-		view.Since = moment(r.Since.Time(), s.now)
+		view.Since = layout.Moment(r.Since.Time(), s.now)
 		if r.Tries > 0 {
 			view.Failures = fmt.Sprintf("nodes failed: %d", r.Tries)
 		}

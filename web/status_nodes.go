@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"poolkeeper/web/layout"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/listing"
 )
@@ -21,14 +22,14 @@ type nodesView struct {
 // nodeCount is how many nodes of a label a provider has, by state.
 type nodeCount struct {
 	Label, Provider string
-	States          []badge // "3 ready"
+	States          []layout.Badge // "3 ready"
 }
 
 // nodeView is one node.
 type nodeView struct {
 	ID             string
-	State          badge
-	Since          when
+	State          layout.Badge
+	Since          layout.When
 	Locked         bool
 	Labels         string
 	Provider, Pool string
@@ -42,7 +43,7 @@ type nodeView struct {
 // viewNode shows a node.
 func (s *snapshot) viewNode(n *zkmodel.Node) nodeView {
 	v := nodeView{
-		ID: n.ID, State: stateBadge(n.State, n.Broken), Since: moment(listing.Changed(n.StateTime, n.Stat.Mtime), s.now),
+		ID: n.ID, State: layout.StateBadge(n.State, n.Broken), Since: layout.Moment(listing.Changed(n.StateTime, n.Stat.Mtime), s.now),
 		Locked: n.Locked, Labels: strings.Join(n.Type, ", "), Provider: n.Provider, Pool: n.Pool,
 		Server:  cmp.Or(n.Hostname, n.ExternalID.Text()),
 		Address: cmp.Or(n.InterfaceIP, n.PublicIPv4, n.PublicIPv6, n.PrivateIPv4),
@@ -60,19 +61,19 @@ func (s *snapshot) viewNode(n *zkmodel.Node) nodeView {
 // countNodes counts by label and provider, and in these by state.
 func countNodes(nodes []*zkmodel.Node) []nodeCount {
 	type group struct{ label, provider string }
-	counts := map[group]map[badge]int{}
+	counts := map[group]map[layout.Badge]int{}
 	for _, n := range nodes {
 		g := group{strings.Join(n.Type, ", "), n.Provider}
 		if counts[g] == nil {
-			counts[g] = map[badge]int{}
+			counts[g] = map[layout.Badge]int{}
 		}
-		counts[g][stateBadge(n.State, n.Broken)]++
+		counts[g][layout.StateBadge(n.State, n.Broken)]++
 	}
 	list := make([]nodeCount, 0, len(counts))
 	for g, states := range counts {
 		count := nodeCount{Label: g.label, Provider: g.provider}
 		for _, state := range slices.SortedFunc(maps.Keys(states), compareBadges) {
-			count.States = append(count.States, badge{fmt.Sprintf("%d %s", states[state], state.Text), state.Kind})
+			count.States = append(count.States, layout.Mark(fmt.Sprintf("%d %s", states[state], state.Text), state.Kind))
 		}
 		list = append(list, count)
 	}
@@ -82,13 +83,13 @@ func countNodes(nodes []*zkmodel.Node) []nodeCount {
 	return list
 }
 
-func compareBadges(a, b badge) int { return cmp.Compare(a.Text, b.Text) }
+func compareBadges(a, b layout.Badge) int { return cmp.Compare(a.Text, b.Text) }
 
 // requestView is one node request.
 type requestView struct {
 	ID         string
-	State      badge
-	Since      when
+	State      layout.Badge
+	Since      layout.When
 	Requestor  string
 	Labels     string
 	Nodes      string
@@ -99,7 +100,7 @@ type requestView struct {
 // viewRequest shows a request.
 func (s *snapshot) viewRequest(r *zkmodel.Request) requestView {
 	return requestView{
-		ID: r.ID, State: stateBadge(r.State, r.Broken), Since: moment(listing.Changed(r.StateTime, r.Stat.Mtime), s.now),
+		ID: r.ID, State: layout.StateBadge(r.State, r.Broken), Since: layout.Moment(listing.Changed(r.StateTime, r.Stat.Mtime), s.now),
 		Requestor: r.Requestor, Labels: strings.Join(r.NodeTypes, ", "), Nodes: strings.Join(r.Nodes, ", "),
 		DeclinedBy: strings.Join(r.DeclinedBy, ", "), Reason: listing.Why(r.Reason, r.Broken),
 	}

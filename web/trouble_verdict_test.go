@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"poolkeeper/web/layout"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -51,10 +52,10 @@ func TestVerdictTroubles(t *testing.T) {
 		t.Errorf("troubles (-want +got):\n%s", diff)
 	}
 	v := (&snapshot{now: captured}).viewImage(image)
-	if v.Builds[0].Uploads[0].State != (badge{"rolled back", "bad"}) || v.Builds[0].Uploads[1].State.Kind == "bad" {
+	if v.Builds[0].Uploads[0].State != layout.Mark("rolled back", "bad") || v.Builds[0].Uploads[1].State.Kind == "bad" {
 		t.Errorf("%+v", v.Builds[0].Uploads)
 	}
-	if !slices.Contains(v.Flags, badge{"build 0000000001 pinned at south", "off"}) {
+	if !slices.Contains(v.Flags, layout.Mark("build 0000000001 pinned at south", "off")) {
 		t.Errorf("%+v", v.Flags)
 	}
 }

@@ -1,4 +1,4 @@
-package web
+package layout
 
 import (
 	"math"
@@ -13,8 +13,8 @@ func TestSeconds(t *testing.T) {
 	for in, want := range map[float64]time.Duration{
 		1.5: 1500 * time.Millisecond, -1: 0, math.Inf(1): 365 * 24 * time.Hour, 1e300: 365 * 24 * time.Hour,
 	} {
-		if got := seconds(in); got != want {
-			t.Errorf("seconds(%g) = %s, want %s", in, got, want)
+		if got := Seconds(in); got != want {
+			t.Errorf("Seconds(%g) = %s, want %s", in, got, want)
 		}
 	}
 }
@@ -30,11 +30,11 @@ func TestStatesHaveKinds(t *testing.T) {
 		zkmodel.ComponentInitializing, zkmodel.ComponentRunning, zkmodel.ComponentPaused, zkmodel.ComponentStopped,
 	}
 	for _, state := range states {
-		if got := stateBadge(state, nil); got.Kind == "" || got.Text != state {
+		if got := StateBadge(state, nil); got.Kind == "" || got.Text != state {
 			t.Errorf("state %s: %+v, want a kind", state, got)
 		}
 	}
-	if got, want := stateBadge("novel", nil), (badge{Text: "novel"}); got != want {
+	if got, want := StateBadge("novel", nil), (Badge{Text: "novel"}); got != want {
 		t.Errorf("a state that we do not know: %+v, want %+v", got, want)
 	}
 }

@@ -1,4 +1,4 @@
-package web
+package layout
 
 import (
 	"reflect"
@@ -11,7 +11,7 @@ import (
 const maxShown = 4 << 10
 
 // clean makes all text of a view fit to be shown: records hold what anybody has
-// written. v is a pointer to a struct.
+// written. v is a pointer to a struct, or a slice.
 func clean(v any) { cleanValue(reflect.ValueOf(v)) }
 
 func cleanValue(v reflect.Value) {
@@ -29,16 +29,16 @@ func cleanValue(v reflect.Value) {
 			cleanValue(v.Index(i))
 		}
 	case reflect.String:
-		if v.CanSet() {
-			v.SetString(visible(v.String()))
+		if text := v.String(); v.CanSet() && Visible(text) != text {
+			v.SetString(Visible(text))
 		}
 	default:
 	}
 }
 
-// visible is text without what moves the cursor or changes the direction of
+// Visible is text without what moves the cursor or changes the direction of
 // writing, and cut off where it is too long.
-func visible(text string) string {
+func Visible(text string) string {
 	if len(text) > maxShown {
 		cut := maxShown
 		for cut > 0 && !utf8.RuneStart(text[cut]) {
