@@ -98,10 +98,11 @@ func travel(ctx context.Context, j *journey.Journey, p *progress) error {
 		{"see the good build tried on a guest, then serve", j.AwaitValidated},
 		{"", show("image-list")},
 		{"see the bad one built", j.AwaitSpoiled},
+		{"ask for one more, and keep it from the provider", j.BuildBeside}, // likewise
 		{"see the bad build fail, and be rejected", j.AwaitRejection},
 		{"", func(context.Context) error { return p.tell(j.Rejected) }},
 		{"have new builds serve a few nodes first", j.ServeFewFirst},
-		{"build the bad image again, and let it serve", j.BuildCanary},
+		{"let the build that was kept back serve", j.AwaitCanary},
 		{"give its nodes back at once, and see it retreat", j.GiveBackAtOnce},
 		{"", func(context.Context) error { return p.tell(j.Retreated) }},
 		{"", show("image-list")},

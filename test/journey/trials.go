@@ -35,10 +35,16 @@ func (j *Journey) validation() string {
 }
 
 // ServeFewFirst has new builds serve at once instead, but as canaries: one node that a job
-// gives back at once is enough for a retreat.
+// gives back at once is enough for a retreat. What was built meanwhile is uploaded.
 func (j *Journey) ServeFewFirst(context.Context) error {
-	return j.editConfig(j.validation(), "    canary: {share: 100%, max-failures: 1}\n")
+	return j.editConfig(j.validation(), "    canary: {share: 100%, max-failures: 1}\n", provided+kept, provided)
 }
+
+// The image at its provider, and what keeps later builds from there.
+const (
+	provided = "    diskimages:\n      - name: tiny\n"
+	kept     = "        pause: true\n"
+)
 
 // spoilImage has later builds made with an element that puts the sign of a bad image into
 // them.
@@ -73,7 +79,12 @@ func (j *Journey) editConfig(replace ...string) error {
 }
 
 // BuildAgain asks for another build as an operator does, and returns when it is ready.
-func (j *Journey) BuildAgain(ctx context.Context) error { return j.buildAfter(ctx, j.Build, &j.Again) }
+func (j *Journey) BuildAgain(ctx context.Context) error {
+	if err := j.askForBuild(ctx); err != nil {
+		return err
+	}
+	return j.awaitAfter(ctx, j.Build, &j.Again)
+}
 
 // Spoil makes the image a bad one, and asks for a build of it.
 func (j *Journey) Spoil(ctx context.Context) error {
@@ -88,16 +99,29 @@ func (j *Journey) AwaitSpoiled(ctx context.Context) error {
 	return j.awaitAfter(ctx, j.Again, &j.Bad)
 }
 
+// BuildBeside asks for one more build, as bad as the last, which goes on while that is
+// tried. It is not uploaded before ServeFewFirst: it would be tried, too.
+func (j *Journey) BuildBeside(ctx context.Context) error {
+	err := j.await(ctx, j.mirror.SubscribeImages(), func() (bool, error) {
+		for _, b := range j.mirror.Image(j.Image).Builds {
+			if b.ID == j.Bad.ID && slices.ContainsFunc(b.Uploads, func(u *zkmodel.Upload) bool { return u.ExternalID.Text() != "" }) {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := j.editConfig(provided, provided+kept); err != nil {
+		return err
+	}
+	return j.askForBuild(ctx)
+}
+
 func (j *Journey) askForBuild(ctx context.Context) error {
 	_, _, err := j.CLI(ctx, "image-build", j.Image)
 	return err
-}
-
-func (j *Journey) buildAfter(ctx context.Context, last *zkmodel.Build, next **zkmodel.Build) error {
-	if err := j.askForBuild(ctx); err != nil {
-		return err
-	}
-	return j.awaitAfter(ctx, last, next)
 }
 
 // awaitAfter returns when the build that follows the last one is ready.
@@ -151,9 +175,9 @@ func (j *Journey) AwaitRejection(ctx context.Context) error {
 	})
 }
 
-// BuildCanary builds the image again, bad as it is, and returns when it is the canary.
-func (j *Journey) BuildCanary(ctx context.Context) error {
-	if err := j.buildAfter(ctx, j.Bad, &j.Canary); err != nil {
+// AwaitCanary returns when the build that follows the bad one is the canary.
+func (j *Journey) AwaitCanary(ctx context.Context) error {
+	if err := j.awaitAfter(ctx, j.Bad, &j.Canary); err != nil {
 		return err
 	}
 	var upload *zkmodel.Upload
