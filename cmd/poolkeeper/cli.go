@@ -16,6 +16,7 @@ import (
 	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/cmd/poolkeeper/doctor"
 	"poolkeeper/cmd/poolkeeper/images"
+	"poolkeeper/cmd/poolkeeper/manual"
 	"poolkeeper/cmd/poolkeeper/nodes"
 	"poolkeeper/cmd/poolkeeper/secret"
 	"poolkeeper/zkmodel/listing"
@@ -91,6 +92,8 @@ type cli struct {
 	ConfigAccept   admin.ConfigAcceptCmd     `cmd:"" name:"config-accept" group:"misc" help:"Accept what a changed configuration drops or raises although it is in use or may be misspelt, on all hosts."`
 	Secret         secret.Cmd                `cmd:"" group:"misc" help:"Seal values of the configuration, so that only hosts with the key can read them."`
 	ElementsInst   images.ElementsInstallCmd `cmd:"" name:"elements-install" group:"misc" help:"Write the diskimage-builder elements that come with the program into a folder."`
+	Completion     manual.CompletionCmd      `cmd:"" group:"misc" help:"Print the completion of commands and flags for a shell."`
+	Man            manual.ManCmd             `cmd:"" group:"misc" help:"Write the man pages."`
 	VersionCmd     versionCmd                `cmd:"" name:"version" group:"misc" help:"Print the version."`
 }
 

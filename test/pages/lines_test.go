@@ -40,6 +40,7 @@ var standIns = []struct{ page, line, why, instead string }{
 	{"docs/validation.md", "poolkeeper ", "its images are the reader's", "cmd/poolkeeper/validation_page_test.go"},
 	{"docs/canary.md", "poolkeeper ", "its images are the reader's", "cmd/poolkeeper/canary_page_test.go"},
 	{"docs/fleet-configuration.md", "poolkeeper ", "its key and hosts are the reader's", "cmd/poolkeeper/testdata/script/fleet.txtar"},
+	{"docs/install.md", "poolkeeper ", "its folders are the host's", "cmd/poolkeeper/testdata/script/manual.txtar"},
 	{"docs/install.md", "systemctl ", "nothing runs systemd in a root: TestWalk runs what the unit starts", "cmd/poolkeeper/units_test.go"},
 	{"docs/hosts.md", "test/hosts/run ", "it makes systems, and many minutes go by", ".ci/run"},
 	{"docs/hosts.md", "POOLKEEPER_ROOT=", "it is this test", "test/pages/walk_test.go"},
