@@ -81,18 +81,17 @@ func (d *delivery) run(ctx context.Context) error {
 }
 
 // next waits for the next entry. When none comes for a moment it writes how far the sink
-// has come: not after each, which would be a write more an event.
+// has come, not after each, which would be a write more an event; and nothing is in hand
+// then, not between two: a scrape just there would say that a sink far behind has all.
 func (d *delivery) next(ctx context.Context, to target, reader *recipe.LogReader) (recipe.LogEntry, error) {
-	if d.at != d.saved {
-		waiting, cancel := context.WithTimeout(ctx, moment)
-		entry, err := reader.Next(waiting)
-		cancel()
-		if err == nil || waiting.Err() == nil || ctx.Err() != nil {
-			return entry, err
-		}
-		if err := d.save(ctx, to); err != nil {
-			return recipe.LogEntry{}, err
-		}
+	waiting, cancel := context.WithTimeout(ctx, moment)
+	entry, err := reader.Next(waiting)
+	cancel()
+	if err == nil || waiting.Err() == nil || ctx.Err() != nil {
+		return entry, err
+	}
+	if err := d.save(ctx, to); err != nil {
+		return recipe.LogEntry{}, err
 	}
 	d.metrics.inHand(d.sink.Name, time.Time{})
 	return reader.Next(ctx)
