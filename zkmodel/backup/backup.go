@@ -81,7 +81,11 @@ func (d Data) Encode() ([]byte, error) {
 // a build or an upload, or of an upload whose build the file does not have.
 func Parse(text []byte) (Data, error) {
 	d := Data{}
-	if err := json.Unmarshal(text, &d); err != nil {
+	err := json.Unmarshal(text, &d)
+	if err == nil && d == nil { // {} is of a tree without images
+		return nil, fmt.Errorf("%w: it is null", ErrFile)
+	}
+	if err != nil {
 		at := int64(len(text))
 		if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 			at = e.Offset

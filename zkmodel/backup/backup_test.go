@@ -302,6 +302,7 @@ func TestParse(t *testing.T) {
 		"{\n \"/nodepool/images/a/pause\": \"\",\n no":              "line 3",
 		"{\n \"/nodepool/images/a/pause\": 5}":                      "line 2",
 		`[]`:                                                        "line 1",
+		`null`:                                                      "null",
 		`{"/nodepool/nodes/1": ""}`:                                 `"/nodepool/nodes/1" is not the path`,
 		`{"/nodepool/images/../x/pause": ""}`:                       `not the path`,
 		`{"/nodepool/images/a/builds/lock": ""}`:                    `"lock"`,

@@ -1,10 +1,28 @@
 package app
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
+
+// Mistakes: a name in JSON that a terminal obeys; one that is another when it is read back.
+func TestJSONIsPrintable(t *testing.T) {
+	const name = "a\u009b31mb\u202ec\x1b[0m é 漢 \U000e0001\u2028"
+	var out strings.Builder
+	if err := PrintJSON(&out, []string{name}); err != nil {
+		t.Fatal(err)
+	}
+	var read []string
+	if err := json.Unmarshal([]byte(out.String()), &read); err != nil || len(read) != 1 || read[0] != name {
+		t.Errorf("%q was printed as %s: %v", name, out.String(), err)
+	}
+	if want := "[\n  \"a\\u009b31mb\\u202ec\\u001b[0m é 漢 \\udb40\\udc01\\u2028\"\n]\n"; out.String() != want {
+		t.Errorf("printed %q, want %q", out.String(), want)
+	}
+}
 
 // What looks like a secret by its name is one, whatever file it stands in.
 func TestSecretsOfTheConfiguration(t *testing.T) {

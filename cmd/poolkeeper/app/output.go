@@ -1,9 +1,12 @@
 package app
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"unicode"
+	"unicode/utf16"
 
 	"poolkeeper/zkmodel/listing"
 )
@@ -34,7 +37,30 @@ func (a *App) TellBroken(broken []error) {
 
 // PrintJSON prints a value as people and programs read it.
 func PrintJSON(out io.Writer, v any) error {
-	e := json.NewEncoder(out)
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
 	e.SetIndent("", "  ")
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := out.Write(escapeUnprintable(text.Bytes()))
+	return err
+}
+
+// escapeUnprintable writes what no terminal should be sent as JSON's escapes: encoding/json
+// leaves the C1 controls and what turns the direction of text as they are.
+func escapeUnprintable(text []byte) []byte {
+	var out bytes.Buffer
+	for _, r := range string(text) {
+		switch {
+		case r == '\n' || unicode.IsPrint(r):
+			out.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+	}
+	return out.Bytes()
 }
