@@ -299,14 +299,14 @@ func cutOff(t *testing.T, tap *zktest.Tap, root string, d backup.Data) {
 func TestParse(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"{\n \"/nodepool/images/a/pause\": \"\",\n no":              "line 3",
-		"{\n \"/nodepool/images/a/pause\": 5}":                      "line 2",
-		`[]`:                                                        "line 1",
-		`null`:                                                      "null",
-		`{"/nodepool/nodes/1": ""}`:                                 `"/nodepool/nodes/1" is not the path`,
-		`{"/nodepool/images/../x/pause": ""}`:                       `not the path`,
-		`{"/nodepool/images/a/builds/lock": ""}`:                    `"lock"`,
-		`{"/nodepool/images/a/builds/1/providers/p/images/1": "x"}`: "does not have the build",
+		"{\n \"/nodepool/images/a/pause\": \"\",\n no": "line 3",
+		"{\n \"/nodepool/images/a/pause\": 5}":         "line 2",
+		`[]`:                                           "line 1",
+		`null`:                                         "null",
+		`{"/nodepool/nodes/1": ""}`:                    `"/nodepool/nodes/1" is not the path`,
+		`{"/nodepool/images/../x/pause": ""}`:          `not the path`,
+		`{"/nodepool/images/a/builds/lock": ""}`:       `"lock"`,
+		`{"/nodepool/images/a/builds/1/providers/p/images/1": "x"}`:               "does not have the build",
 		`{"/nodepool/images/a/builds/1": "` + strings.Repeat("x", 600<<10) + `"}`: "more than a record may have",
 	} {
 		if _, err := backup.Parse([]byte(text)); !errors.Is(err, backup.ErrFile) || !strings.Contains(err.Error(), want) {

@@ -61,7 +61,7 @@ func (c *ExportImageDataCmd) Run(ctx context.Context, a *app.App) error {
 // regular is the file at a path that is to be replaced, behind links.
 func regular(path string) (string, error) {
 	file, err := filepath.EvalSymlinks(path)
-	if _, link := os.Readlink(path); errors.Is(err, os.ErrNotExist) && link != nil {
+	if target, _ := os.Readlink(path); errors.Is(err, os.ErrNotExist) && target == "" { // a link to nothing is none of ours
 		return path, nil
 	}
 	if err != nil {
