@@ -8,13 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"poolkeeper/builder/dib"
 	"poolkeeper/builder/disk"
+	"poolkeeper/zkmodel/diblog"
 )
 
 // DefaultDir is where build logs go when the configuration names no folder.
@@ -87,10 +87,6 @@ func isLogOf(entry fs.DirEntry, image string) bool {
 // tailWindow is how much of the end of a log Tail looks at, in bytes.
 const tailWindow = 64 << 10
 
-// shellTrace matches what a shell prints of a command before it runs it, behind
-// the time that diskimage-builder puts before each line.
-var shellTrace = regexp.MustCompile(`^(\S+ \S+ \| )?\++ `)
-
 // Tail is the end of a log: at most lines lines and size bytes, without the
 // line of the exit code, and valid UTF-8. Builds run with -x, and clean up after
 // a failure for longer than that: traces of commands are left out, so that what
@@ -118,7 +114,7 @@ func Tail(file string, lines, size int) (string, error) {
 	if n := len(all); strings.HasPrefix(all[n-1], dib.ExitLine) {
 		all = all[:n-1]
 	}
-	all = slices.DeleteFunc(all, shellTrace.MatchString)
+	all = slices.DeleteFunc(all, diblog.IsTrace)
 	if len(all) == 0 { // the command has said nothing
 		return "", nil
 	}
@@ -149,5 +145,5 @@ func tracebackOf(all []string, line int) int {
 
 // isFrame reports whether a line may be one of a traceback, behind its header.
 func isFrame(line string) bool {
-	return strings.HasPrefix(stamp.ReplaceAllString(line, ""), "  ")
+	return strings.HasPrefix(diblog.Unstamped(line), "  ")
 }

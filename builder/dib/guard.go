@@ -11,10 +11,12 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"poolkeeper/zkmodel/diblog"
 )
 
 // ExitLine begins the last line of a log, as Nodepool writes it.
-const ExitLine = "Exit code: "
+const ExitLine = diblog.ExitLine
 
 // tellEvery is how often the daemon is told that the log has grown.
 const tellEvery = 100 * time.Millisecond
