@@ -30,6 +30,7 @@ type handler struct {
 	renderers chan struct{} // a place for each page that is made
 	streams   chan struct{} // a place for each large listing that is sent
 	door      *hookDoor
+	logs      *buildlog.Handler
 	patience  time.Duration // with a client that does not take the next piece
 }
 
@@ -46,6 +47,7 @@ func newHandler(o Options) *handler {
 	if h.Logger == nil {
 		h.Logger = hclog.NewNullLogger()
 	}
+	h.logs = buildlog.NewHandler(h.Logs, h.Tree.Images, h.Logger)
 	return h
 }
 
@@ -61,7 +63,8 @@ func (h *handler) routes() http.Handler {
 		h.layout.Links = append(h.layout.Links, e.path)
 	}
 	if h.Logs != nil {
-		mux.HandleFunc("/log/{name}", h.guarded(buildlog.NewHandler(h.Logs, h.Tree.Images, h.Logger).ServeLog))
+		mux.HandleFunc("/log/{name}", h.guarded(h.logs.ServeLog))
+		mux.HandleFunc("/build-log/{name}/follow", h.guarded(h.logs.ServeFollow))
 	}
 	if h.Gatherer != nil {
 		mux.Handle("/metrics", promhttp.HandlerFor(h.Gatherer, promhttp.HandlerOpts{
@@ -78,7 +81,11 @@ func (h *handler) routes() http.Handler {
 // pages are those for people.
 func (h *handler) pages() []route {
 	h.layout.Nav = []layout.Link{{Text: "Overview", To: "/"}}
-	return []route{{"/{$}", h.statusPage}}
+	pages := []route{{"/{$}", h.statusPage}}
+	if h.Logs != nil || h.Tree.Images != nil {
+		pages = append(pages, route{"/build-log/{name}", h.logs.Page})
+	}
+	return pages
 }
 
 // serveReady tells supervisors and load balancers whether to count on us: as

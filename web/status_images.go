@@ -149,14 +149,10 @@ func (s *snapshot) failures(n int, again zkmodel.Epoch) string {
 	return listing.Failures(n, again, s.now)
 }
 
-// logLink is where the log of a build is: where its record says, or else here,
-// if this host builds. A record is no place for other links.
+// logLink is the page of a build's log, if this host builds or the record says who serves it.
 func (s *snapshot) logLink(b *zkmodel.Build) string {
-	switch {
-	case buildlog.IsURL(b.Log):
-		return b.Log
-	case s.ownLogs && b.Broken == nil:
-		return buildlog.Path(b.Image, b.ID)
+	if buildlog.IsURL(b.Log) || s.ownLogs && b.Broken == nil {
+		return buildlog.PagePath(b.Image, b.ID)
 	}
 	return ""
 }

@@ -219,7 +219,7 @@ func TestPageShows(t *testing.T) {
 	for _, want := range []string{
 		"<title>Not ready: Poolkeeper launcher on l1</title>", "Not ready: cloud-b is not started",
 		`build requested 4s ago`, `<small>3.0 GiB</small>`, `<small>in 10m</small>`, `>1d 2h</time>`,
-		`<a href="http://b1:8005/log/image-0000000001">log</a>`, `<a href="/log/image-0000000002">log</a>`,
+		`<a href="/build-log/image-0000000001">log</a>`, `<a href="/build-log/image-0000000002">log</a>`,
 		`25% of 4.0 GiB, 10 MiB/s, 5m 0s left`, `<progress max="100" value="25">`,
 		`2 in a row`, `disk-image-create: exit code 1`, `<pre>E: &lt;b&gt;no&lt;/b&gt; space</pre>`,
 		`<span class="st good">2 ready</span>`, `<span class="st off">1 hold</span>`,

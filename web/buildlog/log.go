@@ -27,6 +27,7 @@ type Handler struct {
 	images    func() []*zkmodel.Image
 	log       hclog.Logger
 	followers chan struct{} // a place for each log that is followed
+	indexes   indexes
 }
 
 // NewHandler makes a Handler of a host's logs. images are what the tree holds, to say
@@ -117,15 +118,11 @@ func start(offset, size int64) int64 {
 // ended. A stream that ends in any other way is broken off, so that the client
 // can tell, and come back with an offset.
 func (h *Handler) follow(w http.ResponseWriter, r *http.Request, file *os.File, more More, offset int64) {
-	select {
-	case h.followers <- struct{}{}:
-		defer func() { <-h.followers }()
-	default:
-		w.Header().Set("Retry-After", "10")
-		http.Error(w, fmt.Sprintf("%d logs are being followed already", maxFollowers), http.StatusServiceUnavailable)
+	done, ok := h.enter(w)
+	if !ok {
 		return
 	}
-	w.Header().Set("X-Accel-Buffering", "no") // or nginx keeps what should be seen now
+	defer done()
 	control := http.NewResponseController(w)
 	for {
 		n, err := io.Copy(w, io.NewSectionReader(file, offset, math.MaxInt64-offset))
@@ -146,6 +143,19 @@ func (h *Handler) follow(w http.ResponseWriter, r *http.Request, file *os.File, 
 			_ = control.Flush() // time for the last bytes, however long ago the others were
 			return
 		}
+	}
+}
+
+// enter takes a place among those who follow a log, and says when there is none.
+func (h *Handler) enter(w http.ResponseWriter) (leave func(), ok bool) {
+	select {
+	case h.followers <- struct{}{}:
+		w.Header().Set("X-Accel-Buffering", "no") // or nginx keeps what should be seen now
+		return func() { <-h.followers }, true
+	default:
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, fmt.Sprintf("%d logs are being followed already", maxFollowers), http.StatusServiceUnavailable)
+		return nil, false
 	}
 }
 

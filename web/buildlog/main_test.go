@@ -1,6 +1,7 @@
 package buildlog
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
 
+	"poolkeeper/web/layout"
 	"poolkeeper/zkmodel"
 )
 
@@ -23,6 +25,22 @@ func newHandler(logs Logs, images ...*zkmodel.Image) *Handler {
 func routes(h *Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/log/{name}", h.ServeLog)
+	mux.HandleFunc("/build-log/{name}", func(w http.ResponseWriter, r *http.Request) {
+		p, err := h.Page(r)
+		if errors.Is(err, layout.ErrNotFound) {
+			http.Error(w, err.Error(), http.StatusNotFound)
+			return
+		}
+		var body []byte
+		if err == nil {
+			body, err = new(layout.Layout).Render(p, layout.Status{})
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+		_, _ = w.Write(body)
+	})
+	mux.HandleFunc("/build-log/{name}/follow", h.ServeFollow)
 	return mux
 }
 
@@ -53,14 +71,14 @@ func (a answer) expect(t *testing.T, status int) {
 	}
 }
 
-// stream is an answer over the network, to be read as it comes.
-type stream struct {
+// answering is an answer over the network, to be read as it comes.
+type answering struct {
 	answer
 	io.ReadCloser
 }
 
 // fetch gets a page over the network; it is closed when the test ends.
-func fetch(t *testing.T, url string) stream {
+func fetch(t *testing.T, url string) answering {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
@@ -74,11 +92,11 @@ func fetch(t *testing.T, url string) stream {
 		_ = response.Body.Close()
 		http.DefaultClient.CloseIdleConnections()
 	})
-	return stream{answer{status: response.StatusCode, header: response.Header}, response.Body}
+	return answering{answer{status: response.StatusCode, header: response.Header}, response.Body}
 }
 
 // text reads a stream to its end.
-func (s stream) text(t *testing.T) string {
+func (s answering) text(t *testing.T) string {
 	t.Helper()
 	data, err := io.ReadAll(s)
 	if err != nil {

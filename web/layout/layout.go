@@ -21,7 +21,13 @@ var frameText string
 var style string
 
 //go:embed page.js
-var script string
+var pageScript string
+
+//go:embed log.js
+var logScript string
+
+// script is that of all pages.
+var script = pageScript + logScript
 
 // Policy is the content security policy of all pages: their own style and script by hash, what
 // this server answers, and nothing else.
