@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"poolkeeper/builder/dib"
 	"poolkeeper/zkmodel/diblog"
 )
 
@@ -51,6 +52,13 @@ func TestFindCause(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What writes the last line of a log and what reads it may not know each other.
+func TestExitLineIsTheOneThatIsRead(t *testing.T) {
+	if dib.ExitLine != diblog.ExitLine {
+		t.Errorf("%q is written, %q is read", dib.ExitLine, diblog.ExitLine)
 	}
 }
 

@@ -11,12 +11,10 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"poolkeeper/zkmodel/diblog"
 )
 
 // ExitLine begins the last line of a log, as Nodepool writes it.
-const ExitLine = diblog.ExitLine
+const ExitLine = "Exit code: "
 
 // tellEvery is how often the daemon is told that the log has grown.
 const tellEvery = 100 * time.Millisecond

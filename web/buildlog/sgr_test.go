@@ -50,7 +50,7 @@ func TestNothingIsLeftOfEscapes(t *testing.T) {
 			if strings.ContainsAny(span.Text, "\x1b\x07\r\u009b\u202e") {
 				t.Fatalf("%q shows %q", line, span.Text)
 			}
-			for _, class := range strings.Fields(span.Class) {
+			for class := range strings.FieldsSeq(span.Class) {
 				if !strings.Contains(" ai ab af at au ", " "+class+" ") && strings.Trim(class[1:], "0123456789") != "" {
 					t.Fatalf("%q has class %q", line, span.Class)
 				}
