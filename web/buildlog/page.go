@@ -47,7 +47,7 @@ var (
 // view is what the page shows.
 type view struct {
 	Name  string
-	State layout.Badge
+	Badge layout.Badge
 	Facts []string // size, lines, exit code
 	Raw   string   // where the log is as it was written
 	Here  string   // the page, without a line
@@ -190,7 +190,7 @@ func (h *Handler) view(image, build string, file *os.File, live bool, want place
 	}
 	if h.images != nil {
 		if b := findBuild(h.images(), image, build); b != nil {
-			v.State = layout.StateBadge(b.State, b.Broken)
+			v.Badge = layout.StateBadge(b.State, b.Broken)
 		}
 	}
 	x := h.indexes.of(v.Name)
