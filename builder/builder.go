@@ -46,7 +46,7 @@ func New(cfg *configs.Config, deps Deps) (*Builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := newMetrics(deps.Registerer)
+	m, err := newMetrics(deps.Registerer, newStats(deps.Statsd, deps.FQDN, deps.Now))
 	if err != nil {
 		return nil, fmt.Errorf("make builder: %w", err)
 	}
@@ -107,6 +107,10 @@ func (b *Builder) Run(ctx context.Context) error {
 		if err := b.waves.Run(ctx); ctx.Err() == nil {
 			return err
 		}
+		return nil
+	})
+	group.Go(func() error {
+		b.metrics.stats.run(ctx, b.config.Load, b.mirror.Image)
 		return nil
 	})
 	return group.Wait()

@@ -17,6 +17,7 @@ import (
 	"poolkeeper/builder/waves"
 	"poolkeeper/configs"
 	"poolkeeper/configs/redact"
+	"poolkeeper/configs/statsd"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -32,6 +33,8 @@ type Deps struct {
 	Logger hclog.Logger
 	// Registerer takes the metrics; nil keeps them to ourselves.
 	Registerer prometheus.Registerer
+	// Statsd is sent Nodepool's figures; nil is sent nothing.
+	Statsd *statsd.Client
 	// Now is the clock of records and schedules; nil is time.Now.
 	Now func() time.Time
 	// Hostname is the short name of this host, which its component record has;

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"poolkeeper/builder/disk"
 	"poolkeeper/builder/plan"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/wave"
@@ -39,9 +40,10 @@ type metrics struct {
 	trials    *prometheus.GaugeVec     // by provider and state
 	untried   *prometheus.GaugeVec     // by provider: seconds
 	series    series
+	stats     *stats
 }
 
-func newMetrics(r prometheus.Registerer) (*metrics, error) {
+func newMetrics(r prometheus.Registerer, s *stats) (*metrics, error) {
 	const ns = "poolkeeper_builder"
 	opts := func(name, help string) prometheus.Opts {
 		return prometheus.Opts{Namespace: ns, Name: name, Help: help}
@@ -53,6 +55,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		return prometheus.NewCounterVec(prometheus.CounterOpts(opts(name, help)), labels)
 	}
 	m := &metrics{
+		stats:     s,
 		builds:    counters("builds_total", "Builds that ended on this builder.", "image", "result"),
 		buildTime: gauges("build_phase_seconds", "How long the phases of an image's last build took.", "image", "phase"),
 		size:      gauges("image_bytes", "Size of the files of an image's last build.", "image", "format"),
@@ -139,10 +142,18 @@ func (m *metrics) Withdrawn(is bool) {
 	}
 }
 
-func (m *metrics) BuildBegins() { m.building.Inc() }
-func (m *metrics) BuildEnds()   { m.building.Dec() }
+func (m *metrics) BuildBegins(image string) {
+	m.building.Inc()
+	m.stats.builds(image, 1)
+}
 
-func (m *metrics) Built(b *zkmodel.Build) {
+func (m *metrics) BuildEnds(image string) {
+	m.building.Dec()
+	m.stats.builds(image, -1)
+}
+
+func (m *metrics) Built(b *zkmodel.Build, files map[string]disk.File) {
+	m.stats.built(b, files)
 	m.series.note(b.Image, "")
 	m.builds.WithLabelValues(b.Image, "ready").Inc()
 	m.lastBuild.WithLabelValues(b.Image).Set(float64(b.StateTime))
@@ -153,6 +164,7 @@ func (m *metrics) Built(b *zkmodel.Build) {
 }
 
 func (m *metrics) FailedBuild(b *zkmodel.Build) {
+	m.stats.built(b, nil)
 	m.series.note(b.Image, "")
 	m.builds.WithLabelValues(b.Image, "failed").Inc()
 	m.phases(b)
@@ -188,10 +200,18 @@ func (m *metrics) Trials(trials []*zkmodel.Validation, now time.Time) {
 	}
 }
 
-func (m *metrics) UploadBegins() { m.uploading.Inc() }
-func (m *metrics) UploadEnds()   { m.uploading.Dec() }
+func (m *metrics) UploadBegins(image, provider string) {
+	m.uploading.Inc()
+	m.stats.uploads(image, provider, 1)
+}
+
+func (m *metrics) UploadEnds(image, provider string) {
+	m.uploading.Dec()
+	m.stats.uploads(image, provider, -1)
+}
 
 func (m *metrics) Uploaded(u *zkmodel.Upload, took time.Duration) {
+	m.stats.uploaded(u, took)
 	m.series.note(u.Image, u.Provider)
 	m.uploads.WithLabelValues(u.Image, u.Provider, "ready").Inc()
 	m.uploadIn.WithLabelValues(u.Provider).Observe(took.Seconds())

@@ -16,7 +16,7 @@ import (
 // Mistake: 0 bytes that are free, for which an alarm rings, where nobody knows.
 func TestFreeSpaceIsToldOnceItIsKnown(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	m, err := newMetrics(registry)
+	m, err := newMetrics(registry, newStats(nil, "", nil))
 	if err != nil {
 		t.Fatal(err)
 	}

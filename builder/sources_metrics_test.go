@@ -13,7 +13,7 @@ import (
 func TestFiguresOfSourcesGo(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	m, err := newMetrics(registry)
+	m, err := newMetrics(registry, newStats(nil, "", nil))
 	if err != nil {
 		t.Fatal(err)
 	}

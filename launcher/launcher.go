@@ -15,6 +15,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/configs/kit"
 	"poolkeeper/configs/redact"
+	"poolkeeper/configs/statsd"
 	"poolkeeper/launcher/metrics"
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/pool"
@@ -43,6 +44,8 @@ type Deps struct {
 	Logger hclog.Logger
 	// Registerer takes the metrics; nil keeps them to ourselves.
 	Registerer prometheus.Registerer
+	// Statsd is sent Nodepool's figures; nil is sent nothing.
+	Statsd *statsd.Client
 	// Now is the clock of records and ages; nil is time.Now.
 	Now func() time.Time
 	// Hostname is the short name of this host, FQDN the full one; the tree
@@ -119,7 +122,7 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 	if deps.FQDN == "" {
 		deps.FQDN = deps.Hostname
 	}
-	figures, err := metrics.New(deps.Registerer)
+	figures, err := metrics.New(deps.Registerer, deps.Statsd)
 	if err != nil {
 		return nil, fmt.Errorf("make launcher: %w", err)
 	}
@@ -220,6 +223,7 @@ func (l *Launcher) Run(ctx context.Context) error {
 	group.Go(func() error { return l.offers.Run(ctx, l.notify) })
 	group.Go(func() error { return l.runDuties(ctx) })
 	group.Go(func() error { return l.troubles.run(ctx) })
+	group.Go(func() error { l.metrics.RunStats(ctx); return nil })
 	group.Go(func() error {
 		return l.self.Run(ctx, func(ctx context.Context) error { return l.deps.Client.Serve(ctx, l.serve) })
 	})

@@ -162,7 +162,7 @@ func (s *session) furnish(site string) {
 	s.launches = launch.New(launch.Deps{
 		Store: s.store, Config: s.cfg, Own: s.own, Jobs: s.jobs, Image: s.mirror.Image, Pools: s.pools, Clouds: s.clouds,
 		Scanner: s.scanner, Boots: s.boots, Book: book, Finder: finder,
-		Teacher: teacher, Log: s.log, Tried: s.metrics.Launch, Step: s.deps.Step,
+		Teacher: teacher, Log: s.log, Tried: s.metrics.Tried, Step: s.deps.Step,
 		Notify: s.notify, Now: s.now, Ahead: s.ahead,
 	})
 	s.requests = request.New(request.Deps{

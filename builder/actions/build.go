@@ -60,8 +60,8 @@ func (w *Worker) build(ctx context.Context, a plan.Action) error {
 func (w *Worker) finishBuild(ctx context.Context, lock *recipe.Held, a plan.Action, in plan.Input, image *configs.DiskImage, record *zkmodel.Build) error {
 	log := w.Log.With("image", record.Image, "build", record.ID)
 	log.Info("Build begins", "why", a.Why, "formats", record.Formats)
-	w.Metrics.BuildBegins()
-	defer w.Metrics.BuildEnds()
+	w.Metrics.BuildBegins(record.Image)
+	defer w.Metrics.BuildEnds(record.Image)
 
 	making, unbind := w.Cancels.Bind(ctx, record)
 	made, err := w.makeLogged(making, lock, in.Config, image, record)
@@ -150,7 +150,7 @@ func (w *Worker) saveReady(ctx context.Context, lock *recipe.Held, record *zkmod
 	if err := w.Store.SaveBuild(ctx, lock, record); err != nil {
 		return err
 	}
-	w.Metrics.Built(record)
+	w.Metrics.Built(record, m.Files)
 	w.Step(step.BuildReady)
 	return nil
 }

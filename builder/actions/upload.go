@@ -66,8 +66,8 @@ func (w *Worker) upload(ctx context.Context, a plan.Action) error {
 		return err
 	}
 	w.Step(step.UploadRecorded)
-	w.Metrics.UploadBegins()
-	defer w.Metrics.UploadEnds()
+	w.Metrics.UploadBegins(a.Image, a.Provider)
+	defer w.Metrics.UploadEnds(a.Image, a.Provider)
 	s := sending{Worker: w, lock: lock, cloud: cloud, record: record, build: build, cfg: in.Config, format: a.Format, trial: tried, noCanary: in.NoCanary[a.Provider]}
 	kept, err = s.run(ctx, a.Failures)
 	return err

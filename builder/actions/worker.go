@@ -91,12 +91,12 @@ type Cancels interface {
 
 // Metrics counts what actions come to.
 type Metrics interface {
-	BuildBegins()
-	BuildEnds()
-	Built(b *zkmodel.Build)
+	BuildBegins(image string)
+	BuildEnds(image string)
+	Built(b *zkmodel.Build, files map[string]disk.File)
 	FailedBuild(b *zkmodel.Build)
-	UploadBegins()
-	UploadEnds()
+	UploadBegins(image, provider string)
+	UploadEnds(image, provider string)
 	Uploaded(u *zkmodel.Upload, took time.Duration)
 	FailedUpload(u *zkmodel.Upload)
 	Leaked(provider string)

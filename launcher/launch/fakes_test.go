@@ -204,7 +204,7 @@ func newRoom(t *testing.T, s *sky, change ...func(*configs.Provider)) *room {
 		Scanner: node.NewScanner(), Boots: node.NewBoots(),
 		Finder: node.Finder{Site: "site", LaunchOf: store.LaunchOf, Now: time.Now},
 		Log:    log,
-		Tried: func(_ *pool.Pool, err error, _ time.Duration) {
+		Tried: func(_ *pool.Pool, _ *zkmodel.Node, _ string, err error, _ time.Duration) {
 			r.tried = append(r.tried, map[bool]string{true: "ready", false: "failed"}[err == nil])
 		},
 		Step: func(at step.Step) { r.steps = append(r.steps, at) }, Notify: func() {},

@@ -76,8 +76,9 @@ type Deps struct {
 	Teacher Teacher
 
 	Log hclog.Logger
-	// Tried is told of each attempt in a pool; err is nil when the node is ready.
-	Tried  func(p *pool.Pool, err error, took time.Duration)
+	// Tried is told of each attempt to launch a node in a pool, and for whom; err is nil when
+	// it is ready.
+	Tried  func(p *pool.Pool, n *zkmodel.Node, requestor string, err error, took time.Duration)
 	Step   func(step.Step)
 	Notify func() // decisions may differ now
 	Now    func() time.Time
@@ -161,7 +162,7 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) error {
 		if err == nil {
 			l.accepted(ctx, o, n)
 			l.trust().Booted(n.Node.ImageID)
-			l.Tried(o.Pool, nil, l.Now().Sub(start))
+			l.Tried(o.Pool, n.Node, o.Request.Requestor, nil, l.Now().Sub(start))
 			log.Info("Node is ready", "external_id", n.Node.ExternalID.Text(), "address", n.Node.InterfaceIP,
 				"image", n.Node.ImageID, "took", l.Now().Sub(start))
 			return nil
@@ -169,7 +170,7 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx) // not the launch's fault
 		}
-		l.Tried(o.Pool, err, l.Now().Sub(start))
+		l.Tried(o.Pool, n.Node, o.Request.Requestor, err, l.Now().Sub(start))
 		onTrial := l.Book.Is(n.Node.ImageID)
 		if !n.Node.Unanswered() { // else nothing has booted
 			if n.notes = l.Book.Failed(n.Node, err); !onTrial { // whose failures all launchers count

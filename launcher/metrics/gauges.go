@@ -17,6 +17,7 @@ import (
 type Tree interface {
 	Nodes() []*zkmodel.Node
 	Requests() []*zkmodel.Request
+	Components(kind string) []*zkmodel.Component
 }
 
 // Source is the launcher whose configuration counts.

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/statsd"
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/pool"
 	"poolkeeper/providers"
@@ -23,12 +24,14 @@ type Metrics struct {
 	launchTime, waitTime                         *prometheus.HistogramVec
 	duties                                       *prometheus.GaugeVec
 	now                                          *gauges
+	stats                                        *statsd.Client // nil is none
 }
 
 // New makes the figures known to reg, which may be nil. Where a launcher before us, with
 // another configuration, has registered its own there, it goes on with those. It fails
-// when their names are taken by something else.
-func New(reg prometheus.Registerer) (*Metrics, error) {
+// when their names are taken by something else. What Nodepool sends to statsd goes to stats,
+// which may be nil.
+func New(reg prometheus.Registerer, stats *statsd.Client) (*Metrics, error) {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "poolkeeper", Subsystem: "launcher", Name: name, Help: help,
@@ -41,6 +44,7 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 		}, labels)
 	}
 	m := &Metrics{
+		stats:      stats,
 		launches:   counter("launches_total", "Attempts to launch a node.", "provider", "pool", "result"),
 		requests:   counter("requests_total", "Requests that came to an end in a pool.", "provider", "pool", "result"),
 		declines:   counter("declines_total", "Requests declined, by the state that they went to.", "state"),
@@ -85,8 +89,8 @@ func adopt[T prometheus.Collector](reg prometheus.Registerer, figure *T) error {
 	return nil
 }
 
-// Launch counts an attempt to launch a node in a pool, how it ended, and how long it took.
-func (m *Metrics) Launch(p *pool.Pool, ended error, took time.Duration) {
+// launch counts an attempt to launch a node in a pool, how it ended, and how long it took.
+func (m *Metrics) launch(p *pool.Pool, ended error, took time.Duration) {
 	m.now.series.note(p.Provider.Name, p.Section.Name)
 	result := launchResult(ended)
 	m.launches.WithLabelValues(p.Provider.Name, p.Section.Name, result).Inc()
@@ -120,6 +124,7 @@ func (m *Metrics) Deleted(provider string) {
 func (m *Metrics) Leaked(provider string) {
 	m.now.series.note(provider, "")
 	m.leaks.WithLabelValues(provider).Inc()
+	m.leaked(provider)
 }
 
 // Duty notes whether this launcher has a duty of a provider or a label; "" where it is of

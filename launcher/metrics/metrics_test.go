@@ -23,10 +23,13 @@ import (
 type tree struct {
 	nodes    []*zkmodel.Node
 	requests []*zkmodel.Request
+	pools    []*zkmodel.Component
 }
 
 func (t *tree) Nodes() []*zkmodel.Node       { return t.nodes }
 func (t *tree) Requests() []*zkmodel.Request { return t.requests }
+
+func (t *tree) Components(string) []*zkmodel.Component { return t.pools }
 
 // site is a configuration with one pool main, of label small, in each provider.
 func site(seen *tree, names ...string) *Source {
@@ -82,7 +85,7 @@ func expect(t *testing.T, registry *prometheus.Registry, want map[string]float64
 
 func made(t *testing.T, registry *prometheus.Registry, of *Source) *Metrics {
 	t.Helper()
-	m, err := New(registry)
+	m, err := New(registry, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,8 +169,8 @@ func TestCounters(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	of := site(&tree{}, "cloud", "other")
 	m := made(t, registry, of)
-	m.Launch(of.Pools[0], nil, time.Second)
-	m.Launch(of.Pools[0], fmt.Errorf("create: %w", providers.ErrQuota), time.Second)
+	m.launch(of.Pools[0], nil, time.Second)
+	m.launch(of.Pools[0], fmt.Errorf("create: %w", providers.ErrQuota), time.Second)
 	m.Fulfilled(of.Pools[1], -time.Second) // our clock is behind
 	m.Cancelled(of.Pools[1])
 	m.Declined(zkmodel.RequestFailed)
@@ -216,10 +219,10 @@ func TestPoolsThatAreGoneAreForgotten(t *testing.T) {
 func TestNamesThatAreTaken(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "poolkeeper_launcher_leaked_nodes_total"}))
-	if _, err := New(registry); err == nil {
+	if _, err := New(registry, nil); err == nil {
 		t.Error("made although a name is taken")
 	}
-	if _, err := New(nil); err != nil {
+	if _, err := New(nil, nil); err != nil {
 		t.Errorf("without a registry: %v", err)
 	}
 }

@@ -54,7 +54,7 @@ func servedBuilder(ctx context.Context, s site, w workers, listen func(web.Optio
 	metrics := newMetrics(s)
 	logs := buildlog.NewDir(func(image, build string) string { return b.LogPath(image, build) })
 	b, err = newBuilder(ctx, s, w, func(d *builder.Deps) {
-		d.Registerer, d.Logs = metrics, logs
+		d.Registerer, d.Statsd, d.Logs = metrics, s.statsd, logs
 		d.LogURL = func(image, build string) string { return logURL(server, full, image, build) }
 	})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/configs"
 	"poolkeeper/configs/redact"
+	"poolkeeper/configs/statsd"
 	"poolkeeper/providers/drivers"
 	"poolkeeper/web"
 	"poolkeeper/zkmodel"
@@ -56,6 +57,7 @@ type site struct {
 	process *zkmodel.Process  // this one, as the record of the daemon tells of it
 	hooks   *hook.Desk        // nil is told nothing
 	reloads *figures.Reloads  // how the configuration was read last; nil where nobody tells
+	statsd  *statsd.Client    // nil is sent nothing
 }
 
 // providers opens the providers of a process.
@@ -98,6 +100,11 @@ func (f daemonFlags) run(ctx context.Context, a *app.App, name string, s site, b
 		return err
 	}
 	s.secrets, s.watch, s.guarded = &a.Secrets, &configWatch{}, &guarded{kind: name, host: host}
+	address, err := statsd.Address(os.Getenv)
+	if err != nil {
+		return err
+	}
+	s.statsd = statsd.New(address)
 	s.process, s.reloads = newProcess(), figures.NewReloads(time.Now())
 	s.events = app.NewEvents(s.client, s.process, s.log, name, host)
 	s.events.Set(app.EventOptions(cfg))
@@ -149,6 +156,11 @@ func accompany(ctx context.Context, a *app.App, s site, d daemon, server *web.Se
 	if s.events != nil {
 		group.Go(func() { s.events.Run(beside) })
 	}
+	group.Go(func() {
+		s.statsd.Run(beside, func(address string, err error, again time.Duration) {
+			s.log.Warn("Figures are not sent to statsd; it is tried again", "address", address, "error", err, "retry", again)
+		})
+	})
 	err := runServed(ctx, s, run, server)
 	stop()
 	group.Wait()

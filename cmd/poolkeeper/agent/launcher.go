@@ -29,7 +29,7 @@ func servedLauncher(ctx context.Context, s site, listen func(web.Options) (*web.
 		return nil, nil, err
 	}
 	metrics := newMetrics(s)
-	l, err := newLauncher(ctx, s, func(d *launcher.Deps) { d.Registerer = metrics })
+	l, err := newLauncher(ctx, s, func(d *launcher.Deps) { d.Registerer, d.Statsd = metrics, s.statsd })
 	if err != nil {
 		return nil, nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +16,8 @@ import (
 
 	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/configs"
+	"poolkeeper/configs/statsd"
+	"poolkeeper/test/statsdtest"
 	"poolkeeper/test/zktest"
 	"poolkeeper/test/zuul"
 	"poolkeeper/web"
@@ -121,13 +124,14 @@ func servingLauncher(t *testing.T, config string, before ...func(*site)) (get fu
 // A launcher serves Nodepool's listings of nodes, requests and labels, says why a
 // request waits, and is ready when it serves requests.
 func TestLauncherServesItsPages(t *testing.T) {
+	figures := statsdtest.Start(t)
 	get, asker := servingLauncher(t, strings.Replace(oneServer, "{name: label-1}]", "{name: label-1}, {name: label-2}]", 1)+`
   - name: fake-provider-2
     driver: fake
     cloud: fake
     cloud-images: [{name: image, username: zuul}]
     pools: [{name: main, max-servers: 1, labels: [{name: label-2, cloud-image: image, min-ram: 1024}]}]
-`)
+`, func(s *site) { s.statsd = statsd.New(figures.Address) })
 	zktest.Eventually(t, func() bool { code, text := get("/ready", "*/*"); return code == http.StatusOK && text == "OK" }, "it is ready")
 	var ids []string
 	for range 2 {
@@ -147,6 +151,9 @@ func TestLauncherServesItsPages(t *testing.T) {
 	if _, err := asker.Wait(t.Context(), elsewhere); err != nil {
 		t.Fatal(err)
 	}
+	zktest.Eventually(t, func() bool {
+		return slices.Contains(figures.Lines(), "nodepool.launch.provider.fake-provider-2.ready:1|c")
+	}, "statsd is told of launches")
 	const full = `"reason": "pool main is full: instances 1 used, 1 needed, limit 1"`
 	zktest.Eventually(t, func() bool {
 		_, text := get("/request-list", "application/json")
