@@ -68,6 +68,11 @@ const (
 	ComponentStopped      = "stopped"
 )
 
+// ComponentStates are all that there are.
+func ComponentStates() []string {
+	return []string{ComponentInitializing, ComponentRunning, ComponentPaused, ComponentStopped}
+}
+
 // DecodeComponent reads a component record; what cannot be read is Broken.
 func DecodeComponent(name string, data []byte) *Component {
 	c := &Component{}

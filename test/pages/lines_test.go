@@ -30,6 +30,7 @@ var standIns = []struct{ page, line, why, instead string }{
 	{"README.md", "make test-openstack", "it takes a cloud, and many minutes", ".ci/run"},
 	{"README.md", "poolkeeper explain debian-12", "it shows two clouds", "cmd/poolkeeper/readme_test.go"},
 	{"docs/status.md", "poolkeeper -c nodepool.yaml status ", "its site is the reader's", "cmd/poolkeeper/testdata/script/status.txtar"},
+	{"docs/listings.md", "poolkeeper -c nodepool.yaml ", "its site is the reader's", "cmd/poolkeeper/testdata/script/views.txtar"},
 	{"docs/doctor.md", "poolkeeper -c nodepool.yaml doctor ", "its host is the reader's", "cmd/poolkeeper/testdata/script/doctor.txtar"},
 	{"docs/daemons.md", "poolkeeper ", "its daemons are the reader's", "cmd/poolkeeper/testdata/script/daemon.txtar"},
 	{"docs/configure.md", "poolkeeper config-accept nodepool.yaml", "it shows a mistake", "cmd/poolkeeper/testdata/script/guard.txtar"},

@@ -8,7 +8,7 @@ import (
 
 // Answers lists what daemons say to a command.
 func Answers(answers []manage.Answer) *Table {
-	t := &Table{columns: []column{
+	t := &Table{kind: "answers", columns: []column{
 		{title: "Host", key: "host"},
 		{title: "Kind", key: "kind"},
 		{title: "Answer", key: "answer"},

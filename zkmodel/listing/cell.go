@@ -37,7 +37,7 @@ func shown(text string) string {
 }
 
 // number is a cell of a number.
-func number(n int) cell { return cell{text: strconv.Itoa(n), value: n} }
+func number(n int) cell { return cell{text: strconv.Itoa(n), value: n, rank: float64(n)} }
 
 // list is a cell of several strings.
 func list[S ~[]string](items S) cell {
@@ -77,7 +77,7 @@ func size(bytes int64) cell {
 	if bytes == 0 {
 		return cell{}
 	}
-	return cell{text: humanize.IBytes(uint64(bytes)), value: bytes}
+	return cell{text: humanize.IBytes(uint64(bytes)), value: bytes, rank: float64(bytes)}
 }
 
 // hidden is a cell for JSON only.
@@ -89,7 +89,7 @@ func since(t, now time.Time) cell {
 	if t.IsZero() {
 		return cell{}
 	}
-	return cell{text: age(now.Sub(t)), value: t.Unix()}
+	return cell{text: age(now.Sub(t)), value: t.Unix(), own: t.UTC().Format(time.RFC3339), rank: now.Sub(t).Seconds()}
 }
 
 // retry is when something that failed is tried again: how long until then, the
@@ -98,7 +98,8 @@ func retry(at zkmodel.Epoch, failed bool, now time.Time) cell {
 	if at == 0 || !failed {
 		return cell{}
 	}
-	return cell{text: age(at.Time().Sub(now)), value: at.Time().Unix()}
+	wait := at.Time().Sub(now)
+	return cell{text: age(wait), value: at.Time().Unix(), own: at.Time().UTC().Format(time.RFC3339), rank: wait.Seconds()}
 }
 
 // age formats a time span as DD:HH:MM:SS.

@@ -12,13 +12,13 @@ import (
 // Daemons lists running daemons, a row for each share that one has, and who has or waits
 // for a place where there are only so many.
 func Daemons(daemons []zkmodel.Daemon, places []zkmodel.Place, now time.Time) *Table {
-	t := &Table{columns: []column{
+	t := &Table{kind: "daemons", columns: []column{
 		{title: "Host", key: "host"},
 		{title: "Kind", key: "kind"},
-		{title: "State", key: "state"},
+		{title: "State", key: "state", by: ByState},
 		{title: "Share", key: "share"},
 		{title: "Held", key: "held"},
-		{title: "Age", key: "age"},
+		{title: "Age", key: "age", own: "since"},
 		{title: "Reason", key: "reason"},
 		{title: "Registered", key: "registered", detail: true},
 		{title: "Name", key: "name", detail: true},

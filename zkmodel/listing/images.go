@@ -16,13 +16,13 @@ const broken = "broken"
 // Builds lists every build: dib-image-list. The ready builds of a paused image
 // show as paused.
 func Builds(images []*zkmodel.Image, now time.Time) *Table {
-	t := &Table{columns: []column{
+	t := &Table{kind: "builds", columns: []column{
 		{title: "ID", key: "id"},
-		{title: "Image", key: "image"},
+		{title: "Image", key: "image", by: ByImage},
 		{title: "Builder", key: "builder"},
 		{title: "Formats", key: "formats"},
-		{title: "State", key: "state"},
-		{title: "Age", key: "age"},
+		{title: "State", key: "state", by: ByState},
+		{title: "Age", key: "age", own: "since"},
 		{title: "Size", key: "size", detail: true},
 		{title: "Failures", key: "failures", detail: true},
 		{title: "Retry In", key: "retry_at", detail: true},
@@ -60,15 +60,15 @@ func Uploads(images []*zkmodel.Image, now time.Time) *Table { return uploads(ima
 
 // uploads is Uploads with a column for trials, unless there is nothing that fills it.
 func uploads(images []*zkmodel.Image, now time.Time, tried func(*zkmodel.Upload) cell) *Table {
-	t := &Table{columns: []column{
-		{title: "Build ID", key: "id"},
+	t := &Table{kind: "uploads", named: uploadName, columns: []column{
+		{title: "Build ID", key: "id", own: "build_id"},
 		{title: "Upload ID", key: "upload_id"},
-		{title: "Provider", key: "provider"},
-		{title: "Image", key: "image"},
+		{title: "Provider", key: "provider", by: ByProvider},
+		{title: "Image", key: "image", by: ByImage},
 		{title: "Provider Image Name", key: "external_name"},
 		{title: "Provider Image ID", key: "external_id"},
-		{title: "State", key: "state"},
-		{title: "Age", key: "age"},
+		{title: "State", key: "state", by: ByState},
+		{title: "Age", key: "age", own: "since"},
 		{title: "Format", key: "format", detail: true},
 		{title: "Progress", key: "progress", detail: true},
 		{title: "Failures", key: "failures", detail: true},
@@ -100,6 +100,11 @@ func uploads(images []*zkmodel.Image, now time.Time, tried func(*zkmodel.Upload)
 	return t
 }
 
+// uploadName is the name of an upload: its build's, its provider and its id.
+func uploadName(row []cell) string {
+	return row[3].text + "-" + row[0].text + "/" + row[2].text + "/" + row[1].text
+}
+
 // Images lists the flags of images: image-status. An image's znode stays for ever, so
 // those of which nothing is left are not listed: they are not configured, have no
 // builds, and nobody asked for anything. configured may be nil: then it is not known.
@@ -109,11 +114,11 @@ func Images(images []*zkmodel.Image, now time.Time, configured func(image string
 
 // flags is Images with a column for trials, unless there is nothing that fills it.
 func flags(images []*zkmodel.Image, now time.Time, configured func(string) bool, tried func(*zkmodel.Image) cell) *Table {
-	t := &Table{columns: []column{
-		{title: "Image", key: "image"},
+	t := &Table{kind: "images", columns: []column{
+		{title: "Image", key: "image", by: ByImage},
 		{title: "Paused", key: "paused"},
 		{title: "Build Request", key: "build_request"},
-		{title: "Build Request Age", key: "build_request_age"},
+		{title: "Build Request Age", key: "build_request_age", own: "build_requested_at"},
 		{title: "Reason", key: "reason", detail: true},
 	}}
 	if tried != nil {

@@ -10,8 +10,8 @@ import (
 // Labels lists every label that a running pool serves: Nodepool's label-list.
 // Details, and JSON, tell who serves it.
 func Labels(pools []*zkmodel.Component) *Table {
-	t := &Table{columns: []column{
-		{title: "Label", key: "label"},
+	t := &Table{kind: "labels", columns: []column{
+		{title: "Label", key: "label", by: ByLabel},
 		{title: "Pools", key: "pools", detail: true},
 		{title: "Launchers", key: "launchers", detail: true},
 	}}

@@ -11,20 +11,20 @@ import (
 
 // Nodes lists every node: list. Details are most of the record.
 func Nodes(nodes []*zkmodel.Node, now time.Time) *Table {
-	t := &Table{columns: []column{
+	t := &Table{kind: "nodes", columns: []column{
 		{title: "ID", key: "id"},
-		{title: "Provider", key: "provider"},
-		{title: "Label", key: "label"},
+		{title: "Provider", key: "provider", by: ByProvider},
+		{title: "Label", key: "label", own: "labels", by: ByLabel},
 		{title: "Server ID", key: "server_id"},
 		{title: "Public IPv4", key: "public_ipv4"},
 		{title: "IPv6", key: "ipv6"},
-		{title: "State", key: "state"},
-		{title: "Age", key: "age"},
+		{title: "State", key: "state", by: ByState},
+		{title: "Age", key: "age", own: "since"},
 		{title: "Locked", key: "locked"},
 		{title: "Pool", key: "pool", detail: true},
 		{title: "Hostname", key: "hostname", detail: true},
 		{title: "Private IPv4", key: "private_ipv4", detail: true},
-		{title: "AZ", key: "AZ", detail: true},
+		{title: "AZ", key: "AZ", own: "az", detail: true},
 		{title: "Username", key: "username", detail: true},
 		{title: "Port", key: "connection_port", detail: true},
 		{title: "Launcher", key: "launcher", detail: true},
@@ -38,14 +38,14 @@ func Nodes(nodes []*zkmodel.Node, now time.Time) *Table {
 	}}
 	for _, n := range nodes {
 		t.note(n.Broken)
-		locked := "unlocked"
+		locked := cell{text: "unlocked", value: "unlocked", own: false}
 		if n.Locked {
-			locked = "locked"
+			locked = cell{text: "locked", value: "locked", own: true}
 		}
 		t.rows = append(t.rows, []cell{
 			text(n.ID), text(n.Provider), list(n.Type), foreign(n.ExternalID),
 			text(n.PublicIPv4), text(n.PublicIPv6), state(n.State, n.Broken),
-			nodeAge(changed(n.StateTime, n.Stat.Mtime), now), text(locked),
+			nodeAge(changed(n.StateTime, n.Stat.Mtime), now), locked,
 			text(n.Pool), text(n.Hostname), text(n.PrivateIPv4), text(n.AZ), text(n.Username),
 			port(n.ConnectionPort), text(n.Launcher), text(n.AllocatedTo), text(n.HoldJob),
 			text(n.Comment), foreign(n.UserData), foreign(n.DriverData),
@@ -57,12 +57,12 @@ func Nodes(nodes []*zkmodel.Node, now time.Time) *Table {
 
 // Requests lists every node request: request-list.
 func Requests(requests []*zkmodel.Request) *Table {
-	t := &Table{columns: []column{
+	t := &Table{kind: "requests", columns: []column{
 		{title: "Request ID", key: "id"},
 		{title: "Priority", key: "relative_priority"},
-		{title: "State", key: "state"},
+		{title: "State", key: "state", by: ByState},
 		{title: "Requestor", key: "requestor"},
-		{title: "Node Types", key: "node_types"},
+		{title: "Node Types", key: "node_types", own: "labels", by: ByLabel},
 		{title: "Nodes", key: "nodes"},
 		{title: "Declined By", key: "declined_by"},
 		{title: "Event ID", key: "event_id"},
@@ -84,7 +84,9 @@ func nodeAge(t, now time.Time) cell {
 	if t.IsZero() {
 		return cell{}
 	}
-	return text(age(now.Sub(t)))
+	c := since(t, now)
+	c.value = c.text
+	return c
 }
 
 // port is a connection's port. Nodes in pods have credentials there, which are

@@ -63,11 +63,11 @@ type Alien struct {
 
 // Aliens lists such images: alien-image-list.
 func Aliens(images []Alien) *Table {
-	t := &Table{columns: []column{
-		{title: "Provider", key: "provider"},
+	t := &Table{kind: "alien-images", named: func(row []cell) string { return row[2].text }, columns: []column{
+		{title: "Provider", key: "provider", by: ByProvider},
 		{title: "Name", key: "name"},
 		{title: "Image ID", key: "id"},
-		{title: "Image", key: "image", detail: true},
+		{title: "Image", key: "image", by: ByImage, detail: true},
 		{title: "Build ID", key: "build_id", detail: true},
 		{title: "Upload ID", key: "upload_id", detail: true},
 		{title: "Record", key: "record", detail: true},

@@ -31,7 +31,7 @@ func (t *Table) Select(keys ...string) (*Table, error) {
 			return nil, fmt.Errorf("select column %q: %w; these are: %s", key, ErrColumn, strings.Join(names, ", "))
 		}
 	}
-	return &Table{columns: columns, rows: t.rows}, nil
+	return &Table{kind: t.kind, named: t.named, columns: columns, rows: t.rows}, nil
 }
 
 // Clear empties the cells of a column, named by its JSON key: they become null.

@@ -14,6 +14,8 @@ import (
 
 // Table is a listing, ready to be shown.
 type Table struct {
+	kind    string                  // of what it is a listing, in documents of ours
+	named   func(row []cell) string // the name of what a row tells of; nil is the first column
 	columns []column
 	rows    [][]cell
 	broken  []error // what is wrong with records that are shown as such
@@ -23,13 +25,17 @@ type Table struct {
 type column struct {
 	title  string // "" is JSON only
 	key    string
-	detail bool // shown to people only when they ask for details
+	detail bool   // shown to people only when they ask for details
+	own    string // the key in documents of ours; "" is key
+	by     By     // what it can be filtered by
 }
 
 // cell is one value, for people and for JSON; a nil value is null.
 type cell struct {
 	text  string
 	value any
+	own   any     // the value in documents of ours; nil is value
+	rank  float64 // where numbers stand in order, and times
 }
 
 // Broken says of each record, and of each list of records, that could not be read or
@@ -49,36 +55,52 @@ func (t *Table) Len() int { return len(t.rows) }
 // WriteText writes the table as Python's PrettyTable would, left aligned.
 // detail adds the columns that are usually left out.
 func (t *Table) WriteText(w io.Writer, detail bool) error {
-	var shown, widths []int
+	return t.writeBox(w, t.grid(utf8.RuneCountInString, func(c column) bool { return c.title != "" && (detail || !c.detail) }), false)
+}
+
+// grid is which columns are shown, how wide, and what measures that.
+type grid struct {
+	columns, widths []int
+	measure         func(string) int
+}
+
+// grid are the columns that are wanted, as wide as what is in them.
+func (t *Table) grid(measure func(string) int, wanted func(column) bool) grid {
+	g := grid{measure: measure}
 	for i, c := range t.columns {
-		if c.title == "" || c.detail && !detail {
+		if !wanted(c) {
 			continue
 		}
-		width := utf8.RuneCountInString(c.title)
+		width := measure(c.title)
 		for _, row := range t.rows {
-			width = max(width, utf8.RuneCountInString(row[i].text))
+			width = max(width, measure(row[i].text))
 		}
-		shown, widths = append(shown, i), append(widths, width)
+		g.columns, g.widths = append(g.columns, i), append(g.widths, width)
 	}
+	return g
+}
+
+// writeBox writes the columns of a grid, with lines around the cells.
+func (t *Table) writeBox(w io.Writer, g grid, colour bool) error {
 	out := bufio.NewWriter(w)
 	rule := func() {
-		for _, width := range widths {
+		for _, width := range g.widths {
 			out.WriteString("+" + strings.Repeat("-", width+2))
 		}
 		out.WriteString("+\n")
 	}
-	line := func(text func(column int) string) {
-		for i, column := range shown {
-			one := text(column)
-			out.WriteString("| " + one + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(one)+1))
+	line := func(text func(at int) string, row []cell) {
+		for i, at := range g.columns {
+			one := text(at)
+			out.WriteString("| " + t.coloured(one, at, row, colour) + strings.Repeat(" ", g.widths[i]-g.measure(one)+1))
 		}
 		out.WriteString("|\n")
 	}
 	rule()
-	line(func(i int) string { return t.columns[i].title })
+	line(func(at int) string { return t.columns[at].title }, nil)
 	rule()
 	for _, row := range t.rows {
-		line(func(i int) string { return row[i].text })
+		line(func(at int) string { return row[at].text }, row)
 	}
 	rule()
 	return out.Flush()

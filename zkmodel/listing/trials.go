@@ -16,7 +16,7 @@ func UploadsOnTrial(images []*zkmodel.Image, trials []*zkmodel.Validation, now t
 			return cell{}
 		}
 		one := trialOf(trials, u)
-		return cell{text: shown(one.text(now)), value: one}
+		return cell{text: shown(one.text(now)), value: one, own: one.own()}
 	})
 }
 
@@ -29,17 +29,24 @@ func ImagesOnTrial(images []*zkmodel.Image, trials []*zkmodel.Validation, now ti
 			Upload   string `json:"upload"`
 			trial
 		}
-		list, texts := []named{}, []string{}
+		type ownNamed struct {
+			Build    string `json:"build"`
+			Provider string `json:"provider"`
+			Upload   string `json:"upload"`
+			ownTrial
+		}
+		list, own, texts := []named{}, []ownNamed{}, []string{}
 		for _, b := range image.Builds {
 			for _, u := range b.Uploads {
 				if u.OnTrial() {
 					one := trialOf(trials, u)
 					list = append(list, named{u.Build, u.Provider, u.ID, one})
+					own = append(own, ownNamed{u.Build, u.Provider, u.ID, one.own()})
 					texts = append(texts, "build "+u.Build+" at "+u.Provider+" is "+one.text(now))
 				}
 			}
 		}
-		return cell{text: shown(strings.Join(texts, "; ")), value: list}
+		return cell{text: shown(strings.Join(texts, "; ")), value: list, own: own}
 	})
 }
 
@@ -53,6 +60,30 @@ type trial struct {
 	Faults  int    `json:"faults"`                  // tries in a row that told nothing
 	Node    string `json:"node,omitempty"`
 	Pool    string `json:"pool,omitempty"`
+}
+
+// ownTrial is a trial in documents of ours, whose times are texts.
+type ownTrial struct {
+	State   string     `json:"state"`
+	Why     string     `json:"why,omitempty"`
+	Since   *time.Time `json:"since,omitempty"`
+	Untried *time.Time `json:"untried_since,omitempty"`
+	Tries   int        `json:"tries"`
+	Faults  int        `json:"faults"`
+	Node    string     `json:"node,omitempty"`
+	Pool    string     `json:"pool,omitempty"`
+}
+
+// own is the trial in documents of ours.
+func (t trial) own() ownTrial {
+	at := func(seconds int64) *time.Time {
+		if seconds == 0 {
+			return nil
+		}
+		one := time.Unix(seconds, 0).UTC()
+		return &one
+	}
+	return ownTrial{t.State, t.Why, at(t.Since), at(t.Untried), t.Tries, t.Faults, t.Node, t.Pool}
 }
 
 // trialOf is the one of an upload.

@@ -12,9 +12,9 @@ import (
 
 // Waves lists waves.
 func Waves(waves []*wave.Entry) *Table {
-	t := &Table{columns: []column{
+	t := &Table{kind: "waves", columns: []column{
 		{title: "ID", key: "id"},
-		{title: "State", key: "state"},
+		{title: "State", key: "state", by: ByState},
 		{title: "Jobs", key: "jobs"},
 		{title: "Completed", key: "completed"},
 		{title: "Failed", key: "failed"},
@@ -49,7 +49,7 @@ func moment(t *time.Time) cell {
 	if t == nil || t.IsZero() {
 		return cell{}
 	}
-	return cell{text: t.UTC().Format("2006-01-02 15:04:05"), value: t.UTC().Format(time.RFC3339)}
+	return cell{text: t.UTC().Format("2006-01-02 15:04:05"), value: t.UTC().Format(time.RFC3339), rank: float64(t.Unix())}
 }
 
 // jobColumns are those of jobs under way and of reports.
@@ -70,7 +70,7 @@ func jobColumns() []column {
 
 // WaveJobs lists jobs of a wave as they stand.
 func WaveJobs(rows []wave.Row) *Table {
-	t := &Table{columns: jobColumns()}
+	t := &Table{kind: "jobs", columns: jobColumns()}
 	for _, r := range rows {
 		why := strings.Join(slices.DeleteFunc([]string{r.Note, r.Reason}, func(s string) bool { return s == "" }), "; ")
 		t.rows = append(t.rows, jobRow(r.Image, r.State, r.Build, r.Builder, r.Tries, r.Uploads, r.Closed, r.Estimate, r.Took, why))
@@ -80,7 +80,7 @@ func WaveJobs(rows []wave.Row) *Table {
 
 // WaveReport lists what has become of the jobs of a wave.
 func WaveReport(r *wave.Report) *Table {
-	t := &Table{columns: jobColumns()}
+	t := &Table{kind: "jobs", columns: jobColumns()}
 	for _, j := range r.Jobs {
 		t.rows = append(t.rows, jobRow(j.Image, j.State, j.Build, j.Builder, j.Tries, j.Uploads, j.Closed, j.Estimate, j.Took, j.Reason))
 	}

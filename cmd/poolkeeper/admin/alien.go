@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/cmd/poolkeeper/view"
 	"poolkeeper/configs"
 	"poolkeeper/providers"
 	"poolkeeper/providers/drivers"
@@ -21,7 +22,8 @@ import (
 
 // AlienImageListCmd lists the images in clouds that have no record of a ready upload.
 type AlienImageListCmd struct {
-	app.OutputFlags
+	view.Flags
+	view.ByImage
 	Provider string `arg:"" optional:"" help:"The provider; by default all."`
 }
 
@@ -63,7 +65,7 @@ func (c *AlienImageListCmd) Run(ctx context.Context, a *app.App) error {
 					listing.Visible(image.Name), listing.Visible(a.Secrets.Text(image.Unread.Error())))
 			}
 		}
-		if err := c.Show(a, listing.Aliens(aliens)); err != nil {
+		if err := c.Show(a, listing.Aliens(aliens), c.Images(cfg)); err != nil {
 			return err
 		}
 		if failed > 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/cmd/poolkeeper/view"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/listing"
@@ -30,7 +31,10 @@ type DaemonCmd struct {
 }
 
 // daemonListCmd lists daemons, shares and places.
-type daemonListCmd struct{ app.OutputFlags }
+type daemonListCmd struct {
+	view.Flags
+	view.ByState
+}
 
 // Run is the command.
 func (c daemonListCmd) Run(ctx context.Context, a *app.App) error {
@@ -45,7 +49,7 @@ func (c daemonListCmd) Run(ctx context.Context, a *app.App) error {
 		if err != nil {
 			return err
 		}
-		return c.Show(a, listing.Daemons(daemons, places, time.Now()))
+		return c.Show(a, listing.Daemons(daemons, places, time.Now()), view.States(c.ByState, zkmodel.ComponentStates()...))
 	})
 }
 
@@ -55,7 +59,7 @@ type toDaemons struct {
 	Kind    string        `enum:"any,builder,launcher" default:"any" placeholder:"KIND" help:"Only builders, or only launchers."`
 	Timeout time.Duration `default:"30s" help:"How long to wait for answers (${default}); a command that is not answered is taken back."`
 	Hosts   []string      `arg:"" optional:"" name:"host" help:"Hosts, or names as daemon list --detail shows them."`
-	app.OutputFlags
+	view.Flags
 }
 
 // chosen are those of the running daemons that are meant.

@@ -6,22 +6,29 @@ import (
 	"time"
 
 	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/cmd/poolkeeper/view"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/listing"
 )
 
 // ImageListCmd lists uploads.
-type ImageListCmd struct{ app.OutputFlags }
+type ImageListCmd struct {
+	view.Flags
+	view.ByState
+	view.ByProvider
+	view.ByImage
+}
 
 // Run is the command.
 func (c ImageListCmd) Run(ctx context.Context, a *app.App) error {
-	return a.WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
+	return a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
 		images, err := store.Images(ctx)
 		if err != nil {
 			return err
 		}
-		return c.Show(a, listing.UploadsOnTrial(images, trials(ctx, a, store, images), time.Now()))
+		return c.Show(a, listing.UploadsOnTrial(images, trials(ctx, a, store, images), time.Now()),
+			view.States(c.ByState, zkmodel.UploadStates()...), c.Providers(cfg), c.Images(cfg))
 	})
 }
 
@@ -34,23 +41,31 @@ func trials(ctx context.Context, a *app.App, store *zkmodel.Store, images []*zkm
 	return trials
 }
 
+// paused is how the listing shows the ready builds of an image that is paused.
+const paused zkmodel.BuildState = "paused"
+
 // DIBImageListCmd lists builds.
-type DIBImageListCmd struct{ app.OutputFlags }
+type DIBImageListCmd struct {
+	view.Flags
+	view.ByState
+	view.ByImage
+}
 
 // Run is the command.
 func (c DIBImageListCmd) Run(ctx context.Context, a *app.App) error {
-	return a.WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
+	return a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
 		images, err := store.Images(ctx)
 		if err != nil {
 			return err
 		}
-		return c.Show(a, listing.Builds(images, time.Now()))
+		return c.Show(a, listing.Builds(images, time.Now()), view.States(c.ByState, append(zkmodel.BuildStates(), paused)...), c.Images(cfg))
 	})
 }
 
 // ImageStatusCmd lists the images' flags.
 type ImageStatusCmd struct {
-	app.OutputFlags
+	view.Flags
+	view.ByImage
 	All bool `help:"Also images that are not configured, and of which nothing is left."`
 }
 
@@ -71,6 +86,6 @@ func (c ImageStatusCmd) Run(ctx context.Context, a *app.App) error {
 					listing.Visible(image.Name), cfg.Path)
 			}
 		}
-		return c.Show(a, listing.ImagesOnTrial(images, trials(ctx, a, store, images), time.Now(), configured))
+		return c.Show(a, listing.ImagesOnTrial(images, trials(ctx, a, store, images), time.Now(), configured), c.Images(cfg))
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/cmd/poolkeeper/view"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/listing"
 	"poolkeeper/zkmodel/recipe"
@@ -16,7 +17,10 @@ import (
 )
 
 // waveListCmd lists waves.
-type waveListCmd struct{ app.OutputFlags }
+type waveListCmd struct {
+	view.Flags
+	view.ByState
+}
 
 // Run is the command.
 func (c waveListCmd) Run(ctx context.Context, a *app.App) error {
@@ -32,7 +36,7 @@ func (c waveListCmd) Run(ctx context.Context, a *app.App) error {
 		if held {
 			fmt.Fprintf(a.Stderr, "poolkeeper: all waves are held %s; wave release --all goes on\n", listing.Visible(word.String()))
 		}
-		return c.Show(a, listing.Waves(list))
+		return c.Show(a, listing.Waves(list), view.States(c.ByState, wave.States()...))
 	})
 }
 

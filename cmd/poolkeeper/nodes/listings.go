@@ -6,31 +6,42 @@ import (
 	"time"
 
 	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/cmd/poolkeeper/view"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/listing"
 )
 
 // ListCmd lists nodes.
-type ListCmd struct{ app.OutputFlags }
+type ListCmd struct {
+	view.Flags
+	view.ByState
+	view.ByProvider
+	view.ByLabel
+}
 
 // Run is the command.
 func (c ListCmd) Run(ctx context.Context, a *app.App) error {
-	return a.WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
+	return a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
 		nodes, err := store.Nodes(ctx)
 		if err != nil {
 			return err
 		}
-		return c.Show(a, listing.Nodes(nodes, time.Now()))
+		return c.Show(a, listing.Nodes(nodes, time.Now()),
+			view.States(c.ByState, zkmodel.NodeStates()...), c.Providers(cfg), c.Labels(cfg))
 	})
 }
 
 // RequestListCmd lists node requests.
-type RequestListCmd struct{ app.OutputFlags }
+type RequestListCmd struct {
+	view.Flags
+	view.ByState
+	view.ByLabel
+}
 
 // Run is the command.
 func (c RequestListCmd) Run(ctx context.Context, a *app.App) error {
-	return a.WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
+	return a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
 		requests, err := store.Requests(ctx)
 		if err != nil {
 			return err
@@ -44,6 +55,6 @@ func (c RequestListCmd) Run(ctx context.Context, a *app.App) error {
 				r.Reason = why
 			}
 		}
-		return c.Show(a, listing.Requests(requests))
+		return c.Show(a, listing.Requests(requests), view.States(c.ByState, zkmodel.RequestStates()...), c.Labels(cfg))
 	})
 }

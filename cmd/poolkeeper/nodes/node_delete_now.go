@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/cmd/poolkeeper/view"
 	"poolkeeper/configs"
 	"poolkeeper/providers"
 	"poolkeeper/providers/drivers"
@@ -35,7 +36,7 @@ func (c NodeDeleteCmd) now(ctx context.Context, a *app.App) error {
 		}
 		nodes, err := store.Nodes(ctx)
 		if err == nil {
-			err = app.OutputFlags{Output: "table"}.Show(a, listing.Nodes(nodes, time.Now()))
+			err = view.Flags{Output: "table"}.Show(a, listing.Nodes(nodes, time.Now()))
 		}
 		return errors.Join(failed, err)
 	})

@@ -3,7 +3,6 @@ package secret
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"poolkeeper/configs/sealed"
+	"poolkeeper/test/ptytest"
 )
 
 // A file that somebody else has written meanwhile is left as it is.
@@ -155,23 +155,7 @@ func TestInterruptedRotation(t *testing.T) {
 
 // A value that is typed does not show on the terminal, which echoes again afterwards.
 func TestTypedValueDoesNotShow(t *testing.T) {
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip(err) // no terminals here
-	}
-	defer master.Close() //nolint:errcheck // a test's
-	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer terminal.Close() //nolint:errcheck // a test's
+	master, terminal := ptytest.Open(t, 80, 24)
 	shown := make(chan []byte, 100)
 	go func() {
 		for {
