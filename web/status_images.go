@@ -49,7 +49,11 @@ type uploadView struct {
 func (s *snapshot) viewImage(image *zkmodel.Image) imageView {
 	v := imageView{Name: image.Name}
 	if image.Paused {
-		v.Flags = append(v.Flags, layout.Mark("paused", "off"))
+		text := "paused"
+		if image.PausedBy != nil {
+			text = image.PausedBy.Text()
+		}
+		v.Flags = append(v.Flags, layout.Mark(text, "off"))
 	}
 	if image.BuildRequested != nil {
 		asked := layout.Moment(image.BuildRequested.Ctime, s.now)

@@ -13,6 +13,7 @@ type Image struct {
 	Name           string
 	Paused         bool
 	PausedSince    int64        // the transaction that paused it; 0 when it is not, or nobody may know
+	PausedBy       *FlagPause   // who paused it, why and until when; nil where nobody said so
 	BuildRequested *recipe.Stat // of the flag that asks for a build; nil when nobody asks
 	BuildsLocked   bool         // a process holds or wants the build lock
 	Builds         []*BuildTree // in the order of their creation
@@ -27,6 +28,20 @@ type Image struct {
 	// Canaries are how its builds come into service, a provider each, where that was asked for
 	// when the image was read.
 	Canaries []*Canary
+
+	pauseFlag recipe.Stat
+}
+
+// PauseText says for people who has paused the image by its flag, why, and what ends that; ""
+// when nobody has.
+func (i *Image) PauseText() string {
+	switch {
+	case !i.Paused:
+		return ""
+	case i.PausedBy == nil:
+		return "paused by an operator (image-unpause ends it)"
+	}
+	return i.PausedBy.Text()
 }
 
 // Gap is a list of records that could not be read: that of the uploads of a build to a

@@ -45,6 +45,9 @@ func imageInterest(p string) recipe.Interest {
 	return recipe.None
 }
 
+// ownDataInterest follows one record, and nothing below it.
+func ownDataInterest(string) recipe.Interest { return recipe.Data }
+
 // knownBelowImage names the one child of …/providers/P that there ever is, which
 // saves a watch an upload.
 func knownBelowImage(p string) []string {

@@ -26,7 +26,7 @@ const (
 // to write locks the record and reads it again through a Store.
 type Mirror struct {
 	images, nodes, requests, components *recipe.Tree // nil when not followed
-	verdicts, pauses                    *recipe.Tree // with images
+	verdicts, pauses, pausedBy          *recipe.Tree // with images
 	trials                              *onDemand    // with images, once wanted
 	canaries                            *onDemand    // with images, once wanted
 
@@ -47,6 +47,7 @@ func NewMirror(client *recipe.Client, parts Part, log hclog.Logger) *Mirror {
 	m := &Mirror{
 		verdicts:   tree(PartImages, VerdictsRoot, recipe.TreeOptions{Filter: verdictInterest}),
 		pauses:     tree(PartImages, PausesRoot, recipe.TreeOptions{Filter: pauseInterest}),
+		pausedBy:   tree(PartImages, PausesPath, recipe.TreeOptions{Filter: ownDataInterest}),
 		images:     tree(PartImages, ImagesRoot, recipe.TreeOptions{Filter: imageInterest, Known: knownBelowImage}),
 		nodes:      tree(PartNodes, NodesRoot, recipe.TreeOptions{Filter: nodeInterest, Known: knownBelowNode}),
 		requests:   tree(PartRequests, RequestsRoot, recipe.TreeOptions{Filter: requestInterest}),
@@ -63,7 +64,7 @@ func NewMirror(client *recipe.Client, parts Part, log hclog.Logger) *Mirror {
 
 // trees lists what is followed.
 func (m *Mirror) trees() []*recipe.Tree {
-	return slices.DeleteFunc([]*recipe.Tree{m.verdicts, m.pauses, m.images, m.nodes, m.requests, m.components},
+	return slices.DeleteFunc([]*recipe.Tree{m.verdicts, m.pauses, m.pausedBy, m.images, m.nodes, m.requests, m.components},
 		func(t *recipe.Tree) bool { return t == nil })
 }
 

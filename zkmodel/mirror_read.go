@@ -32,6 +32,10 @@ func (m *Mirror) Image(name string) *Image {
 	m.images.View(func(v recipe.View) { image = viewImage(v, name) })
 	image.judge(m.verdictsOf(name))
 	image.judgeCanaries(m.canariesOf(name))
+	if image.Paused {
+		entry, there := m.pausedBy.Get(PausesPath)
+		image.pausedBy(DecodePauses(entry.Data, entry.Stat, there))
+	}
 	return image
 }
 
@@ -54,7 +58,7 @@ func (m *Mirror) verdictsOf(image string) (*Verdicts, error) {
 func viewImage(v recipe.View, name string) *Image {
 	image := &Image{Name: name, Unread: v.Unread(ImagePath(name))}
 	pause, paused := v.Get(PausePath(name))
-	image.Paused, image.PausedSince = paused, pause.Stat.Czxid
+	image.Paused, image.PausedSince, image.pauseFlag = paused, pause.Stat.Czxid, pause.Stat
 	if flag, ok := v.Get(RequestBuildPath(name)); ok && flag.Err == nil {
 		image.BuildRequested = &flag.Stat
 	}

@@ -1,6 +1,9 @@
 package zkmodel
 
 import (
+	"strings"
+	"time"
+
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/wire"
 )
@@ -91,4 +94,25 @@ func DecodeNode(id string, data []byte, stat recipe.Stat) *Node {
 func (n *Node) Encode() ([]byte, error) {
 	n.SSHPort = n.ConnectionPort
 	return wire.Encode(n, n.rest)
+}
+
+// RequestorMark begins the names of those who are people with this program, and no Zuul.
+const RequestorMark = "poolkeeper:"
+
+// HeldBy is who holds a node, and why; by is "" where nobody of ours has said it.
+func (n *Node) HeldBy() (by, why string) {
+	if !strings.HasPrefix(n.Comment, RequestorMark) {
+		return "", n.Comment
+	}
+	by, why, _ = strings.Cut(n.Comment, ": ")
+	return by, why
+}
+
+// HoldEnds is when a hold ends by itself, as who holds the node has said; zero is never, though
+// the configuration may end it sooner (max-hold-age).
+func (n *Node) HoldEnds() time.Time {
+	if n.State != NodeHold || n.HoldExpiration <= 0 || n.StateTime == 0 {
+		return time.Time{}
+	}
+	return n.StateTime.Time().Add(time.Duration(n.HoldExpiration) * time.Second)
 }

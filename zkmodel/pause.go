@@ -27,27 +27,9 @@ type ProviderPause struct {
 	Stat     recipe.Stat `json:"-"`
 	Broken   error       `json:"-"` // it is paused all the same
 
-	By     string `json:"by"`
-	Reason string `json:"reason,omitempty"`
-	Since  Epoch  `json:"since"`
-	// Until is when it ends by itself, by ZooKeeper's clock; 0 is never.
-	Until Epoch `json:"until,omitempty"`
+	Pause
 	// Drain says that idle nodes are deleted.
 	Drain bool `json:"drain,omitempty"`
-}
-
-// Ends is when it ends by itself; zero is never.
-func (p *ProviderPause) Ends() time.Time {
-	if p.Until == 0 {
-		return time.Time{}
-	}
-	return p.Until.Time()
-}
-
-// Over reports whether its time is over, by ZooKeeper's clock.
-func (p *ProviderPause) Over(now time.Time) bool {
-	end := p.Ends()
-	return !end.IsZero() && !now.Before(end)
 }
 
 // Text says for people who has paused the provider, for how long, why, and what ends that.
@@ -59,11 +41,7 @@ func (p *ProviderPause) Text() string {
 	if p.Drain {
 		what = "drained"
 	}
-	text := fmt.Sprintf("provider %s is %s", p.Provider, said(what, p.By, p.Reason))
-	if end := p.Ends(); !end.IsZero() {
-		return text + ", until " + end.UTC().Format(time.RFC3339)
-	}
-	return text + " (provider-resume ends that)"
+	return fmt.Sprintf("provider %s is %s", p.Provider, p.text(what, "provider-resume"))
 }
 
 func decodePause(provider string, data []byte, stat recipe.Stat) *ProviderPause {
@@ -85,10 +63,7 @@ func (st *Store) PauseProvider(ctx context.Context, p ProviderPause) error {
 	if err != nil {
 		return fmt.Errorf("pause provider %s: %w", p.Provider, err)
 	}
-	told := gone{event.ProviderPaused, "provider/" + p.Provider, event.Data{"provider": p.Provider, "by": p.By, "reason": p.Reason}}
-	if end := p.Ends(); !end.IsZero() {
-		told.data["until"] = end.UTC().Format(time.RFC3339)
-	}
+	told := gone{event.ProviderPaused, "provider/" + p.Provider, p.eventData("provider", p.Provider)}
 	if p.Drain {
 		told.data["drain"] = true
 	}

@@ -44,16 +44,44 @@ func (st *Store) PauseImage(ctx context.Context, image string) error {
 	return nil
 }
 
-// UnpauseImage clears that flag; clearing what is not set is no error.
+// PauseImageBy is PauseImage by a person, with what is to be said of it. A pause that is there
+// is replaced.
+func (st *Store) PauseImageBy(ctx context.Context, image string, p Pause) error {
+	err := st.session.EnsurePath(ctx, ImagePath(image))
+	if err == nil {
+		told := gone{event.ImagePaused, ImageSubject(image), p.eventData("image", image)}
+		err = PauseFlag(ctx, st.session, ImageSubject(image), PausePath(image), nil, p, st.written(ctx, told))
+	}
+	if err != nil {
+		return fmt.Errorf("pause image %s: %w", image, err)
+	}
+	return nil
+}
+
+// written writes a transaction together with an event.
+func (st *Store) written(ctx context.Context, told gone) func(...recipe.Op) error {
+	return func(ops ...recipe.Op) error {
+		return st.telling(ctx, func(also []recipe.Op) error {
+			_, err := st.session.Multi(ctx, slices.Concat(ops, also)...)
+			return err
+		}, told)
+	}
+}
+
+// UnpauseImage clears that flag, and what is noted of it; clearing what is not set is no error.
 func (st *Store) UnpauseImage(ctx context.Context, image string) error {
-	err := st.telling(ctx, func(also []recipe.Op) error {
-		if len(also) == 0 {
-			return st.session.Delete(ctx, PausePath(image), recipe.AnyVersion)
-		}
-		_, err := st.session.Multi(ctx, slices.Concat([]recipe.Op{recipe.OpDelete(PausePath(image), recipe.AnyVersion)}, also)...)
-		return err
-	}, gone{event.ImageUnpaused, "image/" + image, event.Data{"image": image}})
-	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
+	return st.UnpauseImageBy(ctx, image, "", nil)
+}
+
+// UnpauseImageBy is UnpauseImage by a person or a rule that is named. seen, when not nil, is
+// the pause that it ends, and no other.
+func (st *Store) UnpauseImageBy(ctx context.Context, image, by string, seen *FlagPause) error {
+	data := event.Data{"image": image}
+	if by != "" {
+		data["by"] = by
+	}
+	told := gone{event.ImageUnpaused, ImageSubject(image), data}
+	if _, err := EndFlag(ctx, st.session, ImageSubject(image), PausePath(image), seen, st.written(ctx, told)); err != nil {
 		return fmt.Errorf("unpause %s: %w", image, err)
 	}
 	return nil

@@ -37,6 +37,9 @@ func (st *Store) Images(ctx context.Context) ([]*Image, error) {
 	if err := st.readVerdicts(ctx, images...); err != nil {
 		return nil, fmt.Errorf("list verdicts: %w", err)
 	}
+	if err := st.notePauses(ctx, images...); err != nil {
+		return nil, fmt.Errorf("list pauses: %w", err)
+	}
 	return images, nil
 }
 
@@ -54,6 +57,9 @@ func (st *Store) Image(ctx context.Context, name string) (*Image, error) {
 	}
 	if err == nil {
 		err = st.readVerdicts(ctx, image)
+	}
+	if err == nil {
+		err = st.notePauses(ctx, image)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read image %s: %w", name, err)
@@ -146,7 +152,7 @@ func (st *Store) readImage(ctx context.Context, name string) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	image.Paused, image.PausedSince = paused, pause.Czxid
+	image.Paused, image.PausedSince, image.pauseFlag = paused, pause.Czxid, pause
 	stat, asked, err := st.session.Known(ctx, RequestBuildPath(name))
 	if err != nil {
 		return nil, err

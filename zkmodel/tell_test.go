@@ -47,7 +47,8 @@ func live(t *testing.T, store *zkmodel.Store) (stats map[string]int64) {
 	}
 	stats = map[string]int64{}
 	person := operate.New(store, "ann@desk")
-	check(person.Pause(ctx, "debian"))
+	_, err := person.Pause(ctx, "debian", "", 0)
+	check(err)
 	check(person.Unpause(ctx, "debian"))
 	check(person.Unpause(ctx, "debian")) // nothing to tell
 	lock, err := store.LockBuilds(ctx, "debian")

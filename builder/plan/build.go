@@ -76,7 +76,7 @@ func (d *decision) mayBuild() bool {
 	}
 	return d.open([]gate{
 		{"pause", d.config.Pause, "paused by the configuration"},
-		{"pause flag", d.Image.Paused, "paused by an operator (image-unpause ends it)"},
+		{"pause flag", d.Image.Paused, d.Image.PauseText()},
 		{"formats", len(d.wanted) == 0, "no format: no provider of this builder lists it and it has no formats of its own" + d.foreign()},
 		{"selection", d.Config.Unselected(d.name) != "", "another builder's: " + d.Config.Unselected(d.name)},
 		{

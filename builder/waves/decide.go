@@ -128,7 +128,7 @@ func (w *work) step(ctx context.Context, marks map[wave.Mark]wave.Word, rank int
 	image, configured := cfg.DiskImage(job.Image)
 	switch {
 	case sight.Image.Paused:
-		sight.Paused = "paused by an operator (image-unpause ends it)"
+		sight.Paused = sight.Image.PauseText()
 	case configured && image.Pause:
 		sight.Paused = "paused by the configuration"
 	}

@@ -143,7 +143,7 @@ func TestFailuresHoldTheRest(t *testing.T) {
 	if err := s.store.Delete(ctx, "w", wave.Word{}); !errors.Is(err, wave.ErrNotOver) {
 		t.Errorf("delete a wave under way: %v", err)
 	}
-	if err := s.store.Clear(ctx, "w", wave.MarkHold, wave.Word{}); err != nil {
+	if err := s.store.Release(ctx, wave.Target{ID: "w"}, wave.Word{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	r := s.result("w")

@@ -58,7 +58,7 @@ func TestHoldingAllHoldsRequests(t *testing.T) {
 	if err := s.models.RequestBuild(ctx, "c"); err != nil { // a person's, without a wave
 		t.Fatal(err)
 	}
-	if err := s.store.Hold(ctx, wave.Word{By: "ann"}); err != nil {
+	if err := s.store.Hold(ctx, wave.Target{}, wave.Word{By: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	const held = "all waves are held by ann"
@@ -93,7 +93,7 @@ func TestHoldingAllHoldsRequests(t *testing.T) {
 			t.Errorf("%s: %q", id, n)
 		}
 	}
-	if err := s.store.Release(ctx, wave.Word{By: "ann"}); err != nil {
+	if err := s.store.Release(ctx, wave.Target{}, wave.Word{By: "ann"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.eventually("both are asked for", func() bool { return asked("a") && asked("b") })
@@ -101,11 +101,11 @@ func TestHoldingAllHoldsRequests(t *testing.T) {
 		t.Errorf("e: %+v", r)
 	}
 	// As often as is wanted.
-	if err := s.store.Hold(ctx, wave.Word{By: "bob"}); err != nil {
+	if err := s.store.Hold(ctx, wave.Target{}, wave.Word{By: "bob"}); err != nil {
 		t.Fatal(err)
 	}
 	s.eventually("both are taken back", func() bool { return !asked("a") && !asked("b") && strings.HasSuffix(note("ask-a"), "by bob") })
-	if err := s.store.Release(ctx, wave.Word{By: "ann"}); err != nil {
+	if err := s.store.Release(ctx, wave.Target{}, wave.Word{By: "ann"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.eventually("both are asked for again", func() bool { return asked("a") && asked("b") })

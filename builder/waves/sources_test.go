@@ -162,7 +162,7 @@ func TestASourceHasOneWaveThatWaits(t *testing.T) {
 	s.config.Sources[0].Command = []string{"sh", "-c", `echo >>"$0"; wc -c <"$0"`, looks}
 	varies := s.config.Sources[0].Name
 	ctx := t.Context()
-	if err := s.store.Hold(ctx, wave.Word{By: "ann"}); err != nil {
+	if err := s.store.Hold(ctx, wave.Target{}, wave.Word{By: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	s.driver("one", nil)
@@ -182,7 +182,7 @@ func TestASourceHasOneWaveThatWaits(t *testing.T) {
 		c.Sources = slices.Clone(c.Sources)
 		c.Sources[0].Command = []string{"echo", "last"}
 	})
-	if err := s.store.Release(ctx, wave.Word{By: "ann"}); err != nil {
+	if err := s.store.Release(ctx, wave.Target{}, wave.Word{By: "ann"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	last := s.known(varies, "has the wave of what came meanwhile", func(r *source.Record) bool { return r.Text == "last" && r.Wave != "" })

@@ -52,7 +52,11 @@ var standIns = []struct{ page, line, why, instead string }{
 	{"docs/hooks.md", "poolkeeper -c nodepool.yaml ", "its daemons run", "cmd/poolkeeper/hooks_test.go"},
 	{"docs/waves.md", "poolkeeper -c nodepool.yaml ", "its images are the reader's", "cmd/poolkeeper/testdata/script/wave.txtar"},
 	{"docs/backup.md", "poolkeeper -c nodepool.yaml ", "its images are the reader's", "cmd/poolkeeper/testdata/script/backup.txtar"},
-	{"docs/maintenance.md", "poolkeeper ", "its cloud is the reader's", "cmd/poolkeeper/testdata/script/provider.txtar"},
+	{"docs/maintenance.md", "poolkeeper provider-", "its cloud is the reader's", "cmd/poolkeeper/testdata/script/provider.txtar"},
+	{"docs/maintenance.md", "poolkeeper image-pause ", "its image is the reader's", "cmd/poolkeeper/testdata/script/images.txtar"},
+	{"docs/maintenance.md", "poolkeeper wave hold ", "its waves are the reader's", "cmd/poolkeeper/testdata/script/wave.txtar"},
+	{"docs/maintenance.md", "poolkeeper hold ", "its node is the reader's", "cmd/poolkeeper/testdata/script/nodes.txtar"},
+	{"docs/maintenance.md", "poolkeeper daemon pause ", "its host is the reader's", "cmd/poolkeeper/testdata/script/daemon.txtar"},
 	{"docs/launcher.md", "poolkeeper ", "its node is the reader's", "test/e2e/person_test.go"},
 }
 

@@ -99,7 +99,7 @@ func TestWhatIsInService(t *testing.T) {
 		{Name: "b", Unread: errors.New("no right")},
 	}}
 	seen.images[0].Builds[2].StateTime = 60
-	seen.pauses = []*zkmodel.ProviderPause{{Provider: "north"}, {Provider: "south", Until: 5}} // the second one is over
+	seen.pauses = []*zkmodel.ProviderPause{{Provider: "north"}, {Provider: "south", Pause: zkmodel.Pause{Until: 5}}} // the second one is over
 	c := New(Source{Config: site, Tree: seen})
 	got := told(t, c)
 	for line, want := range map[string]float64{

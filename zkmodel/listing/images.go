@@ -136,7 +136,7 @@ func flags(images []*zkmodel.Image, now time.Time, configured func(string) bool,
 				request = text("building")
 			}
 		}
-		row := []cell{text(image.Name), flag(image.Paused), request, asked, reason(cmp.Or(unserved(image, known), pins(image)), image.Unread)}
+		row := []cell{text(image.Name), flag(image.Paused), request, asked, reason(cmp.Or(unserved(image, known), Words("; ", pausedBy(image), pins(image))), image.Unread)}
 		if tried != nil {
 			row = append(row, tried(image))
 		}
@@ -155,6 +155,14 @@ func said(image *zkmodel.Image, b *zkmodel.BuildTree, u *zkmodel.Upload) string 
 		return pin.Text()
 	}
 	return image.Canary(u.Provider).Uses(b.Build)
+}
+
+// pausedBy is what was said when an image was paused.
+func pausedBy(image *zkmodel.Image) string {
+	if image.PausedBy == nil {
+		return ""
+	}
+	return image.PausedBy.Text()
 }
 
 // pins are those of an image.

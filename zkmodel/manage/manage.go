@@ -18,6 +18,7 @@ const Root = zkmodel.OwnRoot + "/commands"
 type Command struct {
 	Verb     string    `json:"verb"`
 	Argument string    `json:"argument,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
 	By       string    `json:"by"`
 	Instance string    `json:"instance"` // the daemon's process
 	Host     string    `json:"host"`

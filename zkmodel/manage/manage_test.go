@@ -100,7 +100,7 @@ func daemons(t *testing.T, s *recipe.Session) []zkmodel.Daemon {
 
 func send(t *testing.T, s *recipe.Session, to []zkmodel.Daemon, verb, argument string, timeout time.Duration) map[string]manage.Answer {
 	t.Helper()
-	answers, err := manage.NewSender(s, "anna@desk").Send(t.Context(), to, verb, argument, timeout)
+	answers, err := manage.NewSender(s, "anna@desk").Send(t.Context(), to, manage.Command{Verb: verb, Argument: argument}, timeout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestCommandsOfTheDead(t *testing.T) {
 	died := make(chan struct{})
 	go func() {
 		defer close(died)
-		_, _ = manage.NewSender(dying, "ann").Send(context.WithoutCancel(t.Context()), daemons(t, s), "slow", "x", time.Minute)
+		_, _ = manage.NewSender(dying, "ann").Send(context.WithoutCancel(t.Context()), daemons(t, s), manage.Command{Verb: "slow", Argument: "x"}, time.Minute)
 	}()
 	<-two.done // at it, for whom nobody waits soon
 	zktest.Eventually(t, func() bool {

@@ -57,11 +57,11 @@ func NewSender(s *recipe.Session, by string) *Sender {
 	return &Sender{session: s, queue: recipe.NewQueue(s, Root), store: zkmodel.NewStore(s, nil), by: by}
 }
 
-// Send gives a command to some daemons at once, and returns what each has answered, in
+// Send gives a command (its verb, argument and reason) to some daemons at once, and returns what each has answered, in
 // their order, within timeout. Answered or not, nothing of it is left in the tree then.
 //
 // Errors: too many commands are there already, and nothing was sent.
-func (s *Sender) Send(ctx context.Context, daemons []zkmodel.Daemon, verb, argument string, timeout time.Duration) ([]Answer, error) {
+func (s *Sender) Send(ctx context.Context, daemons []zkmodel.Daemon, c Command, timeout time.Duration) ([]Answer, error) {
 	if err := s.tidy(ctx); err != nil {
 		return nil, err
 	}
@@ -72,13 +72,13 @@ func (s *Sender) Send(ctx context.Context, daemons []zkmodel.Daemon, verb, argum
 	for i, d := range daemons {
 		group.Go(func() {
 			answers[i] = Answer{Daemon: d}
-			if !d.Takes(verb) {
+			if !d.Takes(c.Verb) {
 				answers[i].Err = ErrUnknown
 				return
 			}
-			answers[i].Result, answers[i].Err = s.ask(waiting, Command{
-				Verb: verb, Argument: argument, By: s.by, Instance: d.Instance, Host: d.Hostname, Kind: d.Kind, Time: time.Now().UTC(),
-			})
+			one := c
+			one.By, one.Instance, one.Host, one.Kind, one.Time = s.by, d.Instance, d.Hostname, d.Kind, time.Now().UTC()
+			answers[i].Result, answers[i].Err = s.ask(waiting, one)
 		})
 	}
 	group.Wait()

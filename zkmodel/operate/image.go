@@ -20,14 +20,19 @@ func (o *Operator) RequestBuild(ctx context.Context, image string) (paused bool,
 	return o.store.ImagePaused(ctx, image)
 }
 
-// Pause stops builds of an image.
-func (o *Operator) Pause(ctx context.Context, image string) error {
-	return o.store.PauseImage(ctx, image)
+// Pause stops builds of an image. It ends by itself after a time; 0 is never. A pause that is
+// there is replaced.
+func (o *Operator) Pause(ctx context.Context, image, reason string, limit time.Duration) (zkmodel.Pause, error) {
+	p, err := o.Halt(ctx, reason, limit)
+	if err != nil {
+		return p, err
+	}
+	return p, o.store.PauseImageBy(ctx, image, p)
 }
 
 // Unpause lets an image be built again; one that is not paused is no error.
 func (o *Operator) Unpause(ctx context.Context, image string) error {
-	return o.store.UnpauseImage(ctx, image)
+	return o.store.UnpauseImageBy(ctx, image, o.who, nil)
 }
 
 // Cancelled says what CancelBuild ended.
@@ -104,7 +109,11 @@ func (o *Operator) DeleteBuild(ctx context.Context, image, build string, d Delet
 		if _, err := o.store.Build(ctx, image, build); err != nil { // nothing is paused for a build that is not there
 			return err
 		}
-		if err := o.store.PauseImage(ctx, image); err != nil {
+		paused, err := o.store.ImagePaused(ctx, image)
+		if err == nil && !paused { // else who paused it has said until when
+			_, err = o.Pause(ctx, image, "build "+build+" is deleted", 0)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -19,15 +19,15 @@ func (o *Operator) Hold(ctx context.Context, id, reason string, limit time.Durat
 	if err != nil {
 		return err
 	}
-	text := o.who
-	if reason != "" {
-		text += ": " + reason
-	}
-	return o.HoldLocked(ctx, lock, n, text, limit)
+	return o.HoldLocked(ctx, lock, n, reason, limit)
 }
 
 // HoldLocked is Hold for who has the node's lock already, which it releases.
-func (o *Operator) HoldLocked(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, comment string, limit time.Duration) error {
+func (o *Operator) HoldLocked(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, reason string, limit time.Duration) error {
+	comment := o.who
+	if reason != "" {
+		comment += ": " + reason
+	}
 	err := zkmodel.Move(n, zkmodel.NodeHold, zkmodel.ByOperator, o.epoch())
 	if err == nil {
 		n.Comment = comment

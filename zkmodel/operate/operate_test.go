@@ -135,7 +135,7 @@ func TestImagesAreOperated(t *testing.T) {
 	if _, err := o.CancelBuild(ctx, "image"); err == nil || !strings.Contains(err.Error(), "nobody asks") {
 		t.Errorf("cancel nothing: %v", err)
 	}
-	if err := o.Pause(ctx, "image"); err != nil {
+	if _, err := o.Pause(ctx, "image", "", 0); err != nil {
 		t.Fatal(err)
 	}
 	if paused, err := o.RequestBuild(ctx, "image"); err != nil || !paused {

@@ -14,14 +14,11 @@ import (
 // nobody is given a node of it. It ends by itself after a time; 0 is never. With drain, idle
 // nodes are deleted. A pause that is there is replaced.
 func (o *Operator) PauseProvider(ctx context.Context, provider, reason string, limit time.Duration, drain bool) (*zkmodel.ProviderPause, error) {
-	now, err := o.zookeepersNow(ctx)
+	pause, err := o.Halt(ctx, reason, limit)
 	if err != nil {
 		return nil, err
 	}
-	p := zkmodel.ProviderPause{Provider: provider, By: o.who, Reason: reason, Since: zkmodel.EpochOf(now), Drain: drain}
-	if limit > 0 {
-		p.Until = zkmodel.EpochOf(now.Add(limit))
-	}
+	p := zkmodel.ProviderPause{Provider: provider, Pause: pause, Drain: drain}
 	return &p, o.store.PauseProvider(ctx, p)
 }
 
@@ -34,13 +31,19 @@ func (o *Operator) ResumeProvider(ctx context.Context, provider string) error {
 	return err
 }
 
-// zookeepersNow is the time of ZooKeeper's clock, by which pauses end.
-func (o *Operator) zookeepersNow(ctx context.Context) (time.Time, error) {
-	ahead, err := o.store.Ahead(ctx)
-	if err != nil {
-		return time.Time{}, err
+// Halt is a pause or hold by this person, which begins now and ends by itself after a time, by
+// ZooKeeper's clock; 0 is never.
+func (o *Operator) Halt(ctx context.Context, reason string, limit time.Duration) (zkmodel.Pause, error) {
+	p := zkmodel.Pause{By: o.who, Reason: reason, Since: o.epoch()}
+	if limit > 0 {
+		ahead, err := o.store.Ahead(ctx)
+		if err != nil {
+			return p, err
+		}
+		now := o.now().Add(ahead)
+		p.Since, p.Until = zkmodel.EpochOf(now), zkmodel.EpochOf(now.Add(limit))
 	}
-	return o.now().Add(ahead), nil
+	return p, nil
 }
 
 // InProvider are the nodes of a provider that are still to end: all but those that people

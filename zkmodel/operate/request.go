@@ -10,7 +10,7 @@ import (
 )
 
 // RequestorMark begins the names of requestors that are people with this program.
-const RequestorMark = "poolkeeper:"
+const RequestorMark = zkmodel.RequestorMark
 
 // DeleteRequest deletes a request, also one that another made. Its nodes are others' then.
 //

@@ -341,7 +341,8 @@ func TestPausedProviders(t *testing.T) {
 	tree, cfg := site(t, 1, 2)
 	for n := range 20 {
 		tree.Stopped = append(tree.Stopped, &zkmodel.ProviderPause{
-			Provider: provider(n), By: "ann", Reason: "new switches", Drain: n == 1, Until: zkmodel.Epoch(night.Add(2 * time.Hour).Unix()),
+			Provider: provider(n), Drain: n == 1,
+			Pause: zkmodel.Pause{By: "ann", Reason: "new switches", Until: zkmodel.Epoch(night.Add(2 * time.Hour).Unix())},
 		})
 	}
 	tree.Stopped[2].Until = zkmodel.Epoch(night.Add(-time.Second).Unix())

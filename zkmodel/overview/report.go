@@ -6,13 +6,14 @@ package overview
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/attention"
+	"poolkeeper/zkmodel/listing"
 	"poolkeeper/zkmodel/wave"
 )
 
@@ -74,7 +75,7 @@ type Wave struct {
 
 // Pause is something that a person or the configuration keeps from going on.
 type Pause struct {
-	What    string     `json:"what"` // provider, image, upload, daemon, waves, node
+	What    string     `json:"what"` // provider, image, upload, daemon, waves, wave, node
 	Names   []string   `json:"names"`
 	By      string     `json:"by"` // "configuration", "operator", or who
 	Why     string     `json:"why,omitempty"`
@@ -232,9 +233,13 @@ func (t *Tree) waves() []Wave {
 // pauses are what does not go on because a person or the configuration says so.
 func (t *Tree) pauses(cfg *configs.Config) []Pause {
 	list := []Pause{}
-	var byOperator, byFile, uploads, daemons, held []string
+	var said []Pause
+	var byOperator, byFile, uploads, daemons []string
 	for _, image := range t.Images {
-		if image.Paused {
+		switch {
+		case image.PausedBy != nil:
+			said = append(said, pauseOf("image", image.Name, &image.PausedBy.Pause))
+		case image.Paused:
 			byOperator = append(byOperator, image.Name)
 		}
 	}
@@ -255,11 +260,6 @@ func (t *Tree) pauses(cfg *configs.Config) []Pause {
 			daemons = append(daemons, d.Kind+" "+d.Hostname)
 		}
 	}
-	for _, n := range t.Nodes {
-		if n.Broken == nil && n.State == zkmodel.NodeHold {
-			held = append(held, n.ID)
-		}
-	}
 	add := func(what, by string, names []string) {
 		if len(names) > 0 {
 			list = append(list, Pause{What: what, By: by, Names: names})
@@ -269,19 +269,59 @@ func (t *Tree) pauses(cfg *configs.Config) []Pause {
 		if p.Over(t.Now) {
 			continue
 		}
-		one := Pause{What: "provider", Names: []string{p.Provider}, By: cmp.Or(p.By, "operator"), Why: p.Reason, Drained: p.Drain}
-		one.Since, one.Until = at(p.Since.Time()), at(p.Ends())
+		one := pauseOf("provider", p.Provider, &p.Pause)
+		one.Drained = p.Drain
 		list = append(list, one)
 	}
+	list = append(list, said...)
 	add("image", "operator", byOperator)
 	add("image", "configuration", byFile)
 	add("upload", "configuration", uploads)
 	add("daemon", "operator", daemons)
 	if t.Held != nil {
-		add("waves", cmp.Or(t.Held.By, "operator"), []string{strings.TrimSpace("all " + t.Held.Reason)})
+		list = append(list, Pause{What: "waves", By: cmp.Or(t.Held.By, "operator"), Names: []string{"all"}, Why: t.Held.Reason, Until: t.Held.Until})
 	}
-	add("node", "operator", held)
+	for _, e := range t.Waves {
+		for _, mark := range slices.Sorted(maps.Keys(e.Marks)) {
+			if job := mark.Job(); !e.Status.State.Over() && (mark == wave.MarkHold || mark == wave.MarkHold.Of(job)) {
+				word := e.Marks[mark]
+				list = append(list, Pause{
+					What: "wave", By: cmp.Or(word.By, "its failures"), Names: []string{listing.Words(" ", e.ID, job)}, Why: word.Reason, Until: word.Until,
+				})
+			}
+		}
+	}
+	return append(list, t.heldNodes()...)
+}
+
+// heldNodes are the nodes that people keep, those together of which the same is said.
+func (t *Tree) heldNodes() []Pause {
+	var list []Pause
+	places := map[string]int{}
+	for _, n := range t.Nodes {
+		if n.Broken != nil || n.State != zkmodel.NodeHold {
+			continue
+		}
+		by, why := n.HeldBy()
+		end := at(n.HoldEnds())
+		key := n.Comment
+		if end != nil {
+			key += end.String()
+		}
+		place, there := places[key]
+		if !there {
+			place = len(list)
+			places[key] = place
+			list = append(list, Pause{What: "node", By: cmp.Or(by, "operator"), Why: why, Since: at(n.StateTime.Time()), Until: end})
+		}
+		list[place].Names = append(list[place].Names, n.ID)
+	}
 	return list
+}
+
+// pauseOf is a pause of which is known who it is by.
+func pauseOf(what, name string, p *zkmodel.Pause) Pause {
+	return Pause{What: what, Names: []string{name}, By: cmp.Or(p.By, "operator"), Why: p.Reason, Since: at(p.Since.Time()), Until: at(p.Ends())}
 }
 
 // whole is a time as the JSON has it.

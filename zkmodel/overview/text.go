@@ -352,7 +352,7 @@ func (r *Report) others(s *sheet) {
 	for _, p := range r.Pauses[:shown] {
 		word := "paused"
 		switch {
-		case p.What == "node" || p.What == "waves":
+		case p.What == "node" || p.What == "waves" || p.What == "wave":
 			word = "held"
 		case p.Drained:
 			word = "drained"

@@ -26,44 +26,11 @@ func (st *Store) Set(ctx context.Context, id string, mark Mark, word Word) error
 	return nil
 }
 
-// Clear takes a mark that holds away; one that is not there is no error. word is who does.
-func (st *Store) Clear(ctx context.Context, id string, mark Mark, word Word) error {
-	err := st.write(ctx, event.WaveReleased, id, mark.Job(), word, recipe.OpDelete(st.markPath(id, mark), recipe.AnyVersion))
-	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
-		return fmt.Errorf("unmark wave %s: %w", id, err)
-	}
-	return nil
-}
-
 // unmark is Clear of what another mark tells of.
 func (st *Store) unmark(ctx context.Context, id string, mark Mark) error {
 	err := st.session.Delete(ctx, st.markPath(id, mark), recipe.AnyVersion)
 	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
 		return fmt.Errorf("unmark wave %s: %w", id, err)
-	}
-	return nil
-}
-
-// Hold holds all waves.
-func (st *Store) Hold(ctx context.Context, word Word) error {
-	text, err := json.Marshal(word)
-	if err == nil {
-		err = st.session.EnsurePath(ctx, Root)
-	}
-	if err == nil {
-		err = st.write(ctx, event.WaveHeld, "", "", word, recipe.OpCreate(HoldPath, text, recipe.Persistent))
-	}
-	if err != nil && !errors.Is(err, recipe.ErrNodeExists) {
-		return fmt.Errorf("hold all waves: %w", err)
-	}
-	return nil
-}
-
-// Release lets waves go on that Hold holds. word is who does.
-func (st *Store) Release(ctx context.Context, word Word) error {
-	err := st.write(ctx, event.WaveReleased, "", "", word, recipe.OpDelete(HoldPath, recipe.AnyVersion))
-	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
-		return fmt.Errorf("release all waves: %w", err)
 	}
 	return nil
 }

@@ -20,9 +20,11 @@ func (st *Store) telling(ctx context.Context, kind, id, image string, word Word,
 	if id != "" {
 		subject = "wave/" + id
 	}
-	data, err := event.New(log.Writer(), kind, subject, time.Now(), event.Data{
-		"wave": id, "image": image, "reason": word.Reason, "by": word.By,
-	}).Encode()
+	told := event.Data{"wave": id, "image": image, "reason": word.Reason, "by": word.By}
+	if word.Until != nil {
+		told["until"] = word.Until.UTC().Format(time.RFC3339)
+	}
+	data, err := event.New(log.Writer(), kind, subject, time.Now(), told).Encode()
 	if err != nil {
 		return err
 	}

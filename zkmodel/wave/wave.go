@@ -201,17 +201,23 @@ func (m Mark) Of(image string) Mark { return m + ":" + Mark(image) }
 type Word struct {
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	// Until is when a hold ends by itself, by ZooKeeper's clock; nil is never.
+	Until *time.Time `json:"until,omitempty"`
 }
 
 // String shows it to people.
 func (w Word) String() string {
+	end := ""
+	if w.Until != nil {
+		end = ", until " + w.Until.UTC().Format(time.RFC3339)
+	}
 	switch {
 	case w.Reason == "":
-		return "by " + w.By
+		return "by " + w.By + end
 	case w.By == "":
-		return w.Reason
+		return w.Reason + end
 	}
-	return w.Reason + " (" + w.By + ")"
+	return w.Reason + " (" + w.By + ")" + end
 }
 
 // Job is the image of a mark of one job, "" for the whole wave's.

@@ -94,7 +94,7 @@ func (t toDaemons) chosen(all []zkmodel.Daemon) ([]zkmodel.Daemon, error) {
 
 // give gives a command, and shows what each daemon says. With await it waits until they
 // have ended, too.
-func (t toDaemons) give(ctx context.Context, a *app.App, verb, argument string, await bool) error {
+func (t toDaemons) give(ctx context.Context, a *app.App, c manage.Command, await bool) error {
 	if t.Timeout <= 0 {
 		return fmt.Errorf("--timeout %s: expected more than 0", t.Timeout)
 	}
@@ -109,7 +109,7 @@ func (t toDaemons) give(ctx context.Context, a *app.App, verb, argument string, 
 		}
 		by := strings.TrimPrefix(app.Requestor(), operate.RequestorMark)
 		sender := manage.NewSender(store.Session(), by)
-		answers, err := sender.Send(ctx, chosen, verb, argument, t.Timeout)
+		answers, err := sender.Send(ctx, chosen, c, t.Timeout)
 		if err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ type daemonWhoCmd struct{ toDaemons }
 
 // Run is the command.
 func (c daemonWhoCmd) Run(ctx context.Context, a *app.App) error {
-	return c.give(ctx, a, app.VerbWho, "", false)
+	return c.give(ctx, a, manage.Command{Verb: app.VerbWho}, false)
 }
 
 // daemonReloadCmd has daemons read their configuration again.
@@ -146,7 +146,7 @@ type daemonReloadCmd struct{ toDaemons }
 
 // Run is the command.
 func (c daemonReloadCmd) Run(ctx context.Context, a *app.App) error {
-	return c.give(ctx, a, app.VerbReload, "", false)
+	return c.give(ctx, a, manage.Command{Verb: app.VerbReload}, false)
 }
 
 // daemonLogLevelCmd changes how much daemons log.
@@ -157,15 +157,18 @@ type daemonLogLevelCmd struct {
 
 // Run is the command.
 func (c daemonLogLevelCmd) Run(ctx context.Context, a *app.App) error {
-	return c.give(ctx, a, app.VerbLogLevel, c.Level, false)
+	return c.give(ctx, a, manage.Command{Verb: app.VerbLogLevel, Argument: c.Level}, false)
 }
 
 // daemonPauseCmd has daemons begin nothing new.
-type daemonPauseCmd struct{ toDaemons }
+type daemonPauseCmd struct {
+	app.HaltFlags
+	toDaemons
+}
 
 // Run is the command.
 func (c daemonPauseCmd) Run(ctx context.Context, a *app.App) error {
-	return c.give(ctx, a, app.VerbPause, "", false)
+	return c.give(ctx, a, manage.Command{Verb: app.VerbPause, Argument: c.For.String(), Reason: c.Reason}, false)
 }
 
 // daemonResumeCmd has them go on.
@@ -173,18 +176,19 @@ type daemonResumeCmd struct{ toDaemons }
 
 // Run is the command.
 func (c daemonResumeCmd) Run(ctx context.Context, a *app.App) error {
-	return c.give(ctx, a, app.VerbResume, "", false)
+	return c.give(ctx, a, manage.Command{Verb: app.VerbResume}, false)
 }
 
 // daemonDrainCmd has daemons end what they have in hand, and stop.
 type daemonDrainCmd struct {
-	Wait bool `help:"Wait until they have stopped, however long that takes."`
+	Wait   bool   `help:"Wait until they have stopped, however long that takes."`
+	Reason string `help:"Why, for those who see it."`
 	toDaemons
 }
 
 // Run is the command.
 func (c daemonDrainCmd) Run(ctx context.Context, a *app.App) error {
-	return c.give(ctx, a, app.VerbDrain, "", c.Wait)
+	return c.give(ctx, a, manage.Command{Verb: app.VerbDrain, Reason: c.Reason}, c.Wait)
 }
 
 // daemonStopCmd has daemons stop as a signal does.
@@ -195,7 +199,7 @@ type daemonStopCmd struct {
 
 // Run is the command.
 func (c daemonStopCmd) Run(ctx context.Context, a *app.App) error {
-	return c.give(ctx, a, app.VerbStop, "", c.Wait)
+	return c.give(ctx, a, manage.Command{Verb: app.VerbStop}, c.Wait)
 }
 
 // daemonDumpCmd has daemons log what they are at.
@@ -203,5 +207,5 @@ type daemonDumpCmd struct{ toDaemons }
 
 // Run is the command.
 func (c daemonDumpCmd) Run(ctx context.Context, a *app.App) error {
-	return c.give(ctx, a, app.VerbDump, "", false)
+	return c.give(ctx, a, manage.Command{Verb: app.VerbDump}, false)
 }

@@ -24,6 +24,7 @@ import (
 	"poolkeeper/zkmodel/figures"
 	"poolkeeper/zkmodel/fleet"
 	"poolkeeper/zkmodel/hook"
+	"poolkeeper/zkmodel/lift"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -152,6 +153,10 @@ func accompany(ctx context.Context, a *app.App, s site, d daemon, server *web.Se
 		m := &managed{s: s, d: d, stop: end, began: time.Now()}
 		group.Go(func() { m.run(beside) })
 		group.Go(func() { m.signalled(beside) })
+	}
+	if s.client != nil {
+		lifter := &lift.Lifter{Client: s.client, Log: s.log.Named("pauses")}
+		group.Go(func() { lifter.Run(beside) })
 	}
 	if s.events != nil {
 		group.Go(func() { s.events.Run(beside) })

@@ -40,6 +40,7 @@ type managed struct {
 
 	mu     sync.Mutex
 	drains context.CancelFunc // of a drain that is under way; nil when none is
+	ends   *time.Timer        // of a pause that ends by itself; nil when none does
 }
 
 // newProcess is the process of a daemon, as its record tells of it.
@@ -164,8 +165,12 @@ func (m *managed) pause(ctx context.Context, c manage.Command) (string, error) {
 	if !ok {
 		return "", errNoPause
 	}
+	length, err := pauseLength(c)
+	if err != nil {
+		return "", err
+	}
 	m.resume()
-	d.Pause("paused by " + c.By)
+	m.pauseFor(d, c, length)
 	ctx, cancel := context.WithTimeout(ctx, pauseTime)
 	defer cancel()
 	now, known := d.InHand()
@@ -181,6 +186,46 @@ func (m *managed) pause(ctx context.Context, c manage.Command) (string, error) {
 	return "begins nothing new", nil
 }
 
+// pauseLength is how long a command wants a daemon to be paused; 0 is until it is told to go on.
+func pauseLength(c manage.Command) (time.Duration, error) {
+	if c.Argument == "" {
+		return 0, nil
+	}
+	length, err := time.ParseDuration(c.Argument)
+	switch {
+	case c.Verb != app.VerbPause:
+		return 0, fmt.Errorf("argument %q: expected none", c.Argument)
+	case err != nil || length <= 0:
+		return 0, fmt.Errorf("%q is no time that a pause can last", c.Argument)
+	}
+	return length, nil
+}
+
+// pauseFor pauses a daemon, for a time, or with 0 until it is told to go on.
+func (m *managed) pauseFor(d pausable, c manage.Command, length time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	why := "paused by " + c.By
+	if c.Reason != "" {
+		why += ": " + c.Reason
+	}
+	if length > 0 {
+		why += ", until " + time.Now().Add(length).UTC().Format(time.RFC3339)
+		var own *time.Timer
+		own = time.AfterFunc(length, func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if m.ends == own { // else another word was said meanwhile
+				m.ends = nil
+				m.s.log.Info("The pause is over; the daemon goes on", "why", why)
+				d.Pause("")
+			}
+		})
+		m.ends = own
+	}
+	d.Pause(why)
+}
+
 // unpause has it go on.
 func (m *managed) unpause() string {
 	m.resume()
@@ -194,10 +239,14 @@ func (m *managed) unpause() string {
 	return "goes on, was " + was
 }
 
-// resume ends a drain that is under way.
+// resume ends a drain that is under way, and forgets when a pause ends.
 func (m *managed) resume() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.ends != nil {
+		m.ends.Stop()
+		m.ends = nil
+	}
 	if m.drains != nil {
 		m.drains()
 		m.drains = nil

@@ -156,12 +156,22 @@ func (c ImageBuildCmd) await(ctx context.Context, a *app.App, t waveTools, windo
 
 // ImagePauseCmd sets an image's pause flag.
 type ImagePauseCmd struct {
+	app.HaltFlags
 	Image string `arg:"" help:"The image."`
 }
 
 // Run is the command.
 func (c ImagePauseCmd) Run(ctx context.Context, a *app.App) error {
-	return withImage(ctx, a, c.Image, (*operate.Operator).Pause)
+	return withImage(ctx, a, c.Image, func(ctx context.Context, store *zkmodel.Store) error {
+		p, err := app.Operator(store).Pause(ctx, c.Image, c.Reason, c.For.Duration())
+		if err != nil || c.HaltFlags == (app.HaltFlags{}) { // then as silent as Nodepool's
+			return err
+		}
+		told := zkmodel.FlagPause{Pause: p}
+		fmt.Fprintf(a.Stdout, "image %s is %s\n", c.Image, listing.Visible(told.Text()))
+		c.TellUnended(ctx, a, store)
+		return nil
+	})
 }
 
 // ImageUnpauseCmd clears an image's pause flag.
@@ -171,11 +181,13 @@ type ImageUnpauseCmd struct {
 
 // Run is the command.
 func (c ImageUnpauseCmd) Run(ctx context.Context, a *app.App) error {
-	return withImage(ctx, a, c.Image, (*operate.Operator).Unpause)
+	return withImage(ctx, a, c.Image, func(ctx context.Context, store *zkmodel.Store) error {
+		return app.Operator(store).Unpause(ctx, c.Image)
+	})
 }
 
 // withImage runs change on an image that is configured, or was once built.
-func withImage(ctx context.Context, a *app.App, name string, change func(*operate.Operator, context.Context, string) error) error {
+func withImage(ctx context.Context, a *app.App, name string, change func(context.Context, *zkmodel.Store) error) error {
 	if err := configs.CheckName("image", name); err != nil {
 		return err
 	}
@@ -189,7 +201,7 @@ func withImage(ctx context.Context, a *app.App, name string, change func(*operat
 				return err
 			}
 		}
-		return change(app.Operator(store), ctx, name)
+		return change(ctx, store)
 	})
 }
 

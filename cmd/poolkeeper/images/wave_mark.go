@@ -7,6 +7,7 @@ import (
 
 	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/listing"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/wave"
 )
@@ -45,18 +46,17 @@ func (t waveTools) marked(ctx context.Context, e *wave.Entry, mark wave.Mark, im
 
 // waveHoldCmd holds.
 type waveHoldCmd struct {
-	Reason string `help:"Why, for those who see it."`
+	app.HaltFlags
 	waveOrAll
 }
 
 // Run is the command.
 func (c waveHoldCmd) Run(ctx context.Context, a *app.App) error {
-	word := wave.Word{By: app.Requestor(), Reason: c.Reason}
 	if c.All == (c.ID != "") {
 		return errWhichWave
 	}
 	if c.All {
-		return withWaves(ctx, a, func(ctx context.Context, t waveTools) error { return t.store.Hold(ctx, word) })
+		return withWaves(ctx, a, func(ctx context.Context, t waveTools) error { return c.hold(ctx, a, t) })
 	}
 	return withWave(ctx, a, c.ID, func(ctx context.Context, t waveTools, e *wave.Entry) error {
 		if e.Status.State.Over() {
@@ -65,12 +65,31 @@ func (c waveHoldCmd) Run(ctx context.Context, a *app.App) error {
 		if e.Follow {
 			return fmt.Errorf("hold wave %s: %w", e.ID, wave.ErrFollows)
 		}
-		mark, err := t.marked(ctx, e, wave.MarkHold, c.Image)
-		if err != nil {
+		if _, err := t.marked(ctx, e, wave.MarkHold, c.Image); err != nil {
 			return err
 		}
-		return t.store.Set(ctx, c.ID, mark, word)
+		return c.hold(ctx, a, t)
 	})
+}
+
+// hold holds what the command names.
+func (c waveHoldCmd) hold(ctx context.Context, a *app.App, t waveTools) error {
+	p, err := app.Operator(t.models).Halt(ctx, c.Reason, c.For.Duration())
+	if err != nil {
+		return err
+	}
+	word := wave.Word{By: p.By, Reason: p.Reason}
+	if end := p.Ends(); !end.IsZero() {
+		end = end.UTC()
+		word.Until = &end
+	}
+	held := wave.Target{ID: c.ID, Image: c.Image}
+	if err := t.store.Hold(ctx, held, word); err != nil || c.For == 0 {
+		return err
+	}
+	fmt.Fprintf(a.Stdout, "%s: held %s\n", held, listing.Visible(word.String()))
+	c.TellUnended(ctx, a, t.models)
+	return nil
 }
 
 // waveReleaseCmd takes back what holds.
@@ -83,15 +102,14 @@ func (c waveReleaseCmd) Run(ctx context.Context, a *app.App) error {
 	}
 	if c.All {
 		return withWaves(ctx, a, func(ctx context.Context, t waveTools) error {
-			return t.store.Release(ctx, wave.Word{By: app.Requestor()})
+			return t.store.Release(ctx, wave.Target{}, wave.Word{By: app.Requestor()}, nil)
 		})
 	}
 	return withWave(ctx, a, c.ID, func(ctx context.Context, t waveTools, e *wave.Entry) error {
-		mark, err := t.marked(ctx, e, wave.MarkHold, c.Image)
-		if err != nil {
+		if _, err := t.marked(ctx, e, wave.MarkHold, c.Image); err != nil {
 			return err
 		}
-		return t.store.Clear(ctx, c.ID, mark, wave.Word{By: app.Requestor()})
+		return t.store.Release(ctx, wave.Target{ID: c.ID, Image: c.Image}, wave.Word{By: app.Requestor()}, nil)
 	})
 }
 

@@ -3,7 +3,6 @@ package nodes
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/cmd/poolkeeper/terminal"
@@ -15,9 +14,8 @@ import (
 
 // pausing is what can be said of a pause.
 type pausing struct {
-	Provider string        `arg:"" help:"The provider, as the configuration has it."`
-	For      time.Duration `name:"for" placeholder:"TIME" help:"How long, such as 2h; until provider-resume by default."`
-	Reason   string        `help:"Why, for those who see it."`
+	Provider string `arg:"" help:"The provider, as the configuration has it."`
+	app.HaltFlags
 }
 
 // ProviderPauseCmd has nothing begun in a provider.
@@ -40,9 +38,6 @@ func (c pausing) pause(ctx context.Context, a *app.App, drain bool, then func(co
 	if err := configs.CheckName("provider", c.Provider); err != nil {
 		return err
 	}
-	if c.For < 0 {
-		return fmt.Errorf("--for %s: a pause cannot end before it begins", c.For)
-	}
 	return a.WithClient(ctx, func(ctx context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
 		if _, ok := cfg.Provider(c.Provider); !ok {
 			serving, err := store.Serving(ctx, c.Provider)
@@ -54,7 +49,7 @@ func (c pausing) pause(ctx context.Context, a *app.App, drain bool, then func(co
 				return fmt.Errorf("there is no provider %s in %s, and no daemon serves one%s", c.Provider, cfg.Path, configs.Similar(c.Provider, names))
 			}
 		}
-		p, err := app.Operator(store).PauseProvider(ctx, c.Provider, c.Reason, c.For, drain)
+		p, err := app.Operator(store).PauseProvider(ctx, c.Provider, c.Reason, c.For.Duration(), drain)
 		if err != nil {
 			return err
 		}

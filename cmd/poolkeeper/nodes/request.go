@@ -17,13 +17,14 @@ import (
 
 // RequestCmd asks for nodes, as Zuul does.
 type RequestCmd struct {
-	Labels   []string      `arg:"" name:"label" help:"The nodes' labels; all nodes come from one provider."`
-	Block    bool          `name:"wait" help:"Wait for the nodes, and keep them in use until Ctrl-C gives them back."`
-	Hold     bool          `help:"Wait for the nodes and hold them; node-delete gives them back."`
-	For      time.Duration `name:"for" placeholder:"TIME" help:"How long nodes are held at most, such as 8h; unlimited by default."`
-	Provider string        `placeholder:"NAME" help:"Only nodes of this provider, if it has them."`
-	Priority string        `enum:"100,200,300" default:"200" placeholder:"100|200|300" help:"How urgent it is; 100 is most (${default})."`
-	Fresh    bool          `help:"Only nodes that are launched for this request."`
+	Labels   []string   `arg:"" name:"label" help:"The nodes' labels; all nodes come from one provider."`
+	Block    bool       `name:"wait" help:"Wait for the nodes, and keep them in use until Ctrl-C gives them back."`
+	Hold     bool       `help:"Wait for the nodes and hold them; node-delete gives them back."`
+	For      app.Length `name:"for" placeholder:"TIME" help:"With --hold, how long nodes are held at most, such as 8h; unlimited by default."`
+	Reason   string     `help:"With --hold, why; list --detail shows it."`
+	Provider string     `placeholder:"NAME" help:"Only nodes of this provider, if it has them."`
+	Priority string     `enum:"100,200,300" default:"200" placeholder:"100|200|300" help:"How urgent it is; 100 is most (${default})."`
+	Fresh    bool       `help:"Only nodes that are launched for this request."`
 }
 
 // takenNode is a node in our hands.
@@ -102,7 +103,7 @@ func (c RequestCmd) take(ctx context.Context, a *app.App, store *zkmodel.Store, 
 	}
 	if c.Hold {
 		for _, n := range nodes {
-			if err := app.Operator(store).HoldLocked(ctx, n.lock, n.node, app.Requestor(), c.For); err != nil {
+			if err := app.Operator(store).HoldLocked(ctx, n.lock, n.node, c.Reason, c.For.Duration()); err != nil {
 				return err
 			}
 		}

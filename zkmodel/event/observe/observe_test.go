@@ -257,7 +257,7 @@ func TestOthersAreObserved(t *testing.T) {
 	do("create %s pending", zkmodel.RequestPath("100-0000000001"))
 	do("flag %s", zkmodel.PausePath("fedora"))
 	do("delete %s", zkmodel.PausePath("suse"))
-	if err := operate.New(one.store, "ann").Pause(t.Context(), "debian"); err != nil {
+	if _, err := operate.New(one.store, "ann").Pause(t.Context(), "debian", "", 0); err != nil {
 		t.Fatal(err)
 	}
 	want = append(want, "build.ready build/debian-77 observed", "upload.failed upload/debian-77/north/0000000001 observed",
@@ -285,7 +285,7 @@ func TestOthersAreObserved(t *testing.T) {
 	do("delete %s", zkmodel.PausePath("debian"))
 	do("set %s failed", zkmodel.RequestPath("100-0000000001"))
 	silent := s.storeOf(s.silent())
-	if err := operate.New(silent, "ann").Pause(t.Context(), "suse"); err != nil { // of ours, without events
+	if _, err := operate.New(silent, "ann").Pause(t.Context(), "suse", "", 0); err != nil { // of ours, without events
 		t.Fatal(err)
 	}
 	three := s.agent("three", observe.Images, observe.Requests)
