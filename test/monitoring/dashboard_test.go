@@ -76,7 +76,7 @@ func TestPanels(t *testing.T) {
 			labels := map[string]bool{}
 			by := regexp.MustCompile(`by \(([a-z, ]+)\)`).FindStringSubmatch(q.Expr)
 			if by != nil {
-				for _, label := range strings.Split(by[1], ", ") {
+				for label := range strings.SplitSeq(by[1], ", ") {
 					labels[label] = true
 				}
 			}
