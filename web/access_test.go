@@ -59,7 +59,7 @@ func TestAccess(t *testing.T) {
 				h.ServeHTTP(w, r)
 				return w
 			}
-			for _, path := range []string{"/", "/log/image-0000000001", "/log/image-0000000001?follow=1", "/build-log/image-0000000001"} {
+			for _, path := range []string{"/attention", "/log/image-0000000001", "/log/image-0000000001?follow=1", "/build-log/image-0000000001"} {
 				w := ask(path)
 				if w.Code != test.status {
 					t.Errorf("%s: %d, want %d: %s", path, w.Code, test.status, w.Body)

@@ -12,6 +12,7 @@ import (
 
 	"poolkeeper/web/buildlog"
 	"poolkeeper/web/layout"
+	"poolkeeper/web/site"
 )
 
 // maxScrapes is how many readers of metrics are served at a time.
@@ -26,6 +27,7 @@ const maxRenderers = 2
 type handler struct {
 	Options
 
+	site      *site.Site
 	layout    *layout.Layout
 	renderers chan struct{} // a place for each page that is made
 	streams   chan struct{} // a place for each large listing that is sent
@@ -37,7 +39,7 @@ type handler struct {
 // newHandler fills in what the options leave open.
 func newHandler(o Options) *handler {
 	h := &handler{
-		Options: o, layout: &layout.Layout{Site: layout.Site{Daemon: o.Daemon, Host: o.Host, Version: o.Version}}, patience: writePatience,
+		Options: o, patience: writePatience,
 		renderers: make(chan struct{}, maxRenderers),
 		streams:   make(chan struct{}, maxStreams), door: newHookDoor(),
 	}
@@ -48,14 +50,19 @@ func newHandler(o Options) *handler {
 		h.Logger = hclog.NewNullLogger()
 	}
 	h.logs = buildlog.NewHandler(h.Logs, h.Tree.Images, h.Logger)
+	h.site = &site.Site{Tree: h.Tree, Config: h.Config, Guarded: h.Guarded, Now: h.Now, Log: h.logLink, Explain: h.Explain}
+	if h.Gatherer != nil {
+		h.site.Figures = h.figures
+	}
+	h.layout = &layout.Layout{Site: layout.Site{Daemon: h.Daemon, Host: h.Host, Version: h.Version}, Nav: h.site.Nav(), Search: "/search"}
 	return h
 }
 
 // routes puts the pages together.
 func (h *handler) routes() http.Handler {
 	mux := http.NewServeMux()
-	for _, r := range h.pages() {
-		mux.HandleFunc(r.path, h.guarded(h.page(r.page)))
+	for _, r := range h.site.Routes() {
+		mux.HandleFunc(r.Path, h.guarded(h.page(r.Page)))
 	}
 	mux.HandleFunc("/ready", h.serveReady)
 	for _, e := range h.endpoints() {
@@ -65,6 +72,9 @@ func (h *handler) routes() http.Handler {
 	if h.Logs != nil {
 		mux.HandleFunc("/log/{name}", h.guarded(h.logs.ServeLog))
 		mux.HandleFunc("/build-log/{name}/follow", h.guarded(h.logs.ServeFollow))
+	}
+	if h.Logs != nil || h.Tree.Images != nil {
+		mux.HandleFunc("/build-log/{name}", h.guarded(h.page(h.logs.Page)))
 	}
 	if h.Gatherer != nil {
 		mux.Handle("/metrics", promhttp.HandlerFor(h.Gatherer, promhttp.HandlerOpts{
@@ -76,16 +86,6 @@ func (h *handler) routes() http.Handler {
 	}
 	h.layout.Links = append(h.layout.Links, "/ready")
 	return h.observe(h.secure(h.readOnly(mux)))
-}
-
-// pages are those for people.
-func (h *handler) pages() []route {
-	h.layout.Nav = []layout.Link{{Text: "Overview", To: "/"}}
-	pages := []route{{"/{$}", h.statusPage}}
-	if h.Logs != nil || h.Tree.Images != nil {
-		pages = append(pages, route{"/build-log/{name}", h.logs.Page})
-	}
-	return pages
 }
 
 // serveReady tells supervisors and load balancers whether to count on us: as

@@ -30,6 +30,8 @@ func TestOneLargeRecordMakesNoLargeListing(t *testing.T) {
 		"/node-list":                    nodes * 25 * 300,
 		"/node-list?fields=id,comment":  nodes * 2 * 300,
 		"/":                             nodes * 2000,
+		"/nodes":                        nodes * 2000,
+		"/nodes/0000009999":             nodes * 200,
 		"/node-list?node_id=0000009999": 2 * 25 * 300,
 	} {
 		response := get(t, o, path)
@@ -117,7 +119,7 @@ func TestAnswersAreBounded(t *testing.T) {
 func TestPageShowsOnlyVisibleText(t *testing.T) {
 	node := zkmodel.DecodeNode("0000000001", []byte(`{"state": "hold", "hostname": "a\u202egnp.exe", "provider": "p\u001b[2J",
 		"comment": "\u2066hidden\u2069\u0007", "type": ["l\u200f"]}`), recipe.Stat{})
-	page := get(t, Options{Tree: still(nil, []*zkmodel.Node{node}, nil)}, "/").body
+	page := get(t, Options{Tree: still(nil, []*zkmodel.Node{node}, nil)}, "/nodes").body
 	if at := strings.IndexAny(page, "\u202e\u2066\u2069\u200f\a\x1b"); at >= 0 {
 		t.Errorf("the page has %q", page[max(0, at-20):at+20])
 	}

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,4 +118,9 @@ func (s stream) text(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+// shown is what a page shows: without links, and with one blank where there are several.
+func shown(a answer) string {
+	return strings.Join(strings.Fields(regexp.MustCompile(`</?a\b[^>]*>`).ReplaceAllString(a.body, "")), " ")
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"poolkeeper/configs"
 	"poolkeeper/web/buildlog"
-	"poolkeeper/zkmodel"
+	"poolkeeper/web/site"
 )
 
 // Options say what is served, and where. What is left out is not served.
@@ -21,6 +22,11 @@ type Options struct {
 	Host    string // and on which host
 	Version string // and in which version
 
+	// Config is the configuration of the moment; nil when nobody knows it.
+	Config func() *configs.Config
+	// Explain says what this host's builder has to do for an image, and why, a line each; nil
+	// where it builds nothing.
+	Explain func(ctx context.Context, image string) ([]string, error)
 	// Configured tells whether an image is configured; nil when nobody knows.
 	Configured func(image string) bool
 	// Ready is nil, or returns nil, when the daemon does its work; else why not.
@@ -36,21 +42,5 @@ type Options struct {
 	Now func() time.Time // nil is time.Now
 }
 
-// Tree is what the daemon follows of the tree; a zkmodel.Mirror has these as
-// methods. A nil part is not followed, and so has no pages. What is returned
-// is only read.
-type Tree struct {
-	Images     func() []*zkmodel.Image
-	Nodes      func() []*zkmodel.Node
-	Requests   func() []*zkmodel.Request
-	Components func(kind string) []*zkmodel.Component
-	// Validations are the uploads under trial in a provider, or in all for "". Where they
-	// are not followed, or cannot be read, it has fewer than there are.
-	Validations func(provider string) ([]*zkmodel.Validation, error)
-	// WaitSynced returns once all parts have been read in the session that
-	// lives; nil when that is always so.
-	WaitSynced func(context.Context) error
-	// WaitFor returns once the tree is shown as it was at a logical time, or
-	// later; nil when it always is.
-	WaitFor func(ctx context.Context, ltime int64) error
-}
+// Tree is what the daemon follows of the tree.
+type Tree = site.Tree

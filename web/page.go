@@ -2,21 +2,20 @@ package web
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
+	"poolkeeper/web/buildlog"
 	"poolkeeper/web/layout"
+	"poolkeeper/web/site"
+	"poolkeeper/zkmodel"
 )
-
-// route is a page for people.
-type route struct {
-	path string
-	page layout.Maker
-}
 
 // page serves a page. It shows what is known at any time, and says so when that may be old.
 // refresh=N loads it again every N seconds, where there is no script.
-func (h *handler) page(make layout.Maker) http.HandlerFunc {
+func (h *handler) page(of layout.Maker) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		status := layout.Status{Time: h.Now(), Refresh: refresh(r)}
 		if err := h.notReady(); err != nil {
@@ -26,7 +25,7 @@ func (h *handler) page(make layout.Maker) http.HandlerFunc {
 			status.Stale = err.Error()
 		}
 		body, err := h.render(r.Context(), func() ([]byte, error) {
-			p, err := make(r)
+			p, err := of(r)
 			if err != nil {
 				return nil, err
 			}
@@ -70,4 +69,43 @@ func refresh(r *http.Request) int {
 		return 0
 	}
 	return n
+}
+
+// logLink is the page of a build's log, if this host builds or the record says who serves it.
+func (h *handler) logLink(b *zkmodel.Build) string {
+	if buildlog.IsURL(b.Log) || h.Logs != nil && b.Broken == nil {
+		return buildlog.PagePath(b.Image, b.ID)
+	}
+	return ""
+}
+
+// figures are the values of this daemon's registry that have a label of some value: counters,
+// gauges, and of what is measured in time how often and how long on average.
+func (h *handler) figures(label, name string) (list []site.Figure) {
+	families, _ := h.Gatherer.Gather() // what can be gathered is worth having
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			of, others := false, []string{}
+			for _, l := range m.GetLabel() {
+				if l.GetName() == label {
+					of = l.GetValue() == name
+				} else {
+					others = append(others, l.GetName()+" "+l.GetValue())
+				}
+			}
+			value := ""
+			switch h := m.GetHistogram(); {
+			case m.GetCounter() != nil:
+				value = strconv.FormatFloat(m.GetCounter().GetValue(), 'g', 6, 64)
+			case m.GetGauge() != nil:
+				value = strconv.FormatFloat(m.GetGauge().GetValue(), 'g', 6, 64)
+			case h != nil && h.GetSampleCount() > 0:
+				value = fmt.Sprintf("%d, %.3g s each", h.GetSampleCount(), h.GetSampleSum()/float64(h.GetSampleCount()))
+			}
+			if of {
+				list = append(list, site.Figure{Name: family.GetName(), Labels: strings.Join(others, ", "), Value: value, Help: family.GetHelp()})
+			}
+		}
+	}
+	return list
 }

@@ -158,7 +158,7 @@ func TestMirror(t *testing.T) {
 	zktest.Eventually(t, func() bool {
 		return strings.Contains(get(t, o, "/image-status").body, "| image-a | False  | pending       |")
 	}, "the image in the listing")
-	page := get(t, o, "/").body
+	page := get(t, o, "/").body + get(t, o, "/images").body
 	for _, want := range []string{"build requested", "No builder is running", "Image image-a has no ready build"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q:\n%s", want, page)

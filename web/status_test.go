@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"poolkeeper/web/buildlog"
-	"poolkeeper/web/layout"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/listing"
 	"poolkeeper/zkmodel/recipe"
@@ -59,7 +58,7 @@ var everybody = []*zkmodel.Component{
 func troublesOf(images []*zkmodel.Image, nodes []*zkmodel.Node, requests []*zkmodel.Request, components []*zkmodel.Component) []string {
 	h := newHandler(Options{Tree: still(images, nodes, requests, components...), Now: clock(captured)})
 	list := []string{}
-	for _, t := range h.look().troubles() {
+	for _, t := range h.site.Items() {
 		list = append(list, listing.Words(": ", t.What, t.Why))
 	}
 	return list
@@ -184,8 +183,8 @@ func TestDaemonTroubles(t *testing.T) {
 	}
 }
 
-// site is a page with something of everything.
-func site() Options {
+// aSite is a page with something of everything.
+func aSite() Options {
 	uploading := testUpload("cloud-b", "0000000001", ago("uploading", time.Minute)+
 		`, "external_name": "image-1", "progress": {"sent": 1073741824, "total": 4294967296, "rate": 10485760.5, "eta": 300}`)
 	image := &zkmodel.Image{Name: "image", Builds: []*zkmodel.BuildTree{
@@ -210,40 +209,86 @@ func site() Options {
 	}
 }
 
-func TestPageShows(t *testing.T) {
-	o := site()
+// What each page says of a site with something of everything.
+func TestPagesShow(t *testing.T) {
+	o := aSite()
 	o.Ready = func() error { return errors.New("cloud-b is not started") }
-	response := get(t, o, "/")
-	response.expect(t, http.StatusOK)
-	page := strings.Join(strings.Fields(response.body), " ")
-	for _, want := range []string{
-		"<title>Not ready: Poolkeeper launcher on l1</title>", "Not ready: cloud-b is not started",
-		`build requested 4s ago`, `<small>3.0 GiB</small>`, `<small>in 10m</small>`, `>1d 2h</time>`,
-		`<a href="/build-log/image-0000000001">log</a>`, `<a href="/build-log/image-0000000002">log</a>`,
-		`25% of 4.0 GiB, 10 MiB/s, 5m 0s left`, `<progress max="100" value="25">`,
-		`2 in a row`, `disk-image-create: exit code 1`, `<pre>E: &lt;b&gt;no&lt;/b&gt; space</pre>`,
-		`<span class="st good">2 ready</span>`, `<span class="st off">1 hold</span>`,
-		`127.0.0.1 port 2222`, `<td class="id">image-0000000001</td>`, `for Ann`,
-		`small, big`, `pool-b`, `<td>cloud-a-main</td>`, `<span class="st off">paused</span>`,
+	for path, wants := range map[string][]string{
+		"/": {
+			"<title>Not ready: Poolkeeper launcher on l1</title>", "Not ready: cloud-b is not started",
+			"Build image-0000000002 failed, 2 in a row", "disk-image-create: exit code 1", "1 request waiting", "3 nodes",
+		},
+		"/attention": {"Build image-0000000002 failed, 2 in a row", "E: &lt;b&gt;no&lt;/b&gt; space", "poolkeeper build-log image-0000000002"},
+		"/images": {
+			`build requested 4s ago`, `<small>3.0 GiB</small>`, `<small>in 10m</small>`, `>1d 2h</time>`,
+			`25% of 4.0 GiB, 10 MiB/s, 5m 0s left`, `<progress max="100" value="25"`, `2 in a row`, `disk-image-create: exit code 1`,
+		},
+		"/images/image":             {"<h1>image", "build requested", "0000000001", "disk-image-create: exit code 1"},
+		"/builds/image-0000000001":  {"<b>dib</b> 10m", "raw", "2.0 GiB", "the whole log", "25% of 4.0 GiB"},
+		"/builds/image-0000000002":  {`<pre>E: &lt;b&gt;no&lt;/b&gt; space</pre>`},
+		"/nodes":                    {`<span class="st good">2 ready</span>`, `<span class="st off">1 hold</span>`, `127.0.0.1 port 2222`, `image-0000000001`, `for Ann`},
+		"/nodes?state=hold":         {"0000000002"},
+		"/nodes/0000000002":         {"for Ann", "cloud-a"},
+		"/requests":                 {"small, big", "pool-b"},
+		"/requests/100-0000000001":  {"declined by pool-b", "asked for by zuul"},
+		"/providers":                {"cloud-a", "cloud-b"},
+		"/providers/cloud-a":        {"main"},
+		"/daemons":                  {"b1", "l1", `<span class="st off">paused</span>`},
+		"/daemons/builder/b1":       {"Builder on b1"},
+		"/search?q=image-000000000": {"image-0000000001", "image-0000000002"},
 	} {
-		if !strings.Contains(page, want) {
+		response := get(t, o, path)
+		response.expect(t, http.StatusOK)
+		page := shown(response)
+		for _, want := range wants {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s lacks %q:\n%s", path, want, page[strings.Index(page, "<main"):])
+			}
+		}
+		for _, not := range []string{"<script>x", "javascript:", "secret", "ZgotmplZ"} {
+			if strings.Contains(page, not) {
+				t.Errorf("%s has %q", path, not)
+			}
+		}
+	}
+	if page := get(t, o, "/nodes?state=hold").body; strings.Contains(page, "/nodes/0000000001") {
+		t.Error("a filter lets everything pass")
+	}
+	for _, path := range []string{"/images/nope", "/builds/image-0000000009", "/nodes/nope", "/requests/nope", "/providers/nope", "/daemons/builder/nope"} {
+		if response := get(t, o, path); response.status != http.StatusNotFound || !strings.Contains(response.body, "<nav") {
+			t.Errorf("%s: status %d, want a page that says that it is not there", path, response.status)
+		}
+	}
+	if response := get(t, o, "/search?q=0000000002"); response.header.Get("Location") != "/nodes/0000000002" {
+		t.Errorf("a search for a node's id: %d %s", response.status, response.header.Get("Location"))
+	}
+	images := get(t, o, "/images").body
+	for _, want := range []string{`<a href="/build-log/image-0000000001">log</a>`, `<a href="/build-log/image-0000000002">log</a>`} {
+		if !strings.Contains(images, want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	for _, not := range []string{"<script>x", "javascript:", "secret", "ZgotmplZ"} {
-		if strings.Contains(page, not) {
-			t.Errorf("the page has %q", not)
-		}
-	}
-	if t.Failed() {
-		t.Log(page)
-	}
+}
+
+// scriptless is a page without its script, which is no markup.
+func scriptless(page string) string {
+	before, rest, _ := strings.Cut(page, "<script>")
+	_, after, _ := strings.Cut(rest, "</script>")
+	return before + after
 }
 
 // Every element that is opened is closed, in order.
 func TestPageIsWellFormed(t *testing.T) {
-	for name, o := range map[string]Options{"site": site(), "empty": {Tree: still(nil, nil, nil)}, "nothing": {}} {
-		dec := xml.NewDecoder(strings.NewReader(get(t, o, "/").body))
+	paths := []string{
+		"/", "/attention", "/images", "/images/image", "/builds/image-0000000001", "/nodes", "/nodes/0000000001", "/requests", "/requests/100-0000000001",
+		"/providers", "/providers/cloud-a", "/daemons", "/daemons/launcher/l1", "/search?q=a", "/search",
+	}
+	pages := map[string]Options{"/ ": {Tree: still(nil, nil, nil)}, "/  ": {}}
+	for _, path := range paths {
+		pages[path] = aSite()
+	}
+	for name, o := range pages {
+		dec := xml.NewDecoder(strings.NewReader(scriptless(get(t, o, strings.TrimSpace(name)).body)))
 		dec.Strict, dec.AutoClose, dec.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
 		elements := 0
 		for {
@@ -265,11 +310,11 @@ func TestPageIsWellFormed(t *testing.T) {
 }
 
 func TestPageHasAnEnd(t *testing.T) {
-	page := get(t, Options{Tree: still(nil, manyNodes(maxRows+7), nil), Now: clock(captured)}, "/").body
-	if got := strings.Count(page, `<td class="id">00`); got != maxRows {
-		t.Errorf("%d nodes are shown, want %d", got, maxRows)
+	page := get(t, Options{Tree: still(nil, manyNodes(507), nil), Now: clock(captured)}, "/nodes").body
+	if got := strings.Count(page, `<a href="/nodes/00`); got != 500 {
+		t.Errorf("%d nodes are shown, want 500", got)
 	}
-	if !strings.Contains(page, "… and 7 more in <a href=\"/node-list\">") {
+	if !strings.Contains(page, "… and 7 more; all are in <a href=\"/node-list\">") {
 		t.Error("the page does not say that there are more")
 	}
 }
@@ -294,8 +339,8 @@ func TestProviderTroubles(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("troubles (-want +got):\n%s", diff)
 	}
-	d := viewDaemon(pool("l1", "north", "main", refused))
-	if d.State != layout.Mark("cannot be used", "bad") || d.Labels != "small" {
-		t.Errorf("the pool is shown as %+v", d)
+	page := shown(get(t, Options{Tree: still(nil, nil, nil, pool("l1", "north", "main", refused)), Now: clock(captured)}, "/daemons"))
+	if want := `<span class="st bad">cannot be used</span><div class="why">connection refused</div></td><td data-head="Labels">small</td>`; !strings.Contains(page, want) {
+		t.Errorf("the pool is not shown as %s:\n%s", want, page)
 	}
 }

@@ -50,7 +50,7 @@ func TestCanariesOnThePage(t *testing.T) {
 	tree.Validations = func(string) ([]*zkmodel.Validation, error) { return []*zkmodel.Validation{waits}, nil }
 	o := Options{Tree: tree, Now: clock(captured)}
 	var troubles []string
-	for _, t := range newHandler(o).look().troubles() {
+	for _, t := range newHandler(o).site.Items() {
 		troubles = append(troubles, listing.Words(": ", t.What, t.Why))
 	}
 	figures := "canary: of 4 nodes 0 did not boot, 0 showed no host keys, 1 were given back at once, 2 served; of the build before: of 60 nodes"
@@ -63,7 +63,7 @@ func TestCanariesOnThePage(t *testing.T) {
 	if diff := cmp.Diff(want, troubles); diff != "" {
 		t.Errorf("troubles (-want +got):\n%s", diff)
 	}
-	page := strings.Join(strings.Fields(get(t, o, "/").body), " ")
+	page := shown(get(t, o, "/images"))
 	for _, want := range []string{
 		`north <span class="st busy">canary</span>`, figures, `west <span class="st busy">canary</span>`, asks,
 		`north <span class="st busy">waits</span>`, "it waits until build 0000000002, the canary, is decided",

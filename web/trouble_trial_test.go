@@ -67,7 +67,7 @@ func TestTrialsOnThePage(t *testing.T) {
 	tree.Validations = func(string) ([]*zkmodel.Validation, error) { return trials, errors.New("the rest") }
 	o := Options{Tree: tree, Now: clock(captured)}
 	troubles := func() (list []string) {
-		for _, t := range newHandler(o).look().troubles() {
+		for _, t := range newHandler(o).site.Items() {
 			list = append(list, listing.Words(": ", t.What, t.Why))
 		}
 		return list
@@ -80,7 +80,7 @@ func TestTrialsOnThePage(t *testing.T) {
 	if diff := cmp.Diff(want, troubles()); diff != "" {
 		t.Errorf("troubles (-want +got):\n%s", diff)
 	}
-	page := strings.Join(strings.Fields(get(t, o, "/").body), " ")
+	page := shown(get(t, o, "/images"))
 	for _, want := range []string{`north <span class="st busy">on trial</span>`, "nodes failed: 1", "control: its node failed: no python", `east <span class="st busy">on trial</span>`, "not tried yet"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)

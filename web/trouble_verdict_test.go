@@ -1,13 +1,12 @@
 package web
 
 import (
-	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"poolkeeper/web/layout"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -51,11 +50,10 @@ func TestVerdictTroubles(t *testing.T) {
 	if diff := cmp.Diff(want, troublesOf([]*zkmodel.Image{image}, nil, nil, daemons)); diff != "" {
 		t.Errorf("troubles (-want +got):\n%s", diff)
 	}
-	v := (&snapshot{now: captured}).viewImage(image)
-	if v.Builds[0].Uploads[0].State != layout.Mark("rolled back", "bad") || v.Builds[0].Uploads[1].State.Kind == "bad" {
-		t.Errorf("%+v", v.Builds[0].Uploads)
-	}
-	if !slices.Contains(v.Flags, layout.Mark("build 0000000001 pinned at south", "off")) {
-		t.Errorf("%+v", v.Flags)
+	page := shown(get(t, Options{Tree: still([]*zkmodel.Image{image}, nil, nil, daemons...), Now: clock(captured)}, "/images"))
+	for _, want := range []string{`<span class="st bad">rolled back</span>`, `<span class="st off">build 0000000001 pinned at south</span>`} {
+		if strings.Count(page, want) != 1 {
+			t.Errorf("the page has %d times %q:\n%s", strings.Count(page, want), want, page)
+		}
 	}
 }

@@ -73,13 +73,18 @@ func TestUnreadableRecordsHideNothing(t *testing.T) {
 		}
 	}
 	places := map[string][]string{ // and what stands there
-		"/":               {"alpha", "beta", "b-alpha", "b-beta", "x-alpha", "x-beta", "n-one", "n-two", "r-one", "r-two", "l-one", "l-two"},
-		"/image-list":     {"x-alpha", "x-beta"},
-		"/dib-image-list": {"b-alpha", "b-beta"},
-		"/image-status":   {"alpha", "beta"},
-		"/node-list":      {"n-one", "n-two"},
-		"/request-list":   {"r-one", "r-two"},
-		"/label-list":     {"l-one", "l-two"},
+		"/":                       {"beta"},
+		"/images":                 {"alpha", "beta", "b-alpha", "b-beta"},
+		"/builds/beta-0000000001": {"b-beta", "x-beta"},
+		"/nodes":                  {"n-one", "n-two"},
+		"/requests":               {"r-one", "r-two"},
+		"/daemons":                {"l-one", "l-two"},
+		"/image-list":             {"x-alpha", "x-beta"},
+		"/dib-image-list":         {"b-alpha", "b-beta"},
+		"/image-status":           {"alpha", "beta"},
+		"/node-list":              {"n-one", "n-two"},
+		"/request-list":           {"r-one", "r-two"},
+		"/label-list":             {"l-one", "l-two"},
 	}
 	upload := zkmodel.UploadPath("alpha", "0000000001", "north", "0000000007")
 	for part, hides := range map[string][]string{
@@ -115,7 +120,8 @@ func TestUnreadableRecordsHideNothing(t *testing.T) {
 				case place == "/" && strings.Contains(answer.body, "has no ready build"):
 					t.Errorf("the page misses a build that may be there:\n%s", answer.body)
 				case place == "/label-list": // its rows are no records
-				case place != "/" && marked && !strings.Contains(answer.body, "broken"):
+				case strings.Count(place, "/") > 1: // of what can be read
+				case place != "/" && marked && !strings.Contains(answer.body, "broken") && !strings.Contains(answer.body, "cannot be read"):
 					t.Errorf("%s does not mark what cannot be read:\n%s", place, answer.body)
 				}
 			}

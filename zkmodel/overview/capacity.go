@@ -26,8 +26,8 @@ type Use struct {
 // full reports whether nothing more fits.
 func (u Use) full() bool { return u.Limit != nil && u.Used >= *u.Limit }
 
-// share is the used part of the limit, in percent; 0 without a limit.
-func (u Use) share() int {
+// Share is the used part of the limit, in percent; 0 without a limit.
+func (u Use) Share() int {
 	switch {
 	case u.Limit == nil:
 		return 0
@@ -49,11 +49,11 @@ type Capacity struct {
 	Disabled  bool   `json:"disabled,omitempty"` // by max-servers: 0
 }
 
-// fullest is the resource of which the least is left, and how much of it is used.
-func (c *Capacity) fullest() (resource string, use Use) {
+// Fullest is the resource of which the least is left, and how much of it is used.
+func (c *Capacity) Fullest() (resource string, use Use) {
 	resource, use = instances, c.Uses[instances]
 	for _, name := range slices.Sorted(maps.Keys(c.Uses)) {
-		if u := c.Uses[name]; u.share() > use.share() {
+		if u := c.Uses[name]; u.Share() > use.Share() {
 			resource, use = name, u
 		}
 	}
@@ -62,7 +62,7 @@ func (c *Capacity) fullest() (resource string, use Use) {
 
 // full reports whether no node fits any more.
 func (c *Capacity) full() bool {
-	_, use := c.fullest()
+	_, use := c.Fullest()
 	return use.full()
 }
 

@@ -38,7 +38,9 @@ type Image struct {
 	Failed   *Failure   `json:"failed,omitempty"` // the newest build, when it failed
 	Due      *time.Time `json:"due,omitempty"`    // of the next build, by age or schedule
 	Places   []Place    `json:"providers"`
-	ready    time.Time  // when its newest ready build was
+	// Unconfigured says that the configuration does not have it; the tree does.
+	Unconfigured bool      `json:"-"`
+	ready        time.Time // when its newest ready build was
 }
 
 // Build is one that is under way.
@@ -102,6 +104,33 @@ func (t *Tree) imageOf(cfg *configs.Config, configured *configs.DiskImage, image
 		one.Places = append(one.Places, t.placeOf(configured, image, p))
 	}
 	return one
+}
+
+// Others are the images of the tree that the configuration does not have: with all providers that
+// have an upload, and never late, as nobody knows when they are due.
+func (t *Tree) Others(cfg *configs.Config) (list []Image) {
+	for _, image := range t.Images {
+		if cfg.HasImage(image.Name) {
+			continue
+		}
+		configured := &configs.DiskImage{Name: image.Name}
+		one := t.imageOf(cfg, configured, image)
+		one.Unconfigured = true
+		var names []string
+		for _, b := range image.Builds {
+			for _, u := range b.Uploads {
+				if !slices.Contains(names, u.Provider) {
+					names = append(names, u.Provider)
+				}
+			}
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			one.Places = append(one.Places, t.placeOf(configured, image, &configs.Provider{Name: name}))
+		}
+		list = append(list, one)
+	}
+	return list
 }
 
 // due is when a build is to be followed by another; zero when neither age nor schedule

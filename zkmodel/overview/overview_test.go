@@ -296,7 +296,7 @@ func TestWhyRequestsWait(t *testing.T) {
 func TestUnreadIsNotMissing(t *testing.T) {
 	tree, cfg := site(t, 2, 2)
 	tree.Images, tree.Daemons, tree.Pools = nil, nil, nil
-	tree.Unread = []Unread{{partImages, recipe.ErrAuth}, {partDaemons, recipe.ErrAuth}}
+	tree.Unread = []Unread{{PartImages, recipe.ErrAuth}, {PartDaemons, recipe.ErrAuth}}
 	r := New(tree, cfg)
 	if r.State != Attention || len(r.Images) > 0 || len(r.Attention) != 1 || r.Attention[0].Count != 2 {
 		t.Errorf("%s %+v %+v", r.State, r.Images, r.Attention)

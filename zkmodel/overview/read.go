@@ -3,6 +3,7 @@ package overview
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"poolkeeper/zkmodel"
@@ -26,8 +27,13 @@ type Tree struct {
 	Members  []fleet.Member            // daemons that follow the fleet's configuration
 	Current  *fleet.Version            // what they are to run; nil without one
 	Limits   map[string]map[string]int // what providers said, by provider and resource
+	// Guarded tells what of a daemon's configuration is not in effect.
+	Guarded []string
 	// Unread are the parts that could not be read, and why. Nothing is said of them.
 	Unread []Unread
+	// Unfollowed are parts that were not looked at: nothing is said of them either, and nothing is
+	// wrong with that.
+	Unfollowed []string
 }
 
 // Unread is a part of the tree that could not be read.
@@ -38,10 +44,10 @@ type Unread struct {
 
 // The parts of a Tree.
 const (
-	partImages   = "images"
-	partNodes    = "nodes"
-	partRequests = "requests"
-	partDaemons  = "daemons"
+	PartImages   = "images"
+	PartNodes    = "nodes"
+	PartRequests = "requests"
+	PartDaemons  = "daemons"
 	partTrials   = "uploads under trial"
 	partWaves    = "waves"
 	partFleet    = "the fleet's configuration"
@@ -59,11 +65,11 @@ func Read(ctx context.Context, store *zkmodel.Store, now time.Time) (*Tree, erro
 		name string
 		read func() error
 	}{
-		{partImages, func() (err error) { t.Images, err = store.Images(ctx); return err }},
+		{PartImages, func() (err error) { t.Images, err = store.Images(ctx); return err }},
 		{partTrials, func() (err error) { t.Trials, err = store.TrialsOf(ctx, t.Images...); return err }},
-		{partNodes, func() (err error) { t.Nodes, err = store.Nodes(ctx); return err }},
-		{partRequests, func() (err error) { t.Requests, err = store.Requests(ctx); return err }},
-		{partDaemons, func() (err error) {
+		{PartNodes, func() (err error) { t.Nodes, err = store.Nodes(ctx); return err }},
+		{PartRequests, func() (err error) { t.Requests, err = store.Requests(ctx); return err }},
+		{PartDaemons, func() (err error) {
 			if t.Daemons, err = store.Daemons(ctx); err == nil {
 				t.Pools, err = store.Components(ctx, zkmodel.KindPool)
 			}
@@ -111,10 +117,5 @@ func (t *Tree) readFleet(ctx context.Context, store *fleet.Store) (err error) {
 
 // saw reports whether a part could be read.
 func (t *Tree) saw(part string) bool {
-	for _, u := range t.Unread {
-		if u.Part == part {
-			return false
-		}
-	}
-	return true
+	return !slices.Contains(t.Unfollowed, part) && !slices.ContainsFunc(t.Unread, func(u Unread) bool { return u.Part == part })
 }

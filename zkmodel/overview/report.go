@@ -107,11 +107,11 @@ func New(t *Tree, cfg *configs.Config) *Report {
 	items := t.items()
 	c := t.capacity(cfg)
 	r.Providers, r.Pools = c.providers, c.pools
-	if t.saw(partRequests) {
+	if t.saw(PartRequests) {
 		r.Requests = t.waiting(cfg, images, c)
 		r.Requests.explain(items)
 	}
-	if t.saw(partImages) {
+	if t.saw(PartImages) {
 		for n := range cfg.DiskImages {
 			r.Images = append(r.Images, t.imageOf(cfg, &cfg.DiskImages[n], images[cfg.DiskImages[n].Name]))
 		}
@@ -139,7 +139,7 @@ func New(t *Tree, cfg *configs.Config) *Report {
 // items is what needs attention, as the page finds it, and what could not be read.
 func (t *Tree) items() []attention.Item {
 	site := attention.Site{
-		Now: t.Now, Images: t.Images, Nodes: t.Nodes, Requests: t.Requests, Pools: t.Pools, NoComponents: !t.saw(partDaemons), Trials: t.Trials,
+		Now: t.Now, Images: t.Images, Nodes: t.Nodes, Requests: t.Requests, Pools: t.Pools, NoComponents: !t.saw(PartDaemons), Trials: t.Trials, Guarded: t.Guarded,
 	}
 	for n := range t.Daemons {
 		site.Daemons = append(site.Daemons, &t.Daemons[n].Component)
@@ -154,7 +154,7 @@ func (t *Tree) items() []attention.Item {
 // nobody tells that no daemon runs that the configuration has work for, also where the tree
 // has none yet, or is not the right one. What was said of it already is not said again.
 func (t *Tree) nobody(cfg *configs.Config, said []attention.Item) (items []attention.Item) {
-	if !t.saw(partDaemons) {
+	if !t.saw(PartDaemons) {
 		return nil
 	}
 	missing := func(component string, kind attention.Kind) bool {

@@ -26,8 +26,8 @@ const (
 	Launching Cause = "launching" // its nodes are being made
 )
 
-// means says a cause in words.
-func (c Cause) means() string {
+// Means says a cause in words.
+func (c Cause) Means() string {
 	return map[Cause]string{
 		NoPool: "no pool has their labels", Provider: "the provider cannot be used", Paused: "launchers or providers are paused",
 		NoImage: "no image is ready", Tenant: "their tenant is at its limit", Quota: "pools are full",
@@ -42,6 +42,9 @@ type Waiting struct {
 
 	why map[string]Cause // by request
 }
+
+// CauseOf is why a request waits; "" for one that does not.
+func (w *Waiting) CauseOf(request string) Cause { return w.why[request] }
 
 // Wait is a cause, and how many requests wait for it.
 type Wait struct {
@@ -150,7 +153,7 @@ func (w *Waiting) explain(items []attention.Item) {
 	for n := range items {
 		i := &items[n]
 		if cause, waits := w.why[i.Name]; waits && i.Kind == attention.RequestWaits {
-			i.Why = cmp.Or(i.Why, cause.means())
+			i.Why = cmp.Or(i.Why, cause.Means())
 			i.Urgent = i.Urgent && cause != Tenant
 		}
 	}

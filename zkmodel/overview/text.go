@@ -275,8 +275,8 @@ func (r *Report) capacity(s *sheet) {
 		} else {
 			limit += *u.Limit
 		}
-		_, most := c.fullest()
-		if s.page.All || most.share() >= 90 && !c.Disabled || c.Trouble != "" || c.Launchers == 0 && !c.Disabled {
+		_, most := c.Fullest()
+		if s.page.All || most.Share() >= 90 && !c.Disabled || c.Trouble != "" || c.Launchers == 0 && !c.Disabled {
 			close = append(close, c)
 		} else {
 			open++
@@ -284,7 +284,7 @@ func (r *Report) capacity(s *sheet) {
 	}
 	for n := range r.Providers {
 		c := &r.Providers[n]
-		if _, most := c.fullest(); most.share() >= 90 {
+		if _, most := c.Fullest(); most.Share() >= 90 {
 			close = append(close, c)
 		}
 	}
@@ -294,9 +294,9 @@ func (r *Report) capacity(s *sheet) {
 	}
 	s.part("CAPACITY", fmt.Sprintf("%s in %s, %d with room", of, plural(len(r.Pools), "pool"), open))
 	slices.SortStableFunc(close, func(a, b *Capacity) int {
-		_, x := a.fullest()
-		_, y := b.fullest()
-		return cmp.Compare(y.share(), x.share())
+		_, x := a.Fullest()
+		_, y := b.Fullest()
+		return cmp.Compare(y.Share(), x.Share())
 	})
 	n := s.shown(len(close), mostPools)
 	for _, c := range close[:n] {
@@ -307,7 +307,7 @@ func (r *Report) capacity(s *sheet) {
 
 // words says what of a pool is used, and what is wrong with it.
 func (c *Capacity) words() string {
-	resource, use := c.fullest()
+	resource, use := c.Fullest()
 	text := fmt.Sprintf("%d %s", use.Used, resource)
 	if use.Limit != nil {
 		text = fmt.Sprintf("%d/%d %s", use.Used, *use.Limit, resource)
@@ -332,7 +332,7 @@ func (r *Report) requests(s *sheet) {
 	s.part("REQUESTS", plural(r.Requests.Count, "request")+" waiting")
 	n := s.shown(len(r.Requests.Causes), mostCauses)
 	for _, w := range r.Requests.Causes[:n] {
-		s.line("  %5d  %-26s the oldest for %s, %s", w.Count, w.Cause.means(), listing.Span(time.Duration(w.Oldest)*time.Second), w.ID)
+		s.line("  %5d  %-26s the oldest for %s, %s", w.Count, w.Cause.Means(), listing.Span(time.Duration(w.Oldest)*time.Second), w.ID)
 	}
 	s.cut(len(r.Requests.Causes)-n, "causes")
 }

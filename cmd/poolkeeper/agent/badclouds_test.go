@@ -210,8 +210,8 @@ func TestCloudsThatCannotBeUsed(t *testing.T) {
 	}
 	// A call is repeated for a minute, and each label, zone and limit has one.
 	within(t, 30*time.Second, func() (missing []string) {
-		_, page := all("/", "text/html")
-		_, other := some("/", "text/html")
+		_, page := all("/attention", "text/html")
+		_, other := some("/attention", "text/html")
 		_, metrics := all("/metrics", "*/*")
 		first, second, listed := requests(all), requests(some), command()
 		for _, c := range bad {

@@ -65,8 +65,8 @@ func servedBuilder(ctx context.Context, s site, w workers, listen func(web.Optio
 		return nil, nil, err
 	}
 	server, err = listen(web.Options{
-		Daemon: "builder", Host: full, Ready: b.Ready, Gatherer: metrics, Logs: logs, Guarded: s.guarded.texts, Configured: b.HasImage,
-		Tree: web.Tree{Images: b.Tree().Images, Components: b.Tree().Components, Validations: b.Tree().Validations, WaitSynced: b.Tree().WaitSynced, WaitFor: b.Tree().WaitFor},
+		Daemon: "builder", Host: full, Ready: b.Ready, Gatherer: metrics, Logs: logs, Guarded: s.guarded.texts, Configured: b.HasImage, Config: b.Config,
+		Tree: web.Tree{Images: b.Tree().Images, Components: b.Tree().Components, Validations: b.Tree().Validations, ProviderPauses: b.Tree().ProviderPauses, WaitSynced: b.Tree().WaitSynced, WaitFor: b.Tree().WaitFor},
 	})
 	return b, server, err
 }

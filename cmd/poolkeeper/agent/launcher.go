@@ -41,7 +41,7 @@ func servedLauncher(ctx context.Context, s site, listen func(web.Options) (*web.
 	tree.Requests = l.Requests // which say why they wait
 	server, err := listen(web.Options{
 		Daemon: "launcher", Host: full, Ready: l.Ready, Gatherer: metrics, Tree: tree,
-		Guarded: s.guarded.texts, Configured: l.HasImage,
+		Guarded: s.guarded.texts, Configured: l.HasImage, Config: l.Config,
 	})
 	return l, server, err
 }

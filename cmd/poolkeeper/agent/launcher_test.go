@@ -162,6 +162,7 @@ func TestLauncherServesItsPages(t *testing.T) {
 	}, "both requests, and why one waits")
 	for _, want := range []struct{ path, accept, text string }{
 		{"/", "text/html", "pool main is full"},
+		{"/requests", "text/html", "pool main is full"},
 		{"/node-list", "text/plain", "| 0000000000 | fake-provider-1 | label-0 |"},
 		{"/node-list", "text/plain", "| 0000000001 | fake-provider-2 | label-2 |"},
 		{"/label-list", "application/json", `{"label": "label-2", "pools": ["fake-provider-2-main"]`},

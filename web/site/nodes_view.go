@@ -1,4 +1,4 @@
-package web
+package site
 
 import (
 	"cmp"
@@ -11,13 +11,6 @@ import (
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/listing"
 )
-
-// nodesView is the nodes, and how many there are of which kind.
-type nodesView struct {
-	rows[nodeView]
-
-	Counts []nodeCount
-}
 
 // nodeCount is how many nodes of a label a provider has, by state.
 type nodeCount struct {
@@ -84,24 +77,3 @@ func countNodes(nodes []*zkmodel.Node) []nodeCount {
 }
 
 func compareBadges(a, b layout.Badge) int { return cmp.Compare(a.Text, b.Text) }
-
-// requestView is one node request.
-type requestView struct {
-	ID         string
-	State      layout.Badge
-	Since      layout.When
-	Requestor  string
-	Labels     string
-	Nodes      string
-	DeclinedBy string
-	Reason     string
-}
-
-// viewRequest shows a request.
-func (s *snapshot) viewRequest(r *zkmodel.Request) requestView {
-	return requestView{
-		ID: r.ID, State: layout.StateBadge(r.State, r.Broken), Since: layout.Moment(listing.Changed(r.StateTime, r.Stat.Mtime), s.now),
-		Requestor: r.Requestor, Labels: strings.Join(r.NodeTypes, ", "), Nodes: strings.Join(r.Nodes, ", "),
-		DeclinedBy: strings.Join(r.DeclinedBy, ", "), Reason: listing.Why(r.Reason, r.Broken),
-	}
-}

@@ -1,11 +1,10 @@
-package web
+package site
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
-	"poolkeeper/web/buildlog"
 	"poolkeeper/web/layout"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/listing"
@@ -55,6 +54,9 @@ func (s *snapshot) viewImage(image *zkmodel.Image) imageView {
 		}
 		v.Flags = append(v.Flags, layout.Mark(text, "off"))
 	}
+	if image.Unread != nil {
+		v.Flags = append(v.Flags, layout.Mark("cannot be read in part", "bad"))
+	}
 	if image.BuildRequested != nil {
 		asked := layout.Moment(image.BuildRequested.Ctime, s.now)
 		v.Flags = append(v.Flags, layout.Mark(listing.Words(" ", "build requested", asked.Ago, "ago"), "busy"))
@@ -75,7 +77,7 @@ func (s *snapshot) viewBuild(image *zkmodel.Image, b *zkmodel.BuildTree) buildVi
 	v := buildView{
 		ID: b.ID, State: layout.StateBadge(b.State, b.Broken), Since: layout.Moment(listing.Changed(b.StateTime, b.Stat.Mtime), s.now),
 		Formats: strings.Join(b.Formats, ", "), Builder: b.Builder,
-		Failures: s.failures(b.Failures, b.RetryAt), Reason: listing.Why(b.Reason, b.Broken), Log: s.logLink(b.Build),
+		Failures: s.failures(b.Failures, b.RetryAt), Reason: listing.Why(b.Reason, b.Broken), Log: s.log(b.Build),
 	}
 	var total int64
 	for _, file := range b.Files {
@@ -151,12 +153,4 @@ func (s *snapshot) viewTrial(view *uploadView, u *zkmodel.Upload) {
 // failures tells of failures in a row, and how long they are waited out.
 func (s *snapshot) failures(n int, again zkmodel.Epoch) string {
 	return listing.Failures(n, again, s.now)
-}
-
-// logLink is the page of a build's log, if this host builds or the record says who serves it.
-func (s *snapshot) logLink(b *zkmodel.Build) string {
-	if buildlog.IsURL(b.Log) || s.ownLogs && b.Broken == nil {
-		return buildlog.PagePath(b.Image, b.ID)
-	}
-	return ""
 }
