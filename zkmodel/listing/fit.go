@@ -49,6 +49,14 @@ func (t *Table) WriteScreen(w io.Writer, s Screen) error {
 	return out.Flush()
 }
 
+// Fit is text cut to a number of cells; 0 is any.
+func Fit(text string, width int) string {
+	if width == 0 {
+		return text
+	}
+	return runewidth.Truncate(text, width, "…")
+}
+
 // empty reports whether there is nothing in a column, while there is in others.
 func (t *Table) empty(key string) bool {
 	at := slices.IndexFunc(t.columns, func(c column) bool { return c.key == key })

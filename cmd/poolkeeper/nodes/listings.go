@@ -10,11 +10,13 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/listing"
+	"poolkeeper/zkmodel/recipe"
 )
 
 // ListCmd lists nodes.
 type ListCmd struct {
 	view.Flags
+	view.Watching
 	view.ByState
 	view.ByProvider
 	view.ByLabel
@@ -22,39 +24,67 @@ type ListCmd struct {
 
 // Run is the command.
 func (c ListCmd) Run(ctx context.Context, a *app.App) error {
-	return a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
-		nodes, err := store.Nodes(ctx)
+	return a.WithClient(ctx, func(bound context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
+		filters := []view.Filter{view.States(c.ByState, zkmodel.NodeStates()...), c.Providers(cfg), c.Labels(cfg)}
+		if c.Watch {
+			return c.Follow(ctx, a, client, view.Watched{Parts: zkmodel.PartNodes, Table: watchedNodes}, filters...)
+		}
+		nodes, err := store.Nodes(bound)
 		if err != nil {
 			return err
 		}
-		return c.Show(a, listing.Nodes(nodes, time.Now()),
-			view.States(c.ByState, zkmodel.NodeStates()...), c.Providers(cfg), c.Labels(cfg))
+		return c.Show(a, listing.Nodes(nodes, time.Now()), filters...)
 	})
+}
+
+// watchedNodes are the nodes as a mirror has them.
+func watchedNodes(m *zkmodel.Mirror, now time.Time) *listing.Table {
+	return listing.Nodes(m.Nodes(), now)
 }
 
 // RequestListCmd lists node requests.
 type RequestListCmd struct {
 	view.Flags
+	view.Watching
 	view.ByState
 	view.ByLabel
 }
 
 // Run is the command.
 func (c RequestListCmd) Run(ctx context.Context, a *app.App) error {
-	return a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
-		requests, err := store.Requests(ctx)
+	return a.WithClient(ctx, func(bound context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
+		filters := []view.Filter{view.States(c.ByState, zkmodel.RequestStates()...), c.Labels(cfg)}
+		if c.Watch {
+			watched := view.Watched{Parts: zkmodel.PartRequests | zkmodel.PartComponents, Table: watchedRequests}
+			return c.Follow(ctx, a, client, watched, filters...)
+		}
+		requests, err := store.Requests(bound)
 		if err != nil {
 			return err
 		}
-		pools, err := store.Components(ctx, zkmodel.KindPool)
+		pools, err := store.Components(bound, zkmodel.KindPool)
 		if err != nil { // the list is worth having without
 			fmt.Fprintln(a.Stderr, "poolkeeper: cannot tell which requests wait for a provider:", err)
 		}
-		for _, r := range requests {
-			if why := zkmodel.WaitsForProvider(pools, r); why != "" && r.State == zkmodel.RequestRequested {
-				r.Reason = why
-			}
-		}
-		return c.Show(a, listing.Requests(requests), view.States(c.ByState, zkmodel.RequestStates()...), c.Labels(cfg))
+		return c.Show(a, requestTable(requests, pools), filters...)
 	})
+}
+
+// watchedRequests are the requests as a mirror has them.
+func watchedRequests(m *zkmodel.Mirror, _ time.Time) *listing.Table {
+	return requestTable(m.Requests(), m.Components(zkmodel.KindPool))
+}
+
+// requestTable lists requests, with the reason of those that wait for a provider.
+func requestTable(requests []*zkmodel.Request, pools []*zkmodel.Component) *listing.Table {
+	list := make([]*zkmodel.Request, 0, len(requests))
+	for _, r := range requests {
+		if why := zkmodel.WaitsForProvider(pools, r); why != "" && r.State == zkmodel.RequestRequested {
+			one := *r // others see the mirror's, too
+			one.Reason = why
+			r = &one
+		}
+		list = append(list, r)
+	}
+	return listing.Requests(list)
 }

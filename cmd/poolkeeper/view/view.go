@@ -132,4 +132,7 @@ func (f Flags) text(out io.Writer, table *listing.Table) error {
 }
 
 // coloured reports whether a terminal is to have colours (no-color.org).
-func coloured() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
+func coloured() bool { return os.Getenv("NO_COLOR") == "" && !dumb() }
+
+// dumb reports whether a terminal can neither write over nor colour.
+func dumb() bool { return os.Getenv("TERM") == "dumb" }

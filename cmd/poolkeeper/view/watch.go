@@ -1,0 +1,279 @@
+package view
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/listing"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// Watching is the flag of listings that can be followed.
+type Watching struct {
+	Watch bool `short:"w" help:"Go on with what changes, until Ctrl-C: on a terminal the table is kept up to date, else lines are added."`
+}
+
+// Watched is what a listing that is followed is made of.
+type Watched struct {
+	Parts zkmodel.Part
+	Begin func(m *zkmodel.Mirror) // before the mirror is read; may be nil
+	Table func(m *zkmodel.Mirror, now time.Time) *listing.Table
+}
+
+// rest is how long after a change no other is shown: many come together.
+const rest = 100 * time.Millisecond
+
+// errForm is for a form that has no end, and none that goes on.
+var errForm = errors.New("--watch goes with -o table, wide and json-v1 only")
+
+// Follow shows a listing, and what changes in it, until ctx ends. It follows the tree by watches,
+// from one session to the next; that a session is lost is told.
+//
+// Errors: those of Show, before anything is shown.
+func (f Flags) Follow(ctx context.Context, a *app.App, client *recipe.Client, w Watched, filters ...Filter) error {
+	if f.Output != "table" && f.Output != "wide" && f.Output != "json-v1" {
+		return errForm
+	}
+	mirror := zkmodel.NewMirror(client, w.Parts, hclog.NewNullLogger())
+	if w.Begin != nil {
+		w.Begin(mirror)
+	}
+	following, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer stop()
+	wake := make(chan struct{}, 1)
+	s := newShower(f, a)
+	for _, changes := range subscribe(mirror, w.Parts) {
+		group.Go(func() { awaken(following, changes, wake) })
+	}
+	group.Go(func() { _ = mirror.Run(following) }) // it ends with following
+	group.Go(func() { s.followSession(following, client, wake) })
+	if err := mirror.WaitSynced(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // that is how one stops to follow
+		}
+		return err
+	}
+	tick := time.NewTicker(app.TellTerminal)
+	defer tick.Stop()
+	for first := true; ctx.Err() == nil; first = false {
+		table := w.Table(mirror, time.Now())
+		err := f.rearrange(table, filters)
+		if first {
+			err = f.arrange(table, filters)
+		}
+		if err == nil {
+			err = s.show(table)
+		}
+		if err != nil {
+			return err
+		}
+		s.await(ctx, wake, tick.C)
+	}
+	return nil
+}
+
+// rearrange is arrange for a table that comes later: what there was may be gone.
+func (f Flags) rearrange(table *listing.Table, filters []Filter) error {
+	for _, one := range filters {
+		table.Filter(one.by, one.values)
+	}
+	if f.Sort == "" {
+		return nil
+	}
+	return table.Sort(f.Sort)
+}
+
+// subscribe listens to all changes of some parts.
+func subscribe(m *zkmodel.Mirror, parts zkmodel.Part) (all []*recipe.Subscription) {
+	if parts&zkmodel.PartImages != 0 {
+		all = append(all, m.SubscribeImages(), m.SubscribeVerdicts(), m.SubscribeCanaries(), m.SubscribeValidations())
+	}
+	if parts&zkmodel.PartNodes != 0 {
+		all = append(all, m.SubscribeNodes())
+	}
+	if parts&zkmodel.PartRequests != 0 {
+		all = append(all, m.SubscribeRequests())
+	}
+	if parts&zkmodel.PartComponents != 0 {
+		all = append(all, m.SubscribeComponents())
+	}
+	return all
+}
+
+// awaken wakes for each change, until ctx ends.
+func awaken(ctx context.Context, changes *recipe.Subscription, wake chan<- struct{}) {
+	defer changes.Close()
+	for {
+		select {
+		case <-changes.C():
+			changes.Take()
+			poke(wake)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// poke wakes, unless that is done already.
+func poke(wake chan<- struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}
+
+// shower shows one table after another.
+type shower struct {
+	flags    Flags
+	app      *app.App
+	terminal bool
+	begun    bool
+	changes  listing.Follower
+	told     string // of what is broken
+
+	mu   sync.Mutex
+	lost bool // the session
+}
+
+// newShower shows on the app's stdout.
+func newShower(f Flags, a *app.App) *shower {
+	_, _, terminal := app.Screen(a.Stdout)
+	return &shower{flags: f, app: a, terminal: terminal && !dumb() && f.Output != "json-v1"}
+}
+
+// The words about a session.
+const (
+	wordLost  = "the session of ZooKeeper is lost: what is listed may have changed; it goes on when there is another"
+	wordAgain = "there is a session of ZooKeeper again"
+)
+
+// followSession tells when a session is lost, and when there is another.
+func (s *shower) followSession(ctx context.Context, client *recipe.Client, wake chan<- struct{}) {
+	for {
+		session, err := client.Session(ctx)
+		if err != nil {
+			return
+		}
+		s.setLost(false)
+		poke(wake)
+		select {
+		case <-session.Context().Done():
+		case <-ctx.Done():
+			return
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		s.setLost(true)
+		poke(wake)
+	}
+}
+
+// setLost notes that the session is lost, or that there is another. What is not written over
+// tells it once.
+func (s *shower) setLost(lost bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost == lost {
+		return
+	}
+	s.lost = lost
+	if !s.terminal {
+		fmt.Fprintln(s.app.Stderr, "poolkeeper:", map[bool]string{true: wordLost, false: wordAgain}[lost])
+	}
+}
+
+// show shows the table as it is now.
+func (s *shower) show(table *listing.Table) error {
+	if s.terminal {
+		return s.redraw(table)
+	}
+	if told := fmt.Sprint(table.Broken()); told != s.told {
+		s.told = told
+		s.app.TellBroken(table.Broken())
+	}
+	changes, err := s.changes.Next(table)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	begun := s.begun
+	s.begun = true
+	switch {
+	case s.flags.Output == "json-v1":
+		return table.WriteChanges(s.app.Stdout, changes, now)
+	case !begun:
+		return table.WriteText(s.app.Stdout, s.flags.detailed())
+	}
+	return s.changes.WriteLines(s.app.Stdout, table, changes, s.flags.detailed())
+}
+
+// redraw writes over what the terminal shows, as many lines as it has.
+func (s *shower) redraw(table *listing.Table) error {
+	columns, rows, _ := app.Screen(s.app.Stdout)
+	var text bytes.Buffer
+	if err := table.WriteScreen(&text, listing.Screen{Width: columns, Colour: coloured(), Detail: s.flags.detailed()}); err != nil {
+		return err
+	}
+	lines := strings.SplitAfter(strings.TrimSuffix(text.String(), "\n")+"\n", "\n")
+	lines = lines[:len(lines)-1]
+	var notes []string
+	s.mu.Lock()
+	if s.lost {
+		notes = append(notes, wordLost)
+	}
+	s.mu.Unlock()
+	if n := len(table.Broken()); n > 0 {
+		notes = append(notes, fmt.Sprintf("%d records or lists of them cannot be read or decoded and show as broken", n))
+	}
+	if room := rows - 2 - len(notes); rows > 0 && room > 0 && len(lines) > room {
+		notes = append(notes, fmt.Sprintf("%d more lines have no room", len(lines)-room))
+		lines = lines[:room]
+	}
+	out := &bytes.Buffer{}
+	out.WriteString("\x1b[H")
+	if !s.begun {
+		s.begun = true
+		out.WriteString("\x1b[2J")
+	}
+	for _, line := range lines {
+		out.WriteString(strings.TrimSuffix(line, "\n") + "\x1b[K\n")
+	}
+	for _, note := range notes {
+		out.WriteString(listing.Fit("poolkeeper: "+note, columns) + "\x1b[K\n")
+	}
+	out.WriteString("\x1b[J")
+	_, err := s.app.Stdout.Write(out.Bytes())
+	return err
+}
+
+// await returns at the next change, a moment after the one before, and on a terminal each
+// second: ages go on.
+func (s *shower) await(ctx context.Context, wake <-chan struct{}, tick <-chan time.Time) {
+	if !s.terminal {
+		tick = nil
+	}
+	pause := time.NewTimer(rest)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-wake:
+	case <-tick:
+	case <-ctx.Done():
+	}
+}
