@@ -14,18 +14,19 @@ import (
 
 // maySet are the files that set a field named State without Move, and why.
 var maySet = map[string]string{
-	"zkmodel/transition.go":        "Move itself",
-	"zkmodel/wave/state.go":        "the Move of waves and their jobs, which have tables of their own",
-	"zkmodel/build.go":             "reads what operators write by hand",
-	"zkmodel/upload.go":            "reads what operators write by hand",
-	"zkmodel/process.go":           "a component's state, which has no table",
-	"builder/presence/self.go":     "a component's state, which has no table",
-	"launcher/validate/outcome.go": "how far a trial has come, which is a function of its node and of what it was before",
-	"zkmodel/listing/trials.go":    "how far a trial has come, as a listing shows it",
-	"zkmodel/overview/images.go":   "whether an image is fresh, as status shows it",
-	"zkmodel/overview/report.go":   "what a site comes to, as status shows it",
-	"web/status.go":                "a badge on the page",
-	"web/status_images.go":         "a badge on the page",
+	"zkmodel/transition.go":            "Move itself",
+	"zkmodel/wave/state.go":            "the Move of waves and their jobs, which have tables of their own",
+	"zkmodel/build.go":                 "reads what operators write by hand",
+	"zkmodel/upload.go":                "reads what operators write by hand",
+	"zkmodel/process.go":               "a component's state, which has no table",
+	"builder/presence/self.go":         "a component's state, which has no table",
+	"launcher/validate/outcome.go":     "how far a trial has come, which is a function of its node and of what it was before",
+	"zkmodel/listing/trials.go":        "how far a trial has come, as a listing shows it",
+	"zkmodel/overview/explain_node.go": "of an upload, as it is told of a node",
+	"zkmodel/overview/images.go":       "whether an image is fresh, as status shows it",
+	"zkmodel/overview/report.go":       "what a site comes to, as status shows it",
+	"web/status.go":                    "a badge on the page",
+	"web/status_images.go":             "a badge on the page",
 }
 
 // Mistake: a command or a daemon that sets a state past the tables, which may then make

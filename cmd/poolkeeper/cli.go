@@ -68,6 +68,8 @@ type cli struct {
 	ProviderPause  nodes.ProviderPauseCmd  `cmd:"" group:"nodes" help:"Begin nothing in a provider: its cloud is maintained."`
 	ProviderDrain  nodes.ProviderDrainCmd  `cmd:"" group:"nodes" help:"Begin nothing in a provider, and delete its idle nodes."`
 	ProviderResume nodes.ProviderResumeCmd `cmd:"" group:"nodes" help:"End the pause of a provider."`
+	RequestExplain nodes.RequestExplainCmd `cmd:"" group:"nodes" help:"Tell where a node request stands, why, and what happens next."`
+	NodeExplain    nodes.NodeExplainCmd    `cmd:"" group:"nodes" help:"Tell what a node was booted from, who has it, and what happens next."`
 	SSH            nodes.SSHCmd            `cmd:"" name:"ssh" group:"nodes" help:"Open a shell on a node."`
 
 	AlienImageList admin.AlienImageListCmd `cmd:"" group:"misc" help:"List the images in clouds that are marked as ours and of which no ready upload has a record."`

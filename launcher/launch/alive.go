@@ -28,7 +28,7 @@ func (l *Launches) checkAlive(ctx context.Context, o *Order, n *Run) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		l.Log.Warn("Static node does not answer as it should; it is registered anew when it does", "node", n.Node.ID, "name", n.Node.Hostname, "error", err)
+		l.Log.Warn("Static node does not answer as it should; it is registered anew when it does", "request", o.Request.ID, "event", o.Request.EventID, "node", n.Node.ID, "name", n.Node.Hostname, "error", err)
 		return l.markDead(ctx, n, fmt.Errorf("%w: %w", node.ErrNoAnswer, err))
 	}
 	return nil

@@ -42,7 +42,7 @@ func (l *Launches) attempt(ctx context.Context, o *Order, n *Run) error {
 	}
 	err = l.bootWatched(ctx, p, o, n, id)
 	for errors.Is(err, providers.ErrRestarted) {
-		l.Log.Warn("Machine is started again by its provider; its launch goes on", "node", n.Node.ID, "error", err)
+		l.Log.Warn("Machine is started again by its provider; its launch goes on", "request", o.Request.ID, "event", o.Request.EventID, "node", n.Node.ID, "error", err)
 		n.Node.Reason = err.Error() // why it takes so long, and in which way it runs
 		err = l.bootWatched(ctx, p, o, n, id)
 	}
@@ -219,10 +219,10 @@ func (l *Launches) logConsole(ctx context.Context, o *Order, n *Run) {
 	}
 	text, err := p.ConsoleLog(ctx, n.Node.ExternalID.Text(), consoleSize)
 	if err != nil {
-		l.Log.Warn("Cannot read console", "node", n.Node.ID, "error", err)
+		l.Log.Warn("Cannot read console", "request", o.Request.ID, "event", o.Request.EventID, "node", n.Node.ID, "error", err)
 		return
 	}
-	l.Log.Info("Console of the failed node", "node", n.Node.ID, "console", string(text))
+	l.Log.Info("Console of the failed node", "request", o.Request.ID, "event", o.Request.EventID, "node", n.Node.ID, "console", string(text))
 }
 
 // bootWatched waits until a machine runs and shows its host keys. A provider that

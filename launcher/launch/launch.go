@@ -154,7 +154,7 @@ func (l *Launches) Bring(ctx context.Context, o *Order, n *Run) error {
 func (l *Launches) launch(ctx context.Context, o *Order, n *Run) error {
 	ctx, cancel := n.Lock.Bind(ctx)
 	defer cancel()
-	log := l.Log.With("request", o.Request.ID, "node", n.Node.ID, "label", n.Place.Label, "provider", n.Node.Provider)
+	log := l.Log.With("request", o.Request.ID, "event", o.Request.EventID, "node", n.Node.ID, "label", n.Place.Label, "provider", n.Node.Provider)
 	last := o.Pool.Provider.LaunchRetries
 	for n.Node.Attempt = max(n.Node.Attempt, 1); ; n.Node.Attempt++ {
 		start := l.Now()

@@ -49,7 +49,7 @@ func (l *Launches) begun(ctx context.Context, p supply.Machines, o *Order, n *Ru
 	defer done()
 	ids, err := l.Finder.Search(ctx, p, n.Node, o.Pool.Provider.UnansweredCreateTimeout, moved, func(left time.Duration) error {
 		l.Log.Warn("Creation got no answer; its machine is looked for before another is asked for",
-			"node", n.Node.ID, "provider", n.Node.Provider, "asked", n.Node.Asked.Time(), "left", left.Round(time.Second))
+			"request", o.Request.ID, "event", o.Request.EventID, "node", n.Node.ID, "provider", n.Node.Provider, "asked", n.Node.Asked.Time(), "left", left.Round(time.Second))
 		n.Node.Reason = fmt.Sprintf("%s of %s; until %s its machine may still be made", providers.ErrUnanswered,
 			n.Node.Asked.Time().UTC().Format(time.TimeOnly), l.Now().Add(left).UTC().Format(time.TimeOnly))
 		err := l.Save(ctx, n)

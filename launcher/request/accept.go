@@ -64,7 +64,7 @@ func (s *Server) accept(ctx context.Context, d schedule.Accept) error {
 		s.releaseLocks(ctx, h)
 		return err
 	}
-	s.Log.Info("Request accepted", "request", h.Request.ID, "requestor", h.Request.Requestor,
+	s.Log.Info("Request accepted", "request", h.Request.ID, "event", h.Request.EventID, "requestor", h.Request.Requestor,
 		"labels", h.Request.NodeTypes, "provider", d.Pool.Provider, "pool", d.Pool.Name)
 	s.Jobs.Spawn(func() { s.handle(ctx, h) })
 	return nil

@@ -67,12 +67,12 @@ func (s *Server) postpone(ctx context.Context, d schedule.Decision, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	id := d.Of().ID
+	id, event := d.Of().ID, d.Of().EventID
 	wait := s.Jobs.Failed(inflight.Request(id), inflight.ShortPause)
 	const message = "Request is left alone for a moment"
 	if errors.Is(err, zkmodel.ErrConflict) {
-		s.Log.Debug(message, "request", id, "verdict", d.Verdict(), "error", err, "retry", wait)
+		s.Log.Debug(message, "request", id, "event", event, "verdict", d.Verdict(), "error", err, "retry", wait)
 		return
 	}
-	s.Troubled.Failed(s.Log, err, message, "request", id, "verdict", d.Verdict(), "retry", wait)
+	s.Troubled.Failed(s.Log, err, message, "request", id, "event", event, "verdict", d.Verdict(), "retry", wait)
 }

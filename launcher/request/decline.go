@@ -57,7 +57,7 @@ func (s *Server) writeDecline(ctx context.Context, lock *recipe.Held, r *zkmodel
 	}
 	s.Step(step.Declined)
 	s.Figures.Declined(to)
-	s.Log.Info("Request declined", "request", r.ID, "labels", r.NodeTypes, "state", to, "reason", reason)
+	s.Log.Info("Request declined", "request", r.ID, "event", r.EventID, "labels", r.NodeTypes, "state", to, "reason", reason)
 	return nil
 }
 

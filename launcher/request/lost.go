@@ -14,7 +14,7 @@ func (s *Server) FindOrphans(ctx context.Context) {
 	s.orphans.Find(s.Tree.Requests(), s.Own.Requests(), s.launchedElsewhere(), func(r *zkmodel.Request) (bool, error) {
 		locked, err := recipe.Locked(ctx, s.Store.Session(), zkmodel.RequestLockPath(r.ID))
 		if err != nil && s.Store.Session().Context().Err() == nil {
-			s.Troubled.Failed(s.Log, err, "Cannot tell whether a request is lost; the next look asks again", "request", r.ID)
+			s.Troubled.Failed(s.Log, err, "Cannot tell whether a request is lost; the next look asks again", "request", r.ID, "event", r.EventID)
 		}
 		return locked, err
 	})

@@ -30,7 +30,7 @@ func (s *Server) reclaim(ctx context.Context, d schedule.Reclaim) error {
 	if err == nil {
 		if h := s.resume(ctx, lock, r); h != nil {
 			s.Step(step.Resumed)
-			s.Log.Info("Request of a launcher that is gone goes on", "request", r.ID)
+			s.Log.Info("Request of a launcher that is gone goes on", "request", r.ID, "event", r.EventID)
 			s.Jobs.Spawn(func() { s.handle(ctx, h) })
 			return nil
 		}
@@ -84,7 +84,7 @@ func (s *Server) resume(ctx context.Context, lock *recipe.Held, r *zkmodel.Reque
 		}
 		if n == nil {
 			if err := s.unlockNodes(ctx, h); err != nil {
-				s.Log.Warn("Locks of a request are given up late", "request", r.ID, "error", err)
+				s.Log.Warn("Locks of a request are given up late", "request", r.ID, "event", r.EventID, "error", err)
 			}
 			return nil
 		}
@@ -126,7 +126,7 @@ func (s *Server) restart(ctx context.Context, lock *recipe.Held, r *zkmodel.Requ
 		return err
 	}
 	r.Nodes = nil
-	s.Log.Info("Request of a launcher that is gone begins again", "request", r.ID)
+	s.Log.Info("Request of a launcher that is gone begins again", "request", r.ID, "event", r.EventID)
 	return taken(s.Store.SaveRequest(ctx, lock, r))
 }
 

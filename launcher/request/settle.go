@@ -35,7 +35,7 @@ func (s *Server) handle(ctx context.Context, h *run) {
 	}
 	s.releaseLocks(ctx, h)
 	if err != nil && ctx.Err() == nil {
-		s.Troubled.Failed(s.Log, err, "Request could not be settled; it is taken up again", "request", h.Request.ID)
+		s.Troubled.Failed(s.Log, err, "Request could not be settled; it is taken up again", "request", h.Request.ID, "event", h.Request.EventID)
 		s.Jobs.Failed(inflight.Request(h.Request.ID), inflight.ShortPause)
 		s.markOrphan(h.Request.ID)
 	}
@@ -154,13 +154,13 @@ func (s *Server) fulfill(ctx context.Context, h *run) error {
 	}
 	s.Step(step.Fulfilled)
 	s.Figures.Fulfilled(h.Pool, s.Now().Sub(h.Request.Stat.Ctime))
-	s.Log.Info("Request fulfilled", "request", h.Request.ID, "nodes", h.Request.Nodes)
+	s.Log.Info("Request fulfilled", "request", h.Request.ID, "event", h.Request.EventID, "nodes", h.Request.Nodes)
 	return nil
 }
 
 // cancelled gives the nodes of a request that is gone back for others to use.
 func (s *Server) cancelled(ctx context.Context, h *run) error {
-	s.Log.Info("Request was cancelled; its nodes stay for others", "request", h.Request.ID)
+	s.Log.Info("Request was cancelled; its nodes stay for others", "request", h.Request.ID, "event", h.Request.EventID)
 	s.Figures.Cancelled(h.Pool)
 	return s.freeNodes(ctx, h)
 }
@@ -173,7 +173,7 @@ func (s *Server) putBack(ctx context.Context, h *run, reason string) {
 		err = s.moveRequest(ctx, h, zkmodel.RequestRequested)
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, zkmodel.ErrConflict) {
-		s.Log.Warn("Request could not be put back; it begins again", "request", h.Request.ID, "error", err)
+		s.Log.Warn("Request could not be put back; it begins again", "request", h.Request.ID, "event", h.Request.EventID, "error", err)
 		s.markOrphan(h.Request.ID)
 	}
 }

@@ -184,7 +184,7 @@ func (s *Stock) withdraw(ctx context.Context) {
 			continue
 		}
 		if err := s.requests.WithdrawRequest(bound, r); err != nil && bound.Err() == nil {
-			s.log.Warn("Request for stock is left behind; the launcher that clears up takes it away", "request", r.ID, "error", err)
+			s.log.Warn("Request for stock is left behind; the launcher that clears up takes it away", "request", r.ID, "event", r.EventID, "error", err)
 		}
 	}
 }

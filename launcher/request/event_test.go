@@ -1,0 +1,40 @@
+package request
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Every line of the log that names a request names Zuul's event, too, as far as the request is
+// there. Mistake: a search for the event of a change that misses what became of its node.
+func TestLinesNameTheEvent(t *testing.T) {
+	line := regexp.MustCompile(`"request", [^"]`)
+	found := 0
+	for _, pattern := range []string{"../*.go", "../*/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n, one := range strings.Split(string(text), "\n") {
+				if !line.MatchString(one) || strings.Contains(one, "Key{") || strings.HasSuffix(file, "_test.go") || strings.Contains(one, "Node is free again") { // its request is gone
+					continue
+				}
+				found++
+				if !strings.Contains(one, `"event", `) {
+					t.Errorf("%s:%d: %s", file, n+1, strings.TrimSpace(one))
+				}
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d lines name a request", found)
+	}
+}
