@@ -70,11 +70,11 @@ func TestUnits(t *testing.T) {
 		}
 	}
 	verify()
-	exposed(t, analyze, filepath.Join(dir, "poolkeeper-builder.service"), 80)
+	exposed(t, analyze, filepath.Join(dir, "poolkeeper-builder.service"), 70)
 	exposed(t, analyze, filepath.Join(dir, "poolkeeper-launcher.service"), 25)
 	dropIn(t, dir)
 	verify()
-	exposed(t, analyze, filepath.Join(dir, "poolkeeper-launcher.service"), 50)
+	exposed(t, analyze, filepath.Join(dir, "poolkeeper-launcher.service"), 45)
 }
 
 // dropIn adds what a launcher with the local provider has, as docs/install.md says.
