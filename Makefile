@@ -52,9 +52,16 @@ install: ## Install what build made and our elements; PREFIX=/usr/local, DESTDIR
 	install -D -m 755 bin/poolkeeper '$(DESTDIR)$(PREFIX)/bin/poolkeeper'
 	bin/poolkeeper elements-install '$(DESTDIR)/opt/poolkeeper/elements'
 
+# As any user, with any umask; what dpkg needs, nfpm writes itself.
+.PHONY: deb
+deb: ## Make a Debian package in dist
+	@scripts/prerequisites deb
+	@$(MAKE) build bin/nfpm
+	VERSION='$(VERSION)' packaging/deb/build dist
+
 .PHONY: clean
 clean: ## Remove what the build made
-	rm -rf bin
+	rm -rf bin dist
 
 ##@ While changing something
 
@@ -104,6 +111,11 @@ test-openstack: ## Test against a real OpenStack, started on loopback and stoppe
 	@scripts/prerequisites openstack
 	test/openstack/run
 
+.PHONY: test-deb
+test-deb: ## Install, upgrade and remove the package under systemd, in bare Debian systems and in a copy of this one
+	@scripts/prerequisites test deb
+	test/deb/run
+
 .PHONY: soak
 soak: ## Let requestors and killers loose on three launchers; SOAK=10m, SEED= repeats
 	@scripts/prerequisites test
@@ -130,4 +142,8 @@ bin/golangci-lint: scripts/tools/go.mod scripts/tools/go.sum
 
 bin/gotestsum: scripts/tools/go.mod scripts/tools/go.sum
 	go -C scripts/tools build -trimpath -buildvcs=false -o '$(CURDIR)/$@' gotest.tools/gotestsum
+	@touch $@
+
+bin/nfpm: packaging/go.mod packaging/go.sum
+	go -C packaging build -trimpath -buildvcs=false -o '$(CURDIR)/$@' github.com/goreleaser/nfpm/v2/cmd/nfpm
 	@touch $@

@@ -15,7 +15,7 @@ var walked = map[string][]string{
 	"README.md": {
 		"apt-get ", "make demo", "scripts/", "make build", "sudo ", "test -e ", "bin/poolkeeper ", "poolkeeper -c nodepool.yaml ",
 	},
-	"docs/install.md": {"make ", "useradd ", "install ", "echo "},
+	"docs/install.md": {"make build", "make install", "useradd ", "install -d ", "install -m 644 ", "install -m 640 -g poolkeeper secure.yaml ", "echo "},
 }
 
 // asInReadme are the lines of other pages that README.md shows, too, where a walk runs them.
@@ -42,6 +42,10 @@ var standIns = []struct{ page, line, why, instead string }{
 	{"docs/canary.md", "poolkeeper ", "its images are the reader's", "cmd/poolkeeper/canary_page_test.go"},
 	{"docs/fleet-configuration.md", "poolkeeper ", "its key and hosts are the reader's", "cmd/poolkeeper/testdata/script/fleet.txtar"},
 	{"docs/install.md", "poolkeeper ", "its folders are the host's", "cmd/poolkeeper/testdata/script/manual.txtar"},
+	{"docs/install.md", "make deb", "it makes what is installed there", "test/deb/run"},
+	{"docs/install.md", "apt-get ", "it takes a systemd", "test/deb/steps"},
+	{"docs/install.md", "install -m 640 -g poolkeeper nodepool.yaml ", "it comes behind the package", "test/deb/steps"},
+	{"docs/install.md", "systemctl enable --now poolkeeper-builder poolkeeper-launcher", "it takes a systemd", "test/deb/steps"},
 	{"docs/install.md", "systemctl ", "nothing runs systemd in a root: TestWalk runs what the unit starts", "cmd/poolkeeper/units_test.go"},
 	{"docs/hosts.md", "test/hosts/run ", "it makes systems, and many minutes go by", ".ci/run"},
 	{"docs/hosts.md", "POOLKEEPER_ROOT=", "it is this test", "test/pages/walk_test.go"},
