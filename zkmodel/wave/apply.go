@@ -1,7 +1,6 @@
 package wave
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -115,13 +114,13 @@ func (d *Drive) steps(ctx context.Context, c Change) ([]recipe.Op, error) {
 }
 
 // flag are the steps that change an image's request-build flag. That of a wave has two
-// marks: its data names the wave, and it was set once after it was created, so that its
-// version tells it from a plain one, which a deletion of ours can never hit.
+// marks: its data names the wave, and it was set after it was created, so that its version
+// tells it from a plain one, which a deletion of ours can never hit.
 func (d *Drive) flag(ctx context.Context, image string, what Flag) ([]recipe.Op, error) {
 	if what == FlagStays {
 		return nil, nil
 	}
-	path, mine := zkmodel.RequestBuildPath(image), flagData(d.Wave.ID)
+	path := zkmodel.RequestBuildPath(image)
 	make := flagOps(path, d.Wave.ID)
 	if what == FlagMade {
 		return make, nil
@@ -131,22 +130,51 @@ func (d *Drive) flag(ctx context.Context, image string, what Flag) ([]recipe.Op,
 	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
-	take := []recipe.Op{recipe.OpDelete(path, stat.Version)}
 	switch {
 	case what == FlagReplaced && there:
-		return append(take, make...), nil
+		return append([]recipe.Op{recipe.OpDelete(path, stat.Version)}, make...), nil
 	case what == FlagReplaced:
 		return make, nil
-	case there && stat.Version == 1 && bytes.Equal(data, mine):
-		return take, nil
+	case there && isFlagOf(d.Wave.ID, data, stat):
+		return d.take(ctx, path, stat)
 	}
 	return nil, nil
 }
 
-// flagData is what the flag of a wave holds. Nodepool passes over it.
-func flagData(id string) []byte {
-	data, _ := json.Marshal(map[string]string{"wave": id}) // strings always encode
+// take is the step that removes this wave's own flag, and no other that replaces it meanwhile.
+// Nothing checks a creation in a transaction, and a flag that replaces ours may have its
+// version. So ours is set once more before, behind the fence, to name its own creation: it has
+// a version then that only flags have which are about to be removed. If another was hit,
+// the creation that it names is not its own: it is nobody's any more, and stays.
+func (d *Drive) take(ctx context.Context, path string, seen recipe.Stat) ([]recipe.Op, error) {
+	results, err := d.held.Multi(ctx, recipe.OpSet(path, flagOf{d.Wave.ID, seen.Czxid}.data(), seen.Version))
+	if err != nil {
+		return nil, fmt.Errorf("withdraw %s: %w", path, err)
+	}
+	if now := results[0].Stat; now.Czxid == seen.Czxid {
+		return []recipe.Op{recipe.OpDelete(path, now.Version)}, nil
+	}
+	return nil, nil
+}
+
+// flagOf is what the flag of a wave holds. Nodepool passes over it.
+type flagOf struct {
+	Wave  string `json:"wave"`
+	Czxid int64  `json:"czxid,omitempty"` // the flag's own creation, once it is about to be removed
+}
+
+func (f flagOf) data() []byte {
+	data, _ := json.Marshal(f) // strings and numbers always encode
 	return data
+}
+
+// isFlagOf reports whether a flag is a wave's.
+func isFlagOf(id string, data []byte, stat recipe.Stat) bool {
+	var f flagOf
+	if stat.Version == 0 || json.Unmarshal(data, &f) != nil || f.Wave != id {
+		return false
+	}
+	return stat.Version == 1 && f.Czxid == 0 || f.Czxid == stat.Czxid
 }
 
 func isNotFound(err error) bool { return errors.Is(err, zkmodel.ErrNotFound) }

@@ -1,7 +1,6 @@
 package wave
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +46,7 @@ func (st *Store) Ask(ctx context.Context, w *Wave, job Job) error {
 
 // flagOps make the flag of a wave.
 func flagOps(path, id string) []recipe.Op {
-	return []recipe.Op{recipe.OpCreate(path, nil, recipe.Persistent), recipe.OpSet(path, flagData(id), 0)}
+	return []recipe.Op{recipe.OpCreate(path, nil, recipe.Persistent), recipe.OpSet(path, flagOf{Wave: id}.data(), 0)}
 }
 
 // Asks reports whether the flag of an image is a wave's.
@@ -59,7 +58,7 @@ func (st *Store) Asks(ctx context.Context, id, image string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("read the request to build %s: %w", image, err)
 	}
-	return stat.Version == 1 && bytes.Equal(data, flagData(id)), nil
+	return isFlagOf(id, data, stat), nil
 }
 
 // Unasked are the waves that follow a request for a build of an image (Wave.Follow) which is not
