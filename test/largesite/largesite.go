@@ -218,7 +218,7 @@ func (s *Site) Config() string {
 	out.WriteString("  - {name: gpu-large}\ndiskimages:\n")
 	for n := range s.Images {
 		due := "rebuild-age: 86400"
-		if n%3 == 1 {
+		if n%3 == 2 {
 			due = "rebuild-schedule: '0 3 * * *'"
 		}
 		fmt.Fprintf(&out, "  - {name: %s, elements: [vm, nodepool-base], %s}\n", Image(n), due)
@@ -235,7 +235,7 @@ func (s *Site) Config() string {
 		}
 		fmt.Fprintf(&out, "    pools:\n      - name: main\n        max-servers: %d\n        labels:\n", most)
 		for n := range s.Images {
-			fmt.Fprintf(&out, "          - {name: %s, diskimage: %s}\n", label(n), Image(n))
+			fmt.Fprintf(&out, "          - {name: %s, diskimage: %s, min-ram: 8192}\n", label(n), Image(n))
 		}
 	}
 	return out.String()

@@ -52,7 +52,7 @@ func (s *Site) build(r *http.Request) (*layout.Page, error) {
 	})
 	sh.Parts = append(sh.Parts, part{ID: "uploads", Title: "Uploads", Table: uploads}, part{ID: "files", Title: "Files", Table: files})
 	if s.Tree.Nodes != nil {
-		if t := look.nodeTable(slices.DeleteFunc(slices.Clone(look.nodes), func(n *zkmodel.Node) bool { return imageOf(n).Text != name })); t.Total > 0 {
+		if t := look.nodeTable(slices.DeleteFunc(slices.Clone(look.nodes), func(n *zkmodel.Node) bool { return look.imageOf(n).Text != name })); t.Total > 0 {
 			sh.Parts = append(sh.Parts, part{ID: "nodes", Title: "Nodes", Table: t})
 		}
 	}

@@ -43,9 +43,13 @@ func links(names []string, link func(string) layout.Link) []layout.Link {
 }
 
 // imageOf is what a node was made from: a build of ours, or what its cloud calls it.
-func imageOf(n *zkmodel.Node) layout.Link {
+func (s *snapshot) imageOf(n *zkmodel.Node) layout.Link {
 	if key, err := zkmodel.ParseUploadPath(n.ImageID); err == nil {
-		return buildLink(key.Image, key.Build)
+		l := buildLink(key.Image, key.Build)
+		if !s.hasBuild(key.Image, key.Build) {
+			l.To = "" // it was deleted since
+		}
+		return l
 	}
 	return layout.Link{Text: n.ImageID}
 }

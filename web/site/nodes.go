@@ -22,12 +22,12 @@ func (s *Site) nodes(r *http.Request) (*layout.Page, error) {
 	f := filterOf(r, field{Name: "state", Key: "state", Options: states}, field{Name: "provider", Key: "provider", Options: providers},
 		field{Name: "label", Key: "label"}, field{Name: "image", Key: "image"}, field{Name: "text", Key: "q"})
 	list := kept(f, look.nodes, func(n *zkmodel.Node) map[string][]string {
-		image := imageOf(n).Text
+		image := look.imageOf(n).Text
 		if key, err := zkmodel.ParseUploadPath(n.ImageID); err == nil {
 			image = key.Image
 		}
 		return map[string][]string{
-			"state": {string(n.State)}, "provider": {n.Provider}, "label": n.Type, "image": {image, imageOf(n).Text},
+			"state": {string(n.State)}, "provider": {n.Provider}, "label": n.Type, "image": {image, look.imageOf(n).Text},
 			"q": append([]string{n.ID, n.Hostname, n.InterfaceIP, n.AllocatedTo, n.Comment, n.Reason, n.ExternalID.Text(), n.TenantName}, n.Type...),
 		}
 	})
@@ -53,10 +53,7 @@ func (s *snapshot) nodeTable(list []*zkmodel.Node) *table {
 			condition = condition.small("locked")
 		}
 		server := text(v.Server).small(v.Address).why(v.Reason)
-		image := imageOf(n)
-		if s.Tree.Images == nil {
-			image.To = ""
-		}
+		image := s.imageOf(n)
 		return row{ID: n.ID, Cells: []cell{
 			id(nodeLink(n.ID)), condition, since(v.Since), text(v.Labels), linked(providerLink(v.Provider)).small(v.Pool), server, id(image), id(s.requestOf(v.AllocatedTo)),
 		}}
@@ -92,10 +89,7 @@ func (s *Site) node(r *http.Request) (*layout.Page, error) {
 
 // nodeFacts are what is known of a node.
 func (s *snapshot) nodeFacts(n *zkmodel.Node, v nodeView) []fact {
-	image := imageOf(n)
-	if s.Tree.Images == nil {
-		image.To = ""
-	}
+	image := s.imageOf(n)
 	var uses []string
 	for _, name := range []string{"instances", "cores", "ram"} {
 		if amount := n.Resources[name]; amount > 0 && name != "instances" {

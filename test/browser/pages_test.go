@@ -1,0 +1,223 @@
+package browser_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"poolkeeper/configs"
+	"poolkeeper/test/browser"
+	"poolkeeper/test/largesite"
+	"poolkeeper/test/zktest"
+	"poolkeeper/web"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// served is the large site in a ZooKeeper, and a web server that follows it.
+type served struct {
+	url     string
+	site    *largesite.Site
+	session *recipe.Session
+}
+
+// serve starts a server, which ends with the test.
+func serve(t *testing.T) *served {
+	t.Helper()
+	client, err := recipe.Dial(recipe.Config{Servers: []string{zktest.Shared(t).Addr()}, Chroot: zktest.Root(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	s := &served{site: largesite.New(largesite.Overview, time.Now())}
+	if s.session, err = client.Session(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.site.Store(t.Context(), s.session); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := s.site.Load(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := zkmodel.NewMirror(client, zkmodel.PartImages|zkmodel.PartNodes|zkmodel.PartRequests|zkmodel.PartComponents, nil)
+	server, err := web.New(t.Context(), web.Options{
+		Addr: "127.0.0.1:0", Daemon: "launcher", Host: "nl01.example.org", Version: "1.4.0", Config: func() *configs.Config { return cfg },
+		Tree: web.Tree{
+			Images: m.Images, Nodes: m.Nodes, Requests: m.Requests, Components: m.Components, Validations: m.Validations, ProviderPauses: m.ProviderPauses,
+			WaitSynced: m.WaitSynced, WaitFor: m.WaitFor,
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 2)
+	go func() { done <- m.Run(ctx) }()
+	go func() { done <- server.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		for range 2 {
+			if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+	})
+	s.url = "http://" + server.Addr()
+	return s
+}
+
+// fetch gets a page without the browser.
+func (s *served) fetch(t *testing.T, path string) (status int, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(data)
+}
+
+// one is a page of each kind.
+var one = []string{
+	"/", "/attention", "/images", "/images/rockylinux-9", "/builds/debian-12-0000000007", "/nodes", "/nodes/0000070004", "/requests", "/requests/200-0000000303",
+	"/providers", "/providers/vexxhost-ca1", "/daemons", "/daemons/builder/nb01.example.org", "/search?q=noble",
+}
+
+// The pages of the large site in a real browser. Mistakes: an overview that does not fit on a screen; a table that makes a
+// phone scroll sideways; a policy that refuses the page's own script; a link to nothing; a page that mice alone can use.
+func TestPages(t *testing.T) {
+	b := browser.Open(t)
+	s := serve(t)
+	b.Size(1280, 900)
+	b.Go(s.url + "/")
+	if got := browser.Value[int](b, "document.documentElement.scrollHeight"); got > 900 {
+		t.Errorf("the overview is %d px high at 1280, want at most 900", got)
+	}
+	if os.Getenv("POOLKEEPER_PICTURE") == "1" {
+		var picture []byte
+		b.Do(chromedp.CaptureScreenshot(&picture))
+		small, err := browser.Small(picture)
+		if err == nil {
+			err = os.WriteFile("../../docs/picture/overview.png", small, 0o644) //nolint:gosec // for all to see
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	widths(t, b, s)
+	follow(t, s)
+	keys(t, b, s)
+	if said := b.Complaints(); said != "" {
+		t.Errorf("pages complain:\n%s", said)
+	}
+}
+
+// widths looks at each page at a desk and on a phone.
+func widths(t *testing.T, b *browser.Browser, s *served) {
+	t.Helper()
+	for _, width := range []int64{1280, 390} {
+		b.Size(width, 844)
+		for _, path := range one {
+			b.Go(s.url + path)
+			if got := browser.Value[int64](b, "document.documentElement.scrollWidth"); got > width {
+				t.Errorf("%s is %d px wide at %d", path, got, width)
+			}
+			// A box that scrolls by itself hides what is in it, too.
+			wide := browser.Value[[]string](b, `[...document.querySelectorAll(".box")].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.parentElement.id)`)
+			if len(wide) > 0 {
+				t.Errorf("%s at %d: parts %q are wider than the page", path, width, wide)
+			}
+			if path == "/" && width == 390 {
+				if got := browser.Value[int](b, "document.documentElement.scrollHeight"); got > 5*844 {
+					t.Errorf("the overview is %d px high on a phone, want at most 5 screens of 844", got)
+				}
+			}
+			for what, expression := range map[string]string{
+				"one main": "document.querySelectorAll('main').length == 1", "a live region": "!!document.querySelector('[aria-live]')",
+				"captions": "[...document.querySelectorAll('table')].every(t => t.caption && t.caption.textContent)", "one heading": "document.querySelectorAll('h1').length == 1",
+			} {
+				if !browser.Value[bool](b, expression) {
+					t.Errorf("%s has not %s", path, what)
+				}
+			}
+		}
+	}
+}
+
+// follow gets all that pages of this server link to.
+func follow(t *testing.T, s *served) {
+	t.Helper()
+	link := regexp.MustCompile(`(?:href|action)="(/[^"#]*)`)
+	seen := map[string]bool{}
+	from := one
+	for range 2 {
+		var next []string
+		for _, path := range from {
+			if seen[path] {
+				continue
+			}
+			seen[path] = true
+			status, body := s.fetch(t, path)
+			if status != http.StatusOK {
+				t.Errorf("%s: status %d", path, status)
+			}
+			for _, m := range link.FindAllStringSubmatch(body, -1) {
+				next = append(next, strings.ReplaceAll(m[1], "&amp;", "&"))
+			}
+		}
+		from = next
+	}
+	for _, path := range from {
+		if seen[path] {
+			continue
+		}
+		seen[path] = true
+		if status, _ := s.fetch(t, path); status != http.StatusOK {
+			t.Errorf("%s: status %d", path, status)
+		}
+	}
+	if len(seen) < 200 {
+		t.Errorf("%d links only", len(seen))
+	}
+}
+
+// keys goes around without a mouse.
+func keys(t *testing.T, b *browser.Browser, s *served) {
+	t.Helper()
+	b.Size(1280, 900)
+	b.Go(s.url + "/")
+	b.Do(chromedp.KeyEvent(kb.Tab))
+	if got := browser.Value[string](b, "document.activeElement.className"); got != "skip" {
+		t.Errorf("the first stop is %q, want the link to the contents", got)
+	}
+	b.Do(chromedp.KeyEvent(kb.Enter))
+	b.Until("document.activeElement.id == 'main'")
+	b.Press("/")
+	b.Until("document.activeElement.name == 'q'")
+	b.Do(chromedp.KeyEvent("0000070004" + kb.Enter))
+	b.Until("location.pathname == '/nodes/0000070004' && document.readyState == 'complete'")
+	b.Press("g")
+	b.Press("i")
+	b.Until("location.pathname == '/images' && document.readyState == 'complete'")
+	if !browser.Value[bool](b, `document.querySelector("[data-local]").textContent.includes("local")`) {
+		t.Error("no local time stands beside UTC")
+	}
+}
