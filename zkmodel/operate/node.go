@@ -42,11 +42,24 @@ func (o *Operator) HoldLocked(ctx context.Context, lock *recipe.Held, n *zkmodel
 //
 // Errors: zkmodel.ErrNotFound; zkmodel.ErrUndecodable for a record that cannot be read.
 func (o *Operator) DeleteNode(ctx context.Context, id string) error {
+	return o.DeleteNodeIf(ctx, id, func(*zkmodel.Node) error { return nil })
+}
+
+// DeleteNodeIf is DeleteNode unless check refuses the node, as it is under its lock; nothing
+// has changed then.
+// Errors: as DeleteNode; those of check.
+func (o *Operator) DeleteNodeIf(ctx context.Context, id string, check func(*zkmodel.Node) error) error {
 	lock, n, err := o.LockNode(ctx, id)
 	if err != nil {
 		return err
 	}
-	return errors.Join(o.markDeleting(ctx, lock, n), lock.Release(ctx))
+	if !n.Unknown() {
+		err = check(n)
+	}
+	if err == nil {
+		err = o.markDeleting(ctx, lock, n)
+	}
+	return errors.Join(err, lock.Release(ctx))
 }
 
 // DeleteNodeNow is DeleteNode for who deletes the machine: remove is called under the node's

@@ -189,3 +189,21 @@ func TestImagesAreOperated(t *testing.T) {
 		t.Errorf("delete no upload: %v", err)
 	}
 }
+
+// Mistake: a node that was chosen while it was idle is deleted under the job that has got it since.
+func TestNodesThatHaveChangedAreLeft(t *testing.T) {
+	o, store := setup(t)
+	ctx := t.Context()
+	id := node(t, store, zkmodel.NodeUsed, "").ID
+	taken := errors.New("taken")
+	if err := o.DeleteNodeIf(ctx, id, func(*zkmodel.Node) error { return taken }); !errors.Is(err, taken) {
+		t.Errorf("refused: %v", err)
+	}
+	n, err := store.Node(ctx, id)
+	if err != nil || n.State != zkmodel.NodeUsed || n.Locked {
+		t.Errorf("%+v %v", n, err)
+	}
+	if err := o.DeleteNodeIf(ctx, id, func(*zkmodel.Node) error { return nil }); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -54,7 +53,7 @@ func (c *EraseCmd) Run(ctx context.Context, a *app.App) error {
 		if err := showHoldings(a, holdings); err != nil {
 			return err
 		}
-		if !c.Force && !confirmed(ctx, a, fmt.Sprintf("Erase the records of provider %s? [N/y] ", c.Provider)) {
+		if !c.Force && !a.Confirmed(ctx, fmt.Sprintf("Erase the records of provider %s? [N/y] ", c.Provider)) {
 			return errors.New("Aborting. No data erased.") //nolint:revive,staticcheck // Nodepool's words
 		}
 		if err := store.Erase(ctx, holdings); err != nil {
@@ -78,22 +77,6 @@ func unheard(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, pro
 	}
 	known := slices.DeleteFunc(providersOf(cfg, images, nodes), func(name string) bool { return name == provider })
 	return fmt.Errorf("there are no records of provider %s%s", provider, configs.Similar(provider, known))
-}
-
-// confirmed asks a question; only y is yes, and the end of ctx is no.
-func confirmed(ctx context.Context, a *app.App, question string) bool {
-	fmt.Fprint(a.Stdout, question)
-	answer := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(a.Stdin).ReadString('\n') // nothing is no
-		answer <- line
-	}()
-	select {
-	case line := <-answer:
-		return strings.TrimSpace(line) == "y"
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // showHoldings prints the records of a provider, and what stays in its cloud when they

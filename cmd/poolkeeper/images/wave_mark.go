@@ -210,7 +210,7 @@ func (c waveDeleteCmd) Run(ctx context.Context, a *app.App) error {
 			err := t.store.Delete(ctx, id, wave.Word{By: app.Requestor()})
 			switch {
 			case errors.Is(err, zkmodel.ErrNotFound):
-				err = fmt.Errorf("there is no wave %s", id)
+				err = t.unknown(ctx, id)
 			case errors.Is(err, recipe.ErrLocked):
 				err = fmt.Errorf("wave %s is being driven; try again in a moment", id)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/cmd/poolkeeper/view"
+	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/listing"
 	"poolkeeper/zkmodel/recipe"
@@ -162,6 +163,15 @@ func stateNames() string {
 	return strings.Join(names, ", ")
 }
 
+// unknown is the error for a wave that is not there, with the one that was meant.
+func (t waveTools) unknown(ctx context.Context, id string) error {
+	ids, err := t.store.Queue().IDs(ctx)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("there is no wave %s%s", id, configs.Similar(id, ids))
+}
+
 // withWave runs a command's body on one wave.
 func withWave(ctx context.Context, a *app.App, id string, body func(context.Context, waveTools, *wave.Entry) error) error {
 	if err := wave.CheckID(id); err != nil {
@@ -170,7 +180,7 @@ func withWave(ctx context.Context, a *app.App, id string, body func(context.Cont
 	return withWaves(ctx, a, func(ctx context.Context, t waveTools) error {
 		e, err := t.store.Wave(ctx, id)
 		if errors.Is(err, zkmodel.ErrNotFound) {
-			return fmt.Errorf("there is no wave %s", id)
+			return t.unknown(ctx, id)
 		}
 		if err != nil {
 			return err

@@ -20,6 +20,6 @@ func (c HoldCmd) Run(ctx context.Context, a *app.App) error {
 		return err
 	}
 	return a.WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
-		return notThere(app.Operator(store).Hold(ctx, c.ID, c.Reason, c.For.Duration()), c.ID)
+		return notThere(ctx, store, app.Operator(store).Hold(ctx, c.ID, c.Reason, c.For.Duration()), c.ID)
 	})
 }

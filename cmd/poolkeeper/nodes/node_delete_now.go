@@ -30,7 +30,7 @@ func (c NodeDeleteCmd) now(ctx context.Context, a *app.App) error {
 		for _, id := range c.IDs {
 			err := configs.CheckName("node", id)
 			if err == nil {
-				err = notThere(app.Operator(store).DeleteNodeNow(ctx, id, d.check, d.remove), id)
+				err = notThere(ctx, store, app.Operator(store).DeleteNodeNow(ctx, id, d.check, d.remove), id)
 			}
 			failed = errors.Join(failed, err)
 		}

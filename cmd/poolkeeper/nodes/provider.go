@@ -39,15 +39,8 @@ func (c pausing) pause(ctx context.Context, a *app.App, drain bool, then func(co
 		return err
 	}
 	return a.WithClient(ctx, func(ctx context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
-		if _, ok := cfg.Provider(c.Provider); !ok {
-			serving, err := store.Serving(ctx, c.Provider)
-			if err != nil {
-				return err
-			}
-			if len(serving) == 0 {
-				names, _ := cfg.ProviderNames()
-				return fmt.Errorf("there is no provider %s in %s, and no daemon serves one%s", c.Provider, cfg.Path, configs.Similar(c.Provider, names))
-			}
+		if err := knownProvider(ctx, cfg, store, c.Provider); err != nil {
+			return err
 		}
 		p, err := app.Operator(store).PauseProvider(ctx, c.Provider, c.Reason, c.For.Duration(), drain)
 		if err != nil {
@@ -58,6 +51,19 @@ func (c pausing) pause(ctx context.Context, a *app.App, drain bool, then func(co
 		}
 		return then(ctx, cfg, client)
 	})
+}
+
+// knownProvider refuses a provider that is not configured and that no daemon serves.
+func knownProvider(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, name string) error {
+	if _, ok := cfg.Provider(name); ok {
+		return nil
+	}
+	serving, err := store.Serving(ctx, name)
+	if err != nil || len(serving) > 0 {
+		return err
+	}
+	names, _ := cfg.ProviderNames()
+	return fmt.Errorf("there is no provider %s in %s, and no daemon serves one%s", name, cfg.Path, configs.Similar(name, names))
 }
 
 // ProviderDrainCmd has nothing begun in a provider, and its idle nodes deleted.

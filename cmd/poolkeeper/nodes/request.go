@@ -49,6 +49,11 @@ func (c RequestCmd) Run(ctx context.Context, a *app.App) error {
 		}
 	}
 	return a.WithClient(ctx, func(ctx context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
+		if c.Provider != "" {
+			if err := knownProvider(ctx, cfg, store, c.Provider); err != nil {
+				return err
+			}
+		}
 		r := &zkmodel.Request{
 			NodeTypes: c.Labels, Requestor: app.Requestor(), Provider: c.Provider, Reuse: !c.Fresh,
 			CreatedTime: zkmodel.EpochOf(time.Now()),
@@ -94,7 +99,7 @@ func (c RequestCmd) take(ctx context.Context, a *app.App, store *zkmodel.Store, 
 	for _, node := range r.Nodes {
 		lock, n, err := app.Operator(store).LockNode(ctx, node)
 		if err != nil {
-			return notThere(err, node)
+			return notThere(ctx, store, err, node)
 		}
 		if n.AllocatedTo != id {
 			return fmt.Errorf("node %s was given to %q, not to us", node, n.AllocatedTo)

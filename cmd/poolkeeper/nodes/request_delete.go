@@ -26,7 +26,7 @@ func deleteRequest(ctx context.Context, store *zkmodel.Store, id string) error {
 	}
 	err := app.Operator(store).DeleteRequest(ctx, id)
 	if errors.Is(err, zkmodel.ErrNotFound) {
-		return errors.New("Request id " + id + " not found") // as with nodes
+		return errors.New("Request id " + id + " not found" + near(ctx, store, zkmodel.RequestPath(id))) // as with nodes
 	}
 	return err
 }

@@ -103,6 +103,11 @@ func (f Flags) Show(a *app.App, table *listing.Table, filters ...Filter) error {
 	return f.text(a.Stdout, table)
 }
 
+// Pick leaves of a table what filters want.
+//
+// Errors: one has a value that nobody knows.
+func Pick(table *listing.Table, filters ...Filter) error { return Flags{}.arrange(table, filters) }
+
 // arrange leaves the rows that were asked for, in their order.
 func (f Flags) arrange(table *listing.Table, filters []Filter) error {
 	for _, one := range filters { // before any row is left out
