@@ -247,7 +247,7 @@ func (d *Driver) deliver(ctx context.Context, store *hook.Store, held *recipe.He
 	}
 	made, err := wave.NewStore(held.Session()).Create(ctx, w, jobs, done...)
 	switch {
-	case errors.Is(err, recipe.ErrTooLarge):
+	case errors.Is(err, wave.ErrTooLarge):
 		log.Error("The wave of a hook is too large; nothing is made of what it was told", "images", len(jobs), "error", err)
 		return store.Drop(ctx, held, one, err.Error())
 	case err != nil:

@@ -97,7 +97,11 @@ func (d *Driver) make(ctx context.Context, store *wave.Store, cfg *configs.Confi
 	one := configured(w)
 	one.ID, one.By, one.Schedule = id, "schedule "+w.Name, w.Name
 	made, err := store.CreateScheduled(ctx, one, jobs, last, due)
-	if err == nil && made {
+	switch {
+	case errors.Is(err, wave.ErrTooLarge):
+		d.Log.Error("A wave of the configuration is too large; it begins no sooner than its next time", "wave", w.Name, "images", len(jobs), "error", err)
+		return store.Skip(ctx, last, due)
+	case err == nil && made:
 		d.Log.Info("A wave is due", "wave", id, "images", len(jobs), "why", w.Reason)
 	}
 	return err

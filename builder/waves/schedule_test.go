@@ -130,3 +130,31 @@ func TestOldWavesGo(t *testing.T) {
 		return strings.Join(ids, " ") == "waited new over"
 	})
 }
+
+// Mistake: a due time of which the wave can never be made, and that is tried every second for
+// ever, so that no later one comes.
+func TestScheduleOfATooLargeWaveIsSkipped(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "a")
+	s.config.Waves = []configs.Wave{{Name: "daily", Schedule: "0 3 * * *", All: true, MaxFailures: "0", Reason: strings.Repeat("x", 2<<20)}}
+	s.driver("one", nil)
+	ctx := t.Context()
+	last := func() string {
+		data, _, _ := s.models.Session().Get(ctx, wave.Root+"/schedules/daily") //nolint:dogsled // "" without one
+		return string(data)
+	}
+	s.eventually("the schedule is known", func() bool { return last() != "" })
+	first := last()
+	s.later(25 * time.Hour)
+	s.eventually("the time is passed over", func() bool { return last() != first })
+	if n := len(s.waves()); n != 0 {
+		t.Errorf("%d waves", n)
+	}
+	s.mu.Lock()
+	shorter := *s.config
+	shorter.Waves = []configs.Wave{{Name: "daily", Schedule: "0 3 * * *", All: true, MaxFailures: "0", Until: "built"}}
+	s.config = &shorter
+	s.mu.Unlock()
+	s.later(24 * time.Hour)
+	s.eventually("the next is made", func() bool { return len(s.waves()) == 1 })
+}

@@ -211,7 +211,7 @@ func (d *Driver) follow(ctx context.Context, store *source.Store, held *recipe.H
 	}
 	made, err := wave.NewStore(held.Session()).Create(ctx, w, jobs, held.Fence(), op)
 	switch {
-	case errors.Is(err, recipe.ErrTooLarge):
+	case errors.Is(err, wave.ErrTooLarge):
 		log.Error("The wave of a source is too large; nothing is made of its change", "images", len(jobs), "error", err)
 		record.Wave = ""
 		return store.Save(ctx, held, record)

@@ -31,7 +31,8 @@ var ErrWaited = errors.New("its result is waited for")
 //	results/ID      says that all shards of the result are there
 //	waiters/ID      an ephemeral node for each who waits for the result
 //
-// Requests are made in one transaction, and follow each other by their creation.
+// Requests are made in one transaction, and follow each other by their creation. Params that
+// the server might refuse for their size are stored compressed.
 // What is there beside a request that does not exist is garbage; see Sweep.
 type Queue struct {
 	session *Session
@@ -56,6 +57,10 @@ func (q *Queue) RequestPath(id string) string { return q.path(queueRequests, id)
 //
 // Errors: ErrTooLarge, when all that does not fit into one transaction.
 func (q *Queue) Submit(ctx context.Context, id string, request, params []byte, more ...Op) (bool, error) {
+	params, err := packParams(params)
+	if err != nil {
+		return false, fmt.Errorf("submit %s: %w", id, err)
+	}
 	ops := append([]Op{
 		OpCreate(q.path(queueRequests, id), request, Persistent),
 		OpCreate(q.path(queueParams, id), params, Persistent),
@@ -141,9 +146,41 @@ func (q *Queue) holds(ctx context.Context, id string, request []byte) bool {
 }
 
 // Params reads the params of a request.
+//
+// Errors: ErrNoNode; ErrDamaged when they are compressed and not whole.
 func (q *Queue) Params(ctx context.Context, id string) ([]byte, error) {
-	data, _, err := q.session.Get(ctx, q.path(queueParams, id))
-	return data, err
+	path := q.path(queueParams, id)
+	data, _, err := q.session.Get(ctx, path)
+	if err != nil || !bytes.HasPrefix(data, packed) {
+		return data, err
+	}
+	params, err := unpack(data, maxBlob)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w: %w", path, ErrDamaged, err)
+	case len(params) > maxBlob:
+		return nil, fmt.Errorf("read %s: %w: more than %d bytes", path, ErrDamaged, maxBlob)
+	}
+	return params, nil
+}
+
+// plainParams is the most bytes of params that are stored as they are, so that also releases
+// which know no compression read all but those that no server takes.
+const plainParams = 768 << 10
+
+// packed is what compressed data begins with.
+var packed = []byte{0x1f, 0x8b}
+
+// packParams are params as they are stored. Those that look like compressed ones are compressed,
+// however small, so that a reader can tell.
+func packParams(params []byte) ([]byte, error) {
+	if len(params) > maxBlob {
+		return nil, fmt.Errorf("%w: params of %d bytes", ErrTooLarge, len(params))
+	}
+	if len(params) <= plainParams && !bytes.HasPrefix(params, packed) {
+		return params, nil
+	}
+	return pack(params)
 }
 
 // Take stands in line for the lock of a request until it is held, and the request is there.

@@ -272,3 +272,35 @@ func TestQueueSweepsWhatACrashLeft(t *testing.T) {
 		t.Errorf("result %q: %v", got, err)
 	}
 }
+
+// Mistakes: params that no server takes as they are; those of an older release, which are never
+// compressed, taken for compressed ones, or the other way round; damaged ones that are read.
+func TestQueueTakesLargeParams(t *testing.T) {
+	t.Parallel()
+	ctx, s := patiently(t), session(t, dial(t, zktest.Root(t)))
+	q := recipe.NewQueue(s, "/q")
+	large := bytes.Repeat([]byte("image and providers "), 100_000)
+	for id, params := range map[string][]byte{"empty": nil, "plain": large[:700_000], "large": large, "odd": {0x1f, 0x8b, 1}} {
+		made, err := q.Submit(ctx, id, []byte("do"), params)
+		if err != nil || !made {
+			t.Fatalf("submit %s: %v, %v", id, made, err)
+		}
+		got, err := q.Params(ctx, id)
+		if err != nil || !bytes.Equal(got, params) {
+			t.Errorf("%s: %d bytes of %d, %v", id, len(got), len(params), err)
+		}
+	}
+	plain, _, err := s.Get(ctx, "/q/params/plain")
+	if err != nil || !bytes.Equal(plain, large[:700_000]) {
+		t.Errorf("an older release reads %d bytes: %v", len(plain), err)
+	}
+	whole, _, err := s.Get(ctx, "/q/params/large")
+	must(t, err)
+	_, err = s.Set(ctx, "/q/params/large", whole[:len(whole)/2], recipe.AnyVersion)
+	must(t, err)
+	_, err = q.Params(ctx, "large")
+	want(t, err, recipe.ErrDamaged)
+	if made, err := q.Submit(ctx, "huge", nil, make([]byte, 65<<20)); made || !errors.Is(err, recipe.ErrTooLarge) {
+		t.Errorf("65 MiB: %v, %v", made, err)
+	}
+}

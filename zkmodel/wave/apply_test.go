@@ -10,21 +10,27 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
-// Mistakes: a wave that withdraws its request and takes one with it that has replaced it, which is
-// another wave's or a person's, whether that comes before the flag is marked or after; one that
-// leaves its own.
-func TestAWaveWithdrawsNoFlagButItsOwn(t *testing.T) {
-	t.Parallel()
+// connected is a session below a root of its own.
+func connected(t *testing.T) *recipe.Session {
+	t.Helper()
 	c, err := recipe.Dial(recipe.Config{Servers: []string{zktest.Shared(t).Addr()}, Chroot: zktest.Root(t), Timeout: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	ctx := t.Context()
-	session, err := c.Session(ctx)
+	session, err := c.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	return session
+}
+
+// Mistakes: a wave that withdraws its request and takes one with it that has replaced it, which is
+// another wave's or a person's, whether that comes before the flag is marked or after; one that
+// leaves its own.
+func TestAWaveWithdrawsNoFlagButItsOwn(t *testing.T) {
+	t.Parallel()
+	ctx, session := t.Context(), connected(t)
 	store, models := NewStore(session), zkmodel.NewStore(session, nil)
 	jobs := []Job{{Image: "alone"}, {Image: "before"}, {Image: "after"}, {Image: "plain"}, {Image: "twice"}}
 	if made, err := store.Create(ctx, &Wave{ID: "mine", MaxFailures: "0"}, jobs); err != nil || !made {

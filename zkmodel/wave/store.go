@@ -68,6 +68,9 @@ func (st *Store) Queue() *recipe.Queue { return st.queue }
 // maxJobs is how many jobs a wave may have: what the index has digits for, and one request holds.
 const maxJobs = 20_000
 
+// ErrTooLarge says that a wave has more images than one may have, or than one znode holds.
+var ErrTooLarge = errors.New("too large for one wave; make several, each of a part of the images (--match)")
+
 // Create makes a wave, in one transaction with more. It reports false when there is a
 // wave of that id already, of which nothing is changed then.
 //
@@ -76,8 +79,11 @@ func (st *Store) Create(ctx context.Context, w *Wave, jobs []Job, more ...recipe
 	if err := w.Check(); err != nil {
 		return false, fmt.Errorf("create wave: %w", err)
 	}
-	if len(jobs) == 0 || len(jobs) > maxJobs {
-		return false, fmt.Errorf("create wave %s: %d images: expected 1 to %d", w.ID, len(jobs), maxJobs)
+	switch {
+	case len(jobs) == 0:
+		return false, fmt.Errorf("create wave %s: it has no images", w.ID)
+	case len(jobs) > maxJobs:
+		return false, fmt.Errorf("create wave %s: %d images, more than %d: %w", w.ID, len(jobs), maxJobs, ErrTooLarge)
 	}
 	w.Jobs, w.Token = len(jobs), kit.RandomHex(16)
 	request, err := json.Marshal(w)
@@ -94,6 +100,9 @@ func (st *Store) Create(ctx context.Context, w *Wave, jobs []Job, more ...recipe
 	}
 	made, err := st.queue.Submit(ctx, w.ID, request, params,
 		append([]recipe.Op{recipe.OpCreate(statusPath(w.ID), status, recipe.Persistent)}, more...)...)
+	if errors.Is(err, recipe.ErrTooLarge) {
+		err = fmt.Errorf("%d images: %w: %w", len(jobs), ErrTooLarge, err)
+	}
 	if err != nil {
 		return false, fmt.Errorf("create wave %s: %w", w.ID, err)
 	}
