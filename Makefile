@@ -59,6 +59,12 @@ deb: ## Make a Debian package in dist
 	@$(MAKE) build bin/nfpm
 	VERSION='$(VERSION)' packaging/deb/build dist
 
+.PHONY: release
+release: ## Make what is published of a tagged commit, in dist/VERSION: the same bytes each time
+	@scripts/prerequisites deb
+	@$(MAKE) bin/nfpm
+	packaging/release "dist/$$(scripts/version | sed 's/^v//')"
+
 .PHONY: clean
 clean: ## Remove what the build made
 	rm -rf bin dist
@@ -112,8 +118,11 @@ test-openstack: ## Test against a real OpenStack, started on loopback and stoppe
 	test/openstack/run
 
 .PHONY: test-deb
-test-deb: ## Install, upgrade and remove the package under systemd, in bare Debian systems and in a copy of this one
+test-deb: ## Make a release twice; install, upgrade and remove the package under systemd, in bare systems
 	@scripts/prerequisites test deb
+	@$(MAKE) bin/nfpm
+	go -C packaging test ./...
+	test/deb/release
 	test/deb/run
 
 .PHONY: soak
