@@ -12,7 +12,9 @@ import (
 
 	"poolkeeper/web/buildlog"
 	"poolkeeper/web/layout"
+	"poolkeeper/web/live"
 	"poolkeeper/web/site"
+	"poolkeeper/zkmodel"
 )
 
 // maxScrapes is how many readers of metrics are served at a time.
@@ -29,6 +31,7 @@ type handler struct {
 
 	site      *site.Site
 	layout    *layout.Layout
+	live      *live.Hub     // nil where nobody tells of changes
 	renderers chan struct{} // a place for each page that is made
 	streams   chan struct{} // a place for each large listing that is sent
 	door      *hookDoor
@@ -50,6 +53,11 @@ func newHandler(o Options) *handler {
 		h.Logger = hclog.NewNullLogger()
 	}
 	h.logs = buildlog.NewHandler(h.Logs, h.Tree.Images, h.Logger)
+	if watch := h.Tree.Watch; watch != nil {
+		h.live = live.New(func(ctx context.Context, changed func(string)) {
+			watch(ctx, func(part zkmodel.Part) { changed(partNames[part]) })
+		})
+	}
 	h.site = &site.Site{Tree: h.Tree, Config: h.Config, Guarded: h.Guarded, Now: h.Now, Log: h.logLink, Explain: h.Explain}
 	if h.Gatherer != nil {
 		h.site.Figures = h.figures
@@ -58,11 +66,19 @@ func newHandler(o Options) *handler {
 	return h
 }
 
+// partNames are how pages call parts of the tree.
+var partNames = map[zkmodel.Part]string{
+	zkmodel.PartImages: "images", zkmodel.PartNodes: "nodes", zkmodel.PartRequests: "requests", zkmodel.PartComponents: "components",
+}
+
 // routes puts the pages together.
 func (h *handler) routes() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range h.site.Routes() {
 		mux.HandleFunc(r.Path, h.guarded(h.page(r.Page)))
+	}
+	if h.live != nil {
+		mux.HandleFunc("/live", h.guarded(h.live.ServeHTTP))
 	}
 	mux.HandleFunc("/ready", h.serveReady)
 	for _, e := range h.endpoints() {

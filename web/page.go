@@ -29,6 +29,9 @@ func (h *handler) page(of layout.Maker) http.HandlerFunc {
 			if err != nil {
 				return nil, err
 			}
+			if h.live == nil {
+				p.Live = ""
+			}
 			return h.layout.Render(p, status)
 		})
 		var away *layout.RedirectError

@@ -223,7 +223,7 @@ func TestPagesShow(t *testing.T) {
 			`build requested 4s ago`, `<small>3.0 GiB</small>`, `<small>in 10m</small>`, `>1d 2h</time>`,
 			`25% of 4.0 GiB, 10 MiB/s, 5m 0s left`, `<progress max="100" value="25"`, `2 in a row`, `disk-image-create: exit code 1`,
 		},
-		"/images/image":             {"<h1>image", "build requested", "0000000001", "disk-image-create: exit code 1"},
+		"/images/image":             {"data-part>image <span", "build requested", "0000000001", "disk-image-create: exit code 1"},
 		"/builds/image-0000000001":  {"<b>dib</b> 10m", "raw", "2.0 GiB", "the whole log", "25% of 4.0 GiB"},
 		"/builds/image-0000000002":  {`<pre>E: &lt;b&gt;no&lt;/b&gt; space</pre>`},
 		"/nodes":                    {`<span class="st good">2 ready</span>`, `<span class="st off">1 hold</span>`, `127.0.0.1 port 2222`, `image-0000000001`, `for Ann`},

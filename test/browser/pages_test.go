@@ -3,6 +3,7 @@ package browser_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -53,7 +54,7 @@ func serve(t *testing.T) *served {
 	server, err := web.New(t.Context(), web.Options{
 		Addr: "127.0.0.1:0", Daemon: "launcher", Host: "nl01.example.org", Version: "1.4.0", Config: func() *configs.Config { return cfg },
 		Tree: web.Tree{
-			Images: m.Images, Nodes: m.Nodes, Requests: m.Requests, Components: m.Components, Validations: m.Validations, ProviderPauses: m.ProviderPauses,
+			Images: m.Images, Nodes: m.Nodes, Requests: m.Requests, Components: m.Components, Validations: m.Validations, ProviderPauses: m.ProviderPauses, Watch: m.Watch,
 			WaitSynced: m.WaitSynced, WaitFor: m.WaitFor,
 		},
 	})
@@ -125,6 +126,7 @@ func TestPages(t *testing.T) {
 	widths(t, b, s)
 	follow(t, s)
 	keys(t, b, s)
+	changes(t, b, s)
 	if said := b.Complaints(); said != "" {
 		t.Errorf("pages complain:\n%s", said)
 	}
@@ -219,5 +221,30 @@ func keys(t *testing.T, b *browser.Browser, s *served) {
 	b.Until("location.pathname == '/images' && document.readyState == 'complete'")
 	if !browser.Value[bool](b, `document.querySelector("[data-local]").textContent.includes("local")`) {
 		t.Error("no local time stands beside UTC")
+	}
+}
+
+// changes sees what changes in the tree without loading the page, and loses neither what has the focus nor
+// what is typed.
+func changes(t *testing.T, b *browser.Browser, s *served) {
+	t.Helper()
+	b.Go(s.url + "/nodes?state=ready")
+	b.Until("performance.getEntriesByName(location.origin + '/live').length >= 0 && document.readyState == 'complete'")
+	b.Do(chromedp.Evaluate(`document.body.dataset.same = "yes"; document.querySelector("[name=q]").value = "typed"; document.querySelector('a[href="/nodes/0000070004"]').focus()`, nil))
+	// A stream that is not open yet is told nothing: the node changes until it is.
+	n := 0
+	zktest.Eventually(t, func() bool {
+		n++
+		record := strings.Replace(s.site.Records[zkmodel.NodePath("0000070009")], `"hostname": "np0000070009"`, fmt.Sprintf(`"hostname": "changed-%d"`, n), 1)
+		if err := largesite.Put(t.Context(), s.session, zkmodel.NodePath("0000070009"), record); err != nil {
+			t.Fatal(err)
+		}
+		return browser.Value[bool](b, `document.body.textContent.includes("changed-")`)
+	}, "the node has changed in the page")
+	if !browser.Value[bool](b, `document.body.dataset.same == "yes" && document.querySelector("[name=q]").value == "typed"`) {
+		t.Error("the page was loaded as a whole")
+	}
+	if got := browser.Value[string](b, `document.activeElement.getAttribute("href") || ""`); got != "/nodes/0000070004" {
+		t.Errorf("the focus is on %q, want the link that had it", got)
 	}
 }

@@ -74,8 +74,8 @@ type Page struct {
 	Trail    []Link // the pages above it
 	Query    string // what was searched for
 	Count    int    // what the title of the window counts; 0 is nothing
-	// Live is where the page is told of changes; "" is not. The elements that have an id and
-	// data-part are then replaced by those of the page as it is.
+	// Live are the parts of the tree that the page is made of, as /live names them; "" is none. When
+	// one changes, the elements that have an id and data-part are replaced by those of the page as it is.
 	Live string
 	// Body is what the page's own template is given: a pointer to a struct of texts that are
 	// the page's own. What of them moves a cursor, or is too long, is replaced.

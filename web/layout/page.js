@@ -16,6 +16,59 @@
   };
   local(document);
 
+  // Live: when a part of the tree changes that the page is made of, what differs is replaced.
+  const parts = (document.body.dataset.live || "").split(" ").filter(Boolean);
+  let busy = false, again = false, last = 0;
+  const within = (part, node) => node && part.contains(node);
+  const replace = (old, part) => {
+    if (old.isEqualNode(part)) return;
+    const chosen = getSelection();
+    if (!chosen.isCollapsed && within(old, chosen.anchorNode)) return; // it is being copied
+    const at = document.activeElement, link = within(old, at) && at.getAttribute("href");
+    old.replaceWith(part);
+    if (link) {
+      const same = [...part.querySelectorAll("a")].find((a) => a.getAttribute("href") === link);
+      if (same) same.focus({ preventScroll: true });
+    }
+  };
+  const swap = (fresh) => {
+    local(fresh);
+    if (document.title !== fresh.title) document.title = document.getElementById("news").textContent = fresh.title;
+    for (const id of ["ready", "now", "notes"]) replace(document.getElementById(id), document.adoptNode(fresh.getElementById(id)));
+    const main = document.querySelector("main"), now = fresh.querySelector("main");
+    const names = (root) => [...root.querySelectorAll("[data-part]")].map((e) => e.id).join(" ");
+    if (names(main) !== names(now)) {
+      replace(main, document.adoptNode(now));
+      return;
+    }
+    for (const part of now.querySelectorAll("[data-part]")) replace(document.getElementById(part.id), document.adoptNode(part));
+  };
+  const load = async () => {
+    if (document.hidden || busy || Date.now() - last < 600) {
+      if (!again) { again = true; setTimeout(() => { again = false; load(); }, document.hidden ? 5000 : 600); }
+      return;
+    }
+    busy = true;
+    try {
+      const answer = await fetch(location.href, { cache: "no-store" });
+      if (answer.ok) swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
+      else if (answer.status === 404) document.getElementById("news").textContent = "What this page is about is gone.";
+    } catch (e) { /* the server is away; the stream tells when it is back */ }
+    last = Date.now();
+    busy = false;
+  };
+  if (parts.length && window.EventSource) {
+    const listen = () => {
+      const stream = new EventSource("/live");
+      let known = false;
+      stream.onopen = () => { if (known) load(); known = true; };
+      stream.addEventListener("changed", (e) => { if (e.data.split(" ").some((p) => parts.includes(p))) load(); });
+      stream.onerror = () => { if (stream.readyState === 2) setTimeout(listen, 30000); };
+    };
+    listen();
+    setInterval(() => { if (!document.hidden) load(); }, 60000); // ages
+  }
+
   // Keys: / searches, g and a letter goes to a page of the navigation.
   let going = false;
   document.addEventListener("keydown", (event) => {

@@ -161,7 +161,7 @@ func (s *Site) overview(*http.Request) (*layout.Page, error) {
 	if s.Tree.Components != nil {
 		v.Daemons = look.daemonLines()
 	}
-	return &layout.Page{Template: overviewTemplate, Section: "/", Count: len(report.Attention), Body: v}, nil
+	return &layout.Page{Template: overviewTemplate, Live: parts["/"], Section: "/", Count: len(report.Attention), Body: v}, nil
 }
 
 // freshSum counts how fresh images are.

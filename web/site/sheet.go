@@ -124,10 +124,16 @@ var sheetText string
 
 var sheetTemplate = layout.Parse(sheetText)
 
+// parts are those of the tree that the pages of a section are made of.
+var parts = map[string]string{
+	"/": "images nodes requests components", "/images": "images components", "/nodes": "nodes", "/requests": "requests nodes components",
+	"/providers": "images nodes components", "/daemons": "components images",
+}
+
 // sheetPage makes the page of a sheet.
 func sheetPage(section, title string, s *sheet, trail ...layout.Link) *layout.Page {
 	if s.Heading == "" {
 		s.Heading = title
 	}
-	return &layout.Page{Template: sheetTemplate, Title: title, Section: section, Trail: trail, Body: s}
+	return &layout.Page{Live: parts[section], Template: sheetTemplate, Title: title, Section: section, Trail: trail, Body: s}
 }

@@ -26,6 +26,8 @@ type Tree struct {
 	Validations func(provider string) ([]*zkmodel.Validation, error)
 	// ProviderPauses are the providers that people have paused; nil is nobody knows.
 	ProviderPauses func() []*zkmodel.ProviderPause
+	// Watch tells of parts that have changed, by the names of zkmodel.Part, until ctx ends; nil where nobody tells.
+	Watch func(ctx context.Context, changed func(zkmodel.Part))
 	// WaitSynced returns once all parts have been read in the session that
 	// lives; nil when that is always so.
 	WaitSynced func(context.Context) error

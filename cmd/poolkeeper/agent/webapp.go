@@ -83,7 +83,7 @@ func hostOf(addr, us string) string {
 // wholeTree shows all of a mirror that follows everything.
 func wholeTree(m *zkmodel.Mirror) web.Tree {
 	return web.Tree{
-		Images: m.Images, Nodes: m.Nodes, Requests: m.Requests, Components: m.Components, Validations: m.Validations, ProviderPauses: m.ProviderPauses,
+		Images: m.Images, Nodes: m.Nodes, Requests: m.Requests, Components: m.Components, Validations: m.Validations, ProviderPauses: m.ProviderPauses, Watch: m.Watch,
 		WaitSynced: m.WaitSynced, WaitFor: m.WaitFor,
 	}
 }
