@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -33,7 +34,7 @@ func canary(out **Canary) decodeFunc {
 	return func(v value) {
 		v.item = nil // without its limits it would be another canary
 		c := &Canary{Share: canaryShare, For: canaryFor, MinNodes: canaryMinNodes, MaxFailures: canaryMaxFailures}
-		retreat := ""
+		retreat := "keep"
 		v.decode("canary", fields{
 			"share":        sharePercent(&c.Share),
 			"for":          timeSpan(&c.For),
@@ -49,6 +50,7 @@ func canary(out **Canary) decodeFunc {
 // sharePercent decodes a share such as 5%.
 func sharePercent(out *float64) decodeFunc {
 	return func(v value) {
+		v.says(func() Shape { return Shape{Pattern: sharePattern.String(), Default: fmt.Sprintf("%g%%", *out)} })
 		text, ok := v.text()
 		if !ok {
 			return
@@ -68,6 +70,9 @@ func sharePercent(out *float64) decodeFunc {
 // timeSpan decodes a number of seconds, or a time such as 90m or 2h.
 func timeSpan(out *time.Duration) decodeFunc {
 	return func(v value) {
+		v.says(func() Shape {
+			return Shape{Type: Span, Unit: "seconds, or as 90m or 2h", Pattern: spanPattern, Default: spanText(*out)}
+		})
 		text, ok := v.text()
 		if !ok {
 			return

@@ -19,6 +19,10 @@ type present map[string]bool
 // decode reads a mapping whose keys are those of schema. Kind says what the
 // mapping is, for messages: "pool", "static node".
 func (v value) decode(kind string, schema fields) present {
+	if v.asks != nil {
+		v.saysFields(kind, schema)
+		return nil
+	}
 	v.src.load.observe(kind, schema)
 	have := present{}
 	entries, _ := v.entries()
@@ -43,6 +47,10 @@ func (v value) decode(kind string, schema fields) present {
 
 // require reports the keys that a mapping must have and has not.
 func (v value) require(have present, keys ...string) {
+	if v.asks != nil {
+		v.asks.Required = keys
+		return
+	}
 	if v.node.Kind != yaml.MappingNode {
 		return // that has been said
 	}
@@ -69,6 +77,7 @@ func (v value) lacks(keys []string, format string, args ...any) {
 // has: 22.04 and 0.10 are good releases.
 func text(out *string) decodeFunc {
 	return func(v value) {
+		v.says(func() Shape { return Shape{Default: written(*out)} })
 		if s, ok := v.text(); ok {
 			*out = s
 		}
@@ -76,6 +85,9 @@ func text(out *string) decodeFunc {
 }
 
 func (v value) text() (string, bool) {
+	if v.says(func() Shape { return Shape{Type: Text} }) {
+		return "", false
+	}
 	if v.node.Kind != yaml.ScalarNode {
 		v.fail("expected text, got %s", v.describe())
 		return "", false
@@ -100,6 +112,9 @@ func notEmpty(out *string) decodeFunc {
 // oneOf decodes a string that must be one of a few.
 func oneOf(out *string, allowed ...string) decodeFunc {
 	return func(v value) {
+		if v.says(func() Shape { return Shape{Type: Text, OneOf: allowed, Default: written(*out)} }) {
+			return
+		}
 		s, ok := v.text()
 		if ok && !slices.Contains(allowed, s) {
 			v.fail("expected one of %s, got %s", strings.Join(allowed, ", "), v.describe())
@@ -112,6 +127,7 @@ func oneOf(out *string, allowed ...string) decodeFunc {
 // texts decodes a list of strings. It replaces what out held.
 func texts(out *[]string) decodeFunc {
 	return func(v value) {
+		v.says(func() Shape { return Shape{Default: written(*out)} })
 		list := []string{}
 		for _, item := range v.items() {
 			if s, ok := item.text(); ok {
@@ -125,6 +141,7 @@ func texts(out *[]string) decodeFunc {
 // moreTexts decodes a list of strings and appends it.
 func moreTexts(out *[]string) decodeFunc {
 	return func(v value) {
+		v.says(func() Shape { return Shape{Default: written(*out)} })
 		var list []string
 		texts(&list)(v)
 		*out = slices.Concat(*out, list)
@@ -134,6 +151,9 @@ func moreTexts(out *[]string) decodeFunc {
 // textOrTexts decodes a list of strings, or one string for a list of one.
 func textOrTexts(out *[]string) decodeFunc {
 	return func(v value) {
+		if v.says(func() Shape { return Shape{Type: Texts, Default: written(*out)} }) {
+			return
+		}
 		if v.node.Kind != yaml.ScalarNode {
 			texts(out)(v)
 			return
@@ -148,6 +168,9 @@ func textOrTexts(out *[]string) decodeFunc {
 // A name without a value has the empty string.
 func textMap[M ~map[string]string](out *M) decodeFunc {
 	return func(v value) {
+		if v.says(func() Shape { return Shape{Type: Mapping, Values: &Shape{Type: Text}} }) {
+			return
+		}
 		entries, ok := v.entries()
 		if !ok {
 			return
@@ -208,12 +231,17 @@ func unique[T any](twiceIs severity, out *[]T, name func(T) string, each func(va
 
 // ignored accepts a key that has no effect, and says why.
 func ignored(why string) decodeFunc {
-	return func(v value) { v.report(notice, "the key has no effect: %s", why) }
+	return func(v value) {
+		if !v.says(func() Shape { return Shape{Type: Anything, Deprecated: "no effect: " + why} }) {
+			v.report(notice, "the key has no effect: %s", why)
+		}
+	}
 }
 
 // renamed accepts a key of an older version under its old name.
 func renamed(now string, into decodeFunc) decodeFunc {
 	return func(v value) {
+		v.says(func() Shape { return Shape{Deprecated: "now `" + now + "`"} })
 		v.report(refused, "the key is now called %q", now)
 		into(v)
 	}

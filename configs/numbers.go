@@ -16,6 +16,9 @@ import (
 // what is not empty or 0 for true; so do ours, with a warning.
 func flag(out *bool) decodeFunc {
 	return func(v value) {
+		if v.says(func() Shape { return Shape{Type: Bool, Default: *out} }) {
+			return
+		}
 		on, known := boolTexts[v.node.Value]
 		if v.node.Kind == yaml.ScalarNode && known {
 			v.wantPlain("a truth value")
@@ -41,6 +44,9 @@ func (v value) truth() bool {
 // optionalFlag decodes a truth value whose absence means something of its own.
 func optionalFlag(out **bool) decodeFunc {
 	return func(v value) {
+		if v.says(func() Shape { return Shape{Type: Bool} }) {
+			return
+		}
 		var on bool
 		flag(&on)(v)
 		*out = &on
@@ -54,6 +60,9 @@ const unlimited = math.MaxInt32
 // the nearest that there can be does what they do.
 func number(out *int, low, high int) decodeFunc {
 	return func(v value) {
+		if v.says(func() Shape { return wholeNumber("", *out, low, high) }) {
+			return
+		}
 		if n, ok := v.integer(); ok {
 			*out = int(v.within(n, float64(low), float64(high)))
 		}
@@ -63,6 +72,9 @@ func number(out *int, low, high int) decodeFunc {
 // exact is number for what has no nearest.
 func exact(out *int, low, high int) decodeFunc {
 	return func(v value) {
+		if v.says(func() Shape { return wholeNumber("", *out, low, high) }) {
+			return
+		}
 		switch n, ok := v.integer(); {
 		case !ok:
 		case n < float64(low):
@@ -127,6 +139,9 @@ const (
 // least low.
 func seconds(out *time.Duration, low time.Duration) decodeFunc {
 	return func(v value) {
+		if v.says(func() Shape { return Shape{Type: Number, Unit: aSecond, Default: out.Seconds(), Least: new(int)} }) {
+			return
+		}
 		n, err := parseFloat(v.node.Value)
 		switch {
 		case v.node.Kind != yaml.ScalarNode || errors.Is(err, errNotNumber):
@@ -145,6 +160,9 @@ func seconds(out *time.Duration, low time.Duration) decodeFunc {
 // wholeSeconds decodes an integer number of seconds of at least low.
 func wholeSeconds(out *time.Duration, low int) decodeFunc {
 	return func(v value) {
+		if v.says(func() Shape { return wholeNumber(aSecond, int(*out/time.Second), low, unlimited) }) {
+			return
+		}
 		if n, ok := v.integer(); ok {
 			*out = time.Duration(v.within(n, float64(low), longest.Seconds())) * time.Second
 		}

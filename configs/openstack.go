@@ -216,6 +216,7 @@ func (l *loader) nameFormat(p *Provider) decodeFunc {
 // importMethod decodes how the cloud gets an image's data.
 func importMethod(out *string) decodeFunc {
 	return func(v value) {
+		v.says(func() Shape { return Shape{OneOf: []string{"", "glance-direct", "web-download"}} })
 		text(out)(v)
 		if !slices.Contains([]string{"", "glance-direct", "web-download"}, *out) {
 			v.fail("there are glance-direct and web-download; leave the key out for a plain upload")

@@ -101,6 +101,9 @@ func (l *loader) poolKeys(p *Pool) fields {
 // maxServers: Nodepool disables a pool that has no servers or fewer.
 func maxServers(out *int) decodeFunc {
 	return func(v value) {
+		if v.says(func() Shape { return Shape{Type: Integer} }) {
+			return // without one there is no limit, which no number says
+		}
 		number(out, -unlimited, unlimited)(v)
 		if *out < 0 {
 			v.report(notice, "%d disables the pool, as 0 does; leave the key out for no limit", *out)
@@ -112,6 +115,9 @@ func maxServers(out *int) decodeFunc {
 // attributes decodes a mapping of anything that JSON can hold.
 func attributes(out *map[string]any) decodeFunc {
 	return func(v value) {
+		if v.says(func() Shape { return Shape{Type: Mapping, Values: &Shape{Type: Anything}} }) {
+			return
+		}
 		if m, ok := v.anything(maxAttributeDepth).(map[string]any); ok {
 			*out = m
 			return

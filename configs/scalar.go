@@ -2,8 +2,10 @@ package configs
 
 import (
 	"errors"
+	"maps"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,6 +30,9 @@ var boolTexts = map[string]bool{
 	"true": true, "True": true, "TRUE": true, "false": false, "False": false, "FALSE": false,
 	"on": true, "On": true, "ON": true, "off": false, "Off": false, "OFF": false,
 }
+
+// TruthWords are the texts that are truth values, sorted.
+func TruthWords() []string { return slices.Sorted(maps.Keys(boolTexts)) }
 
 var (
 	errNotNumber = errors.New("not a number")

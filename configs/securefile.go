@@ -15,6 +15,12 @@ func (l *loader) decodeSecure(path string, content []byte) {
 	if !ok {
 		return
 	}
+	l.readKeys(root) // before the rest, which may be sealed
+	root.decode("secure file", l.secureKeys())
+}
+
+// secureKeys is the schema of the file.
+func (l *loader) secureKeys() fields {
 	keys := l.zooKeeperKeys(&l.secure.zk)
 	keys["diskimages"] = func(v value) {
 		for _, item := range v.items() {
@@ -26,8 +32,7 @@ func (l *loader) decodeSecure(path string, content []byte) {
 	keys["secret-key"] = notEmpty(&l.sealed.file)
 	keys["config-signers"] = signers(&l.cfg.ConfigSigners)
 	keys["webapp"] = func(v value) { v.decode("secure webapp", fields{"token": token(&l.secure.token)}) }
-	l.readKeys(root) // before the rest, which may be sealed
-	root.decode("secure file", keys)
+	return keys
 }
 
 // secureImage decodes the secret variables of one image.

@@ -10,7 +10,7 @@ import (
 // topKeys is the schema of the file as a whole.
 func (l *loader) topKeys() fields {
 	c := l.cfg
-	var policy string // read before everything else, see decodeMain
+	policy := "warn" // read before everything else, see decodeMain
 	keys := fields{
 		"elements-dir":           text(&c.ElementsDir),
 		"images-dir":             text(&c.ImagesDir),
@@ -118,12 +118,16 @@ func (l *loader) tenantLimit(v value) TenantLimit {
 			keys[e.key] = limit(t.Limits, e.key)
 		}
 	}
+	v.says(func() Shape { return Shape{Values: &Shape{Type: Integer}} })
 	v.require(v.decode("tenant limit", keys), "tenant-name")
 	return t
 }
 
 func limit(limits map[string]int, resource string) decodeFunc {
 	return func(v value) {
+		if v.says(func() Shape { return wholeNumber("", none, 0, unlimited) }) {
+			return
+		}
 		var n int
 		number(&n, 0, unlimited)(v)
 		limits[resource] = n
@@ -146,6 +150,9 @@ func envAllow(allow *[]string) decodeFunc {
 func size(out *int64) decodeFunc {
 	units := map[string]int64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 	return func(v value) {
+		if v.says(func() Shape { return Shape{Type: Size, Pattern: sizePattern, Default: sizeText(*out)} }) {
+			return
+		}
 		s, ok := v.text()
 		if !ok {
 			return

@@ -108,6 +108,7 @@ func validateCheck(v value) (c ValidateCheck) {
 		c.SSH = true
 		return c
 	}
+	v.says(func() Shape { return Shape{OneOf: []string{"ssh"}} })
 	have := v.decode("check", fields{"command": notEmpty(&c.Command), "script": scriptFile(&c.Script)})
 	if len(have) != 1 && v.node.Kind == yaml.MappingNode {
 		v.lacks([]string{"command", "script"}, "expected ssh, {command: TEXT} or {script: FILE}")

@@ -28,6 +28,8 @@ type value struct {
 	unread bool
 	// unsealed says that it was sealed, and is opened: no message quotes any of it.
 	unsealed bool
+	// asks is set where nothing is decoded: it notes what the value is taken for.
+	asks *Shape
 }
 
 // step is one step of the way from the top of a file to a value.
@@ -184,6 +186,9 @@ func (v value) spend() bool {
 
 // items are the elements of a list, named by their name key or their index.
 func (v value) items() []value {
+	if v.asks != nil {
+		return v.saysItems()
+	}
 	if v.node.Kind != yaml.SequenceNode {
 		v.section().doubt(nil)
 		v.fail("expected a list, got %s", v.describe())

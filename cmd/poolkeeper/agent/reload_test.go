@@ -265,19 +265,3 @@ func TestRefresh(t *testing.T) {
 		}
 	}
 }
-
-func TestNeedRestart(t *testing.T) {
-	one := &configs.Config{ZooKeeper: configs.ZooKeeper{Servers: []string{"a:1"}, TLS: &configs.ZooKeeperTLS{Cert: "x"}}}
-	two := &configs.Config{ZooKeeper: configs.ZooKeeper{Servers: []string{"b:1"}, TLS: &configs.ZooKeeperTLS{Cert: "x"}}}
-	if keys := needRestart(one, two); len(keys) > 0 {
-		t.Errorf("other servers alone need a restart because of %q", keys)
-	}
-	two.ZooKeeper = configs.ZooKeeper{
-		Chroot: "/x", Timeout: time.Second, TLS: &configs.ZooKeeperTLS{Cert: "y"}, Auth: &configs.ZooKeeperAuth{},
-	}
-	two.WebApp.Port = 1
-	want := []string{"chroot", "webapp", "zookeeper-auth", "zookeeper-timeout", "zookeeper-tls"}
-	if diff := cmp.Diff(want, needRestart(one, two)); diff != "" {
-		t.Errorf("what needs a restart (-want +got):\n%s", diff)
-	}
-}
