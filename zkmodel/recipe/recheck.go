@@ -14,8 +14,8 @@ import (
 // anybody else is gone all the same. Rights are closed and opened without a word, so
 // what changed in between is never told. Therefore a follower compares what it holds
 // with what is there, by reads without watches: as soon as anything was refused in this
-// session, and until nothing is; and without a reason now and then, the root each
-// time. What differs is read and watched again.
+// session, and until nothing is; and without a reason the lists near the root once a
+// minute: at rest nothing else is sent but pings. What differs is read and watched again.
 
 const (
 	listsEvery = 12          // of the pauses between two looks, how often the lists near the root are compared
@@ -47,8 +47,6 @@ func (f *follower) recheck() {
 		case began.Sub(lists) > listsEvery*every:
 			f.compare(1)
 			lists = began
-		default: // one read tells that the rights to all of it were taken away
-			f.compare(0)
 		}
 	}
 }

@@ -119,13 +119,15 @@ func TestAtRest(t *testing.T) {
 	c := dial(t, "/root", through(server.Addr()), timeout(3*time.Second))
 	s := session(t, c)
 	tree := follow(t, c, "/", recipe.TreeOptions{})
+	follow(t, c, "/components", recipe.TreeOptions{}) // a daemon follows several
+	follow(t, c, "/not-there", recipe.TreeOptions{})
 	register(t, c, "/components", "host", []byte("{}"))
 	_, err := recipe.NewLock(s, "/lock", "").Try(ctx)
 	must(t, err)
 	zktest.Eventually(t, func() bool { return len(tree.Children("/components")) == 1 }, "the registration is seen")
 	barrier(t, tree)
 	before := server.Requests(t)
-	const rest = 4 * time.Second
+	const rest = 12 * time.Second // longer than what is done now and then
 	wait(ctx, rest)
 	pings := int(rest/time.Second) + 1
 	if sent := server.Requests(t) - before; sent > pings+1 { // and the question itself
