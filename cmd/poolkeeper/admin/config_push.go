@@ -322,7 +322,7 @@ func (p *pusher) follow(ctx context.Context, a *app.App, t fleetTree, v *fleet.V
 
 // inClear are the keys of a text whose values are secrets, by their names, and not sealed.
 func inClear(name string, text []byte) (keys []string) {
-	const variable = "%(NODEPOOL_" // what each host fills in is not in the text
+	const filled = "%(NODEPOOL_" // what each host fills in is not in the text
 	cfg, err := configs.Load(name, configs.Options{Keyless: true, Text: text, Env: func(string) (string, bool) { return "", false }})
 	if err != nil { // a variable may stand where a number has to
 		cfg, err = configs.Load(name, configs.Options{Keyless: true, Text: text})
@@ -330,13 +330,13 @@ func inClear(name string, text []byte) (keys []string) {
 	if err != nil {
 		return nil // what is wrong has been told
 	}
-	if auth := cfg.ZooKeeper.Auth; auth != nil && !sealed.Is(auth.Password) && !strings.Contains(auth.Password, variable) {
+	if auth := cfg.ZooKeeper.Auth; auth != nil && !sealed.Is(auth.Password) && !strings.Contains(auth.Password, filled) {
 		keys = append(keys, "zookeeper-auth.password")
 	}
 	for i := range cfg.DiskImages {
 		image := &cfg.DiskImages[i]
 		for _, variable := range image.SecretEnvVars {
-			if value := image.EnvVars[variable]; value != "" && !sealed.Is(value) && !strings.Contains(value, variable) {
+			if value := image.EnvVars[variable]; value != "" && !sealed.Is(value) && !strings.Contains(value, filled) {
 				keys = append(keys, configs.Item("diskimages", image.Name)+".env-vars."+variable)
 			}
 		}
