@@ -61,6 +61,7 @@ type file struct {
 	path string
 	turn chan struct{} // held by what works on f
 	f    *os.File
+	torn bool // f may end within a line: of a write that failed, or was cut off by a crash
 }
 
 // beside runs work when what was left before has ended, and returns with ctx at the latest.
@@ -98,13 +99,33 @@ func (f *file) write(ctx context.Context, line []byte) error {
 		if err != nil {
 			return err
 		}
-		f.f = opened
+		f.f, f.torn = opened, endsWithin(f.path)
 	}
 	if until, ok := ctx.Deadline(); ok {
 		_ = f.f.SetWriteDeadline(until) // of a pipe; others have none
 	}
+	if f.torn { // what is there of a line stays one by itself; its event is sent again
+		line = append([]byte{'\n'}, line...)
+	}
 	_, err := f.f.Write(line)
+	f.torn = err != nil
 	return err
+}
+
+// endsWithin reports whether a file ends within a line.
+func endsWithin(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false // we may only write there
+	}
+	defer func() { _ = f.Close() }()
+	last := make([]byte, 1)
+	_, err = f.ReadAt(last, info.Size()-1)
+	return err == nil && last[0] != '\n'
 }
 
 func (f *file) same() bool {
