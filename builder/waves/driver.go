@@ -183,7 +183,7 @@ func (d *Driver) serve(ctx context.Context, s *recipe.Session) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		if now := d.Now(); clean && len(ids) > 0 && now.Sub(cleaned) >= time.Minute {
+		if now := d.Now(); clean && d.tree.Used() && now.Sub(cleaned) >= time.Minute {
 			d.clean(ctx, s)
 			cleaned = now
 		}

@@ -37,6 +37,9 @@ func interest(p string) recipe.Interest {
 // IDs are those of all waves.
 func (t *Tree) IDs() []string { return t.Children(requestsPath) }
 
+// Used reports whether there is, or was, a wave: something of one may be left.
+func (t *Tree) Used() bool { return len(t.Children(Root)) > 0 }
+
 // Marks are what operators want of a wave; false when there is no such wave.
 func (t *Tree) Marks(id string) (marks map[Mark]Word, there bool) {
 	path := requestsPath + "/" + id
