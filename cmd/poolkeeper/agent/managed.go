@@ -19,6 +19,7 @@ import (
 	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/configs/kit"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/manage"
 )
 
@@ -84,22 +85,33 @@ func (m *managed) signalled(ctx context.Context) {
 }
 
 func (m *managed) verbs() map[string]manage.Verb {
-	plain := func(do func(manage.Command) (string, error)) manage.Verb {
-		return func(_ context.Context, c manage.Command) (string, func(), error) {
+	plainIn := func(do func(context.Context, manage.Command) (string, error)) manage.Verb {
+		return func(ctx context.Context, c manage.Command) (string, func(), error) {
 			if c.Argument != "" && c.Verb != app.VerbLogLevel {
 				return "", nil, fmt.Errorf("argument %q: expected none", c.Argument)
 			}
-			text, err := do(c)
+			text, err := do(ctx, c)
 			return text, nil, err
 		}
+	}
+	plain := func(do func(manage.Command) (string, error)) manage.Verb {
+		return plainIn(func(_ context.Context, c manage.Command) (string, error) { return do(c) })
 	}
 	return map[string]manage.Verb{
 		app.VerbWho:      plain(func(manage.Command) (string, error) { return m.who(), nil }),
 		app.VerbLogLevel: plain(m.logLevel),
 		app.VerbDump:     plain(func(manage.Command) (string, error) { return m.dump(), nil }),
-		app.VerbResume:   plain(func(manage.Command) (string, error) { return m.unpause(), nil }),
+		app.VerbResume: plainIn(func(ctx context.Context, c manage.Command) (string, error) {
+			if m.s.process.Paused() != "" {
+				m.tell(ctx, event.DaemonResumed, c)
+			}
+			return m.unpause(), nil
+		}),
 		app.VerbPause: func(ctx context.Context, c manage.Command) (string, func(), error) {
 			text, err := m.pause(ctx, c)
+			if err == nil {
+				m.tell(ctx, event.DaemonPaused, c)
+			}
 			return text, nil, err
 		},
 		app.VerbReload: func(ctx context.Context, _ manage.Command) (string, func(), error) {
@@ -111,12 +123,33 @@ func (m *managed) verbs() map[string]manage.Verb {
 			if err != nil {
 				return "", nil, err
 			}
+			m.tell(ctx, event.DaemonStopping, c)
 			draining := m.beginDrain(ctx) // before the answer: a resume that follows it ends this
 			return "stops when nothing is in hand; " + text, func() { m.drain(draining) }, nil
 		},
-		app.VerbStop: func(context.Context, manage.Command) (string, func(), error) {
+		app.VerbStop: func(ctx context.Context, c manage.Command) (string, func(), error) {
+			m.tell(ctx, event.DaemonStopping, c)
 			return "stops now", m.stop, nil
 		},
+	}
+}
+
+// tellTime is how long a command may wait for its event.
+const tellTime = 5 * time.Second
+
+// tell tells what a person did with this daemon, where there are events. The command is done
+// all the same.
+func (m *managed) tell(ctx context.Context, kind string, c manage.Command) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTime)
+	defer cancel()
+	session, err := m.s.client.Session(ctx)
+	if err == nil {
+		err = zkmodel.NewStore(session, nil).Tell(ctx, kind, "daemon/"+c.Kind+"/"+c.Host, event.Data{
+			"host": c.Host, "kind": c.Kind, "process": c.Instance, "command": c.Verb, "for": c.Argument, "reason": c.Reason, "by": c.By,
+		})
+	}
+	if err != nil {
+		m.s.log.Warn("What was done with this daemon is not told as an event", "command", c.Verb, "error", err)
 	}
 }
 
@@ -219,6 +252,9 @@ func (m *managed) pauseFor(d pausable, c manage.Command, length time.Duration) {
 				m.ends = nil
 				m.s.log.Info("The pause is over; the daemon goes on", "why", why)
 				d.Pause("")
+				go m.tell(context.Background(), event.DaemonResumed, manage.Command{
+					Verb: app.VerbResume, Reason: "its time is over", By: c.By, Instance: c.Instance, Host: c.Host, Kind: c.Kind,
+				})
 			}
 		})
 		m.ends = own
