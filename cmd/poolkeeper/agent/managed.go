@@ -203,7 +203,7 @@ func (m *managed) pause(ctx context.Context, c manage.Command) (string, error) {
 		return "", err
 	}
 	m.resume()
-	m.pauseFor(d, c, length)
+	m.pauseFor(d, c, length) //nolint:contextcheck // what tells of its end outlives the command
 	ctx, cancel := context.WithTimeout(ctx, pauseTime)
 	defer cancel()
 	now, known := d.InHand()
