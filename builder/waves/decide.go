@@ -49,7 +49,7 @@ func (w *work) pass(ctx context.Context, marks map[wave.Mark]wave.Word, of func(
 	room := w.room()
 	var changes []wave.Change
 	space := sync.OnceValue(w.ledger)
-	for rank := range w.Jobs {
+	for _, rank := range w.InOrder(marks) {
 		p := w.Job(rank)
 		if !of(p.State) || !w.dirty[rank] && (room == 0 || w.stuck[rank] || p.State != wave.Pending) {
 			continue

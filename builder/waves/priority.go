@@ -24,7 +24,7 @@ type behind struct {
 // lookAbove sees whether images of a wave of a higher priority wait for a builder. Until
 // they do not, no build is asked for.
 func (w *work) lookAbove(ctx context.Context) error {
-	above, b, now := w.tree.Above(w.Wave.Priority), &w.behind, w.Now()
+	above, b, now := w.tree.Above(w.Wave.ID), &w.behind, w.Now()
 	if age := now.Sub(b.read); b.why != "" && age >= 0 && age < aboveEvery {
 		return nil
 	}

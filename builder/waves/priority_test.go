@@ -1,6 +1,7 @@
 package waves_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -83,6 +84,77 @@ func TestHigherWavesComeFirst(t *testing.T) {
 	}
 	if !s.in("paused", wave.Pending, "e") {
 		t.Errorf("paused: %v", s.states("paused"))
+	}
+}
+
+// Mistakes: a priority that is changed and not heeded, by the wave itself or by those beside it; a
+// job that was put first and comes by its rank; a change that asks for more builds than may be.
+func TestPrioritiesAreChanged(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "a", "b", "c", "d", "e")
+	ctx := t.Context()
+	for _, image := range []string{"a", "b", "c", "d", "e"} {
+		s.stop[image] = true
+	}
+	free := func(image string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.stop, image)
+	}
+	create := func(id string, priority wave.Priority, images ...string) {
+		t.Helper()
+		var jobs []wave.Job
+		for _, image := range images {
+			jobs = append(jobs, waves.Job(s.config, image))
+		}
+		made, err := s.store.Create(ctx, &wave.Wave{ID: id, Priority: priority, MaxParallel: 1, Until: wave.UntilBuilt, MaxFailures: "0"}, jobs)
+		if err != nil || !made {
+			t.Fatalf("create %s: %v, %v", id, made, err)
+		}
+	}
+	give := func(id, image string, priority wave.Priority) {
+		t.Helper()
+		if err := s.store.Prioritize(ctx, id, image, wave.Word{By: "ann", Priority: priority}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	noteOf := func(id string) string {
+		e, err := s.store.Wave(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Status.Note
+	}
+	s.driver("one", nil)
+	s.driver("two", nil)
+	s.builder("x")
+	create("one", wave.Low, "a", "b", "c")
+	s.eventually("a is asked for", func() bool { return s.in("one", wave.Processing, "a") })
+	create("two", "", "d", "e")
+	s.eventually("one waits for two", func() bool { return s.in("two", wave.Processing, "d") && noteOf("one") == behind("two") })
+	give("one", "c", wave.Low)
+	give("one", "c", wave.High)
+	give("one", "", wave.High)
+	s.eventually("two waits for one", func() bool { return noteOf("two") == behind("one") && noteOf("one") == "" })
+	free("a")
+	s.eventually("c comes before b", func() bool { return s.in("one", wave.Processing, "c") && s.in("one", wave.Pending, "b") })
+	free("d")
+	s.eventually("d is built", func() bool { return s.in("two", wave.Completed, "d") })
+	if !s.in("two", wave.Pending, "e") {
+		t.Errorf("asked for while a higher one waits: %v", s.states("two"))
+	}
+	give("one", "", wave.Low)
+	s.eventually("e is asked for", func() bool { return s.in("two", wave.Processing, "e") })
+	for _, image := range []string{"b", "c", "e"} {
+		free(image)
+	}
+	for id, jobs := range map[string]int{"one": 3, "two": 2} {
+		if r := s.result(id); r.State != wave.Completed || r.Counts[wave.Completed] != jobs {
+			t.Errorf("%s: %+v", id, r)
+		}
+	}
+	if err := s.store.Prioritize(ctx, "three", "", wave.Word{Priority: wave.High}); !errors.Is(err, zkmodel.ErrNotFound) {
+		t.Errorf("a wave that is not there: %v", err)
 	}
 }
 

@@ -273,7 +273,7 @@ func TestWavesAndErasuresAreTold(t *testing.T) {
 		"wave create --all --id spring --until built", "wave create --match debian --id autumn --until built",
 		"wave hold spring --reason 'no room'", "wave hold spring --reason again", "wave hold spring fedora", "wave release spring", "wave release spring",
 		"wave hold --all --reason freeze", "wave release --all",
-		"wave cancel spring debian", "wave cancel spring --reason 'a mistake'", "wave delete spring",
+		"wave priority spring high --reason 'it is urgent'", "wave priority spring low debian", "wave cancel spring debian", "wave cancel spring --reason 'a mistake'", "wave delete spring",
 		"erase --force gone",
 	} {
 		if code, _, stderr := u.run(wordsOfLine(t, line)...); code != exitDone {
@@ -294,7 +294,7 @@ func TestWavesAndErasuresAreTold(t *testing.T) {
 			t.Errorf("%s: %v", line, err)
 		}
 		words := []string{strings.TrimPrefix(e.Type, "poolkeeper."), e.Subject}
-		for _, key := range []string{"image", "reason", "uploads", "nodes"} {
+		for _, key := range []string{"image", "reason", "priority", "uploads", "nodes"} {
 			if value, there := e.Data[key]; there {
 				words = append(words, fmt.Sprint(value))
 			}
@@ -302,9 +302,9 @@ func TestWavesAndErasuresAreTold(t *testing.T) {
 		got = append(got, strings.Join(words, " "))
 	}
 	want := []string{
-		"wave.held wave/spring no room", "wave.held wave/spring fedora", "wave.released wave/spring",
+		"wave.held wave/spring no room", "wave.held wave/spring again", "wave.held wave/spring fedora", "wave.released wave/spring",
 		"wave.held waves freeze", "wave.released waves",
-		"wave.cancelled wave/spring debian", "wave.cancelled wave/spring a mistake", "wave.deleted wave/spring",
+		"wave.prioritized wave/spring it is urgent high", "wave.prioritized wave/spring debian low", "wave.cancelled wave/spring debian", "wave.cancelled wave/spring a mistake", "wave.deleted wave/spring",
 		"provider.erased provider/gone [upload/debian-0000000001/gone/0000000001] [0000000001 0000000002]",
 	}
 	if !slices.Equal(got, want) {

@@ -41,6 +41,7 @@ const (
 	WaveReleased    = "poolkeeper.wave.released"
 	WaveCancelled   = "poolkeeper.wave.cancelled"
 	WaveRetried     = "poolkeeper.wave.retried"
+	WavePrioritized = "poolkeeper.wave.prioritized"
 	WaveDeleted     = "poolkeeper.wave.deleted"
 	WaveEnded       = "poolkeeper.wave.ended"
 	DaemonPaused    = "poolkeeper.daemon.paused"

@@ -30,7 +30,7 @@ func Waves(waves []*wave.Entry) *Table {
 		t.note(e.Broken)
 		t.rows = append(t.rows, []cell{
 			text(e.ID), text(e.Status.State), number(e.Jobs), number(e.Status.Counts[wave.Completed]), number(e.Status.Counts[wave.Failed]),
-			moment(&e.Stat.Ctime), moment(e.Status.Ended), text(e.By), text(e.Priority), text(e.Status.Driver), text(e.Reason), text(note(e)),
+			moment(&e.Stat.Ctime), moment(e.Status.Ended), text(e.By), text(e.Precedence()), text(e.Status.Driver), text(e.Reason), text(note(e)),
 		})
 	}
 	return t

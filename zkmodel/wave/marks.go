@@ -26,6 +26,31 @@ func (st *Store) Set(ctx context.Context, id string, mark Mark, word Word) error
 	return nil
 }
 
+// Prioritize gives a wave that is under way another priority among waves, or one of its jobs among
+// the jobs of the wave: word.Priority. That holds until it is given another, or the wave goes.
+//
+// Errors: zkmodel.ErrNotFound when there is no such wave.
+func (st *Store) Prioritize(ctx context.Context, id, image string, word Word) error {
+	text, err := json.Marshal(word)
+	if err != nil {
+		return fmt.Errorf("prioritize wave %s: %w", id, err)
+	}
+	mark := MarkPriority
+	if image != "" {
+		mark = mark.Of(image)
+	}
+	path := st.markPath(id, mark)
+	write := func(op recipe.Op) error { return st.write(ctx, event.WavePrioritized, id, image, word, op) }
+	err = write(recipe.OpCreate(path, text, recipe.Persistent))
+	if errors.Is(err, recipe.ErrNodeExists) {
+		err = write(recipe.OpSet(path, text, recipe.AnyVersion))
+	}
+	if err != nil {
+		return fmt.Errorf("prioritize wave %s: %w", id, notFound(err))
+	}
+	return nil
+}
+
 // unmark is Clear of what another mark tells of.
 func (st *Store) unmark(ctx context.Context, id string, mark Mark) error {
 	err := st.session.Delete(ctx, st.markPath(id, mark), recipe.AnyVersion)

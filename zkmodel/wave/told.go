@@ -24,6 +24,9 @@ func (st *Store) telling(ctx context.Context, kind, id, image string, word Word,
 	if word.Until != nil {
 		told["until"] = word.Until.UTC().Format(time.RFC3339)
 	}
+	if word.Priority != "" {
+		told["priority"] = string(word.Priority)
+	}
 	data, err := event.New(log.Writer(), kind, subject, time.Now(), told).Encode()
 	if err != nil {
 		return err

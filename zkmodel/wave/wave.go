@@ -192,6 +192,8 @@ const (
 	MarkHold   Mark = "hold"
 	MarkCancel Mark = "cancel"
 	MarkRetry  Mark = "retry"
+	// MarkPriority takes the place of the wave's priority; one of a job orders jobs of the wave.
+	MarkPriority Mark = "priority"
 )
 
 // Of is the mark of one job.
@@ -203,6 +205,8 @@ type Word struct {
 	Reason string `json:"reason,omitempty"`
 	// Until is when a hold ends by itself, by ZooKeeper's clock; nil is never.
 	Until *time.Time `json:"until,omitempty"`
+	// Priority is what MarkPriority gives.
+	Priority Priority `json:"priority,omitempty"`
 }
 
 // String shows it to people.

@@ -20,14 +20,15 @@ import (
 
 // WaveCmd are the commands about waves.
 type WaveCmd struct {
-	Create  waveCreateCmd  `cmd:"" help:"Have many images built anew."`
-	List    waveListCmd    `cmd:"" help:"List the waves."`
-	Show    waveShowCmd    `cmd:"" help:"Show a wave and its jobs, or its report."`
-	Hold    waveHoldCmd    `cmd:"" help:"Let no more jobs of a wave, or of all, begin."`
-	Release waveReleaseCmd `cmd:"" help:"Let a wave that is held go on."`
-	Cancel  waveCancelCmd  `cmd:"" help:"End a wave, or one job of it."`
-	Retry   waveRetryCmd   `cmd:"" help:"Try the failed and cancelled jobs of a wave again."`
-	Delete  waveDeleteCmd  `cmd:"" help:"Delete waves that are over."`
+	Create   waveCreateCmd   `cmd:"" help:"Have many images built anew."`
+	List     waveListCmd     `cmd:"" help:"List the waves."`
+	Show     waveShowCmd     `cmd:"" help:"Show a wave and its jobs, or its report."`
+	Hold     waveHoldCmd     `cmd:"" help:"Let no more jobs of a wave, or of all, begin."`
+	Release  waveReleaseCmd  `cmd:"" help:"Let a wave that is held go on."`
+	Priority wavePriorityCmd `cmd:"" help:"Change the priority of a wave among waves, or of one job of it among its jobs."`
+	Cancel   waveCancelCmd   `cmd:"" help:"End a wave, or one job of it."`
+	Retry    waveRetryCmd    `cmd:"" help:"Try the failed and cancelled jobs of a wave again."`
+	Delete   waveDeleteCmd   `cmd:"" help:"Delete waves that are over."`
 }
 
 // waveCreateCmd makes a wave.

@@ -176,6 +176,30 @@ func (c waveCancelCmd) giveUp(ctx context.Context, a *app.App, t waveTools, e *w
 	return failed
 }
 
+// wavePriorityCmd changes a priority.
+type wavePriorityCmd struct {
+	Reason   string `help:"Why, for those who see it."`
+	ID       string `arg:"" help:"The wave."`
+	Priority string `arg:"" enum:"high,normal,low" help:"high, normal or low."`
+	Image    string `arg:"" optional:"" help:"Only the job of this image, among the jobs of the wave."`
+}
+
+// Run is the command.
+func (c wavePriorityCmd) Run(ctx context.Context, a *app.App) error {
+	return withWave(ctx, a, c.ID, func(ctx context.Context, t waveTools, e *wave.Entry) error {
+		if e.Status.State.Over() {
+			return fmt.Errorf("wave %s is over: %s", e.ID, e.Status.State)
+		}
+		if e.Follow {
+			return fmt.Errorf("prioritize wave %s: %w", e.ID, wave.ErrFollows)
+		}
+		if _, err := t.marked(ctx, e, wave.MarkPriority, c.Image); err != nil {
+			return err
+		}
+		return t.store.Prioritize(ctx, c.ID, c.Image, wave.Word{By: app.Requestor(), Reason: c.Reason, Priority: wave.Priority(c.Priority)})
+	})
+}
+
 // waveRetryCmd tries again what has failed.
 type waveRetryCmd struct{ waveTarget }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -138,10 +140,24 @@ func printWave(out io.Writer, e *wave.Entry) {
 	}
 	line("made", e.Stat.Ctime.UTC().Format(time.RFC3339)+" by "+e.By)
 	line("reason", e.Reason)
-	line("priority", string(e.Priority))
+	line("priority", precedence(e))
 	line("note", e.Status.Note)
 	line("driver", e.Status.Driver)
 	line("estimate", e.Status.Estimate.String())
+}
+
+// precedence is the priority of a wave, and of the jobs that were given one.
+func precedence(e *wave.Entry) string {
+	text := string(e.Precedence())
+	if word, changed := e.Marks[wave.MarkPriority]; changed {
+		text += ", given " + word.String()
+	}
+	for _, mark := range slices.Sorted(maps.Keys(e.Marks)) {
+		if image := mark.Job(); image != "" && mark == wave.MarkPriority.Of(image) {
+			text += fmt.Sprintf("; job %s is %s", image, e.Marks[mark].Priority)
+		}
+	}
+	return text
 }
 
 // counted are the jobs by state, in words.
