@@ -32,8 +32,9 @@ type Site struct {
 	Daemons, Pools []*zkmodel.Component
 	NoComponents   bool
 	Trials         []*zkmodel.Validation
-	// Guarded are the lines of a daemon's configuration that are not in effect.
-	Guarded []string
+	// Guarded are the lines of a daemon's configuration that are not in effect, LeftOut what it
+	// leaves out for a mistake.
+	Guarded, LeftOut []string
 }
 
 // Item is one thing that needs attention.
@@ -55,6 +56,9 @@ func (s *Site) Items() []Item {
 	list := s.daemonTroubles()
 	for _, line := range s.Guarded {
 		list = append(list, Item{Kind: Guarded, What: "Not all of the configuration is in effect (poolkeeper config-accept)", Why: line})
+	}
+	for _, line := range s.LeftOut {
+		list = append(list, Item{Kind: LeftOut, What: "Something is wrong with the configuration, and is left out", Why: line})
 	}
 	for _, image := range s.Images {
 		list = append(list, s.imageTroubles(image)...)

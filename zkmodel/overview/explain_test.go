@@ -169,3 +169,20 @@ func TestExplainNode(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Mistake: a configuration that is not in effect, or half left out, on a site that is told to be well.
+func TestConfigurationIsToldOf(t *testing.T) {
+	tree, cfg := site(t, 1, 2)
+	tree.Guarded = []string{"providers.a.pools.main.max-servers stays 2 (launcher on nl01)"}
+	tree.LeftOut = []string{"image suse: no such element", "label tiny: it is given twice"}
+	r := New(tree, cfg)
+	var text strings.Builder
+	if err := r.Write(&text, Page{Width: 132}); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"max-servers stays 2 (launcher on nl01)", "image suse: no such element", "label tiny: it is given twice", "$ poolkeeper config-validate"} {
+		if r.State != Attention || !strings.Contains(text.String(), part) {
+			t.Errorf("%q is missing in\n%s", part, text.String())
+		}
+	}
+}

@@ -27,8 +27,9 @@ type Tree struct {
 	Members  []fleet.Member            // daemons that follow the fleet's configuration
 	Current  *fleet.Version            // what they are to run; nil without one
 	Limits   map[string]map[string]int // what providers said, by provider and resource
-	// Guarded tells what of a daemon's configuration is not in effect.
-	Guarded []string
+	// Guarded tells what of daemons' configurations is not in effect, LeftOut what of the
+	// configuration is left out for a mistake.
+	Guarded, LeftOut []string
 	// Unread are the parts that could not be read, and why. Nothing is said of them.
 	Unread []Unread
 	// Unfollowed are parts that were not looked at: nothing is said of them either, and nothing is

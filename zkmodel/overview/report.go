@@ -139,7 +139,7 @@ func New(t *Tree, cfg *configs.Config) *Report {
 // items is what needs attention, as the page finds it, and what could not be read.
 func (t *Tree) items() []attention.Item {
 	site := attention.Site{
-		Now: t.Now, Images: t.Images, Nodes: t.Nodes, Requests: t.Requests, Pools: t.Pools, NoComponents: !t.saw(PartDaemons), Trials: t.Trials, Guarded: t.Guarded,
+		Now: t.Now, Images: t.Images, Nodes: t.Nodes, Requests: t.Requests, Pools: t.Pools, NoComponents: !t.saw(PartDaemons), Trials: t.Trials, Guarded: t.Guarded, LeftOut: t.LeftOut,
 	}
 	for n := range t.Daemons {
 		site.Daemons = append(site.Daemons, &t.Daemons[n].Component)

@@ -73,6 +73,8 @@ func (c ConfigAcceptCmd) accept(ctx context.Context, a *app.App, store *zkmodel.
 type guardedItem struct {
 	guard.Item
 	daemon string // that guards it
+	kind   string // of that
+	host   string // its full name
 	File   string // the digest of its file
 }
 
@@ -92,7 +94,7 @@ func GuardedItems(ctx context.Context, a *app.App, store *zkmodel.Store) (list [
 			continue
 		}
 		for _, i := range record.Guarded {
-			list = append(list, guardedItem{i, daemon, record.File})
+			list = append(list, guardedItem{i, daemon, one.Kind, one.Host, record.File})
 		}
 	}
 	return list, unclear, nil

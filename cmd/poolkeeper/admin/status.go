@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,12 +52,40 @@ func (c StatusCmd) Run(ctx context.Context, a *app.App) error {
 func read(ctx context.Context, a *app.App) (report *overview.Report, err error) {
 	err = a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
 		tree, err := overview.Read(ctx, store, time.Now())
-		if err == nil {
-			report = overview.New(tree, cfg)
+		if err != nil {
+			return err
 		}
-		return err
+		guarded, _, err := GuardedItems(ctx, a, store)
+		if err != nil {
+			return err
+		}
+		tree.Guarded = notInEffect(guarded, tree.Daemons)
+		for _, f := range cfg.Frozen {
+			tree.LeftOut = append(tree.LeftOut, f.String())
+		}
+		report = overview.New(tree, cfg)
+		return nil
 	})
 	return report, err
+}
+
+// notInEffect are the items that daemons guard which run, each once, with those daemons.
+func notInEffect(items []guardedItem, running []zkmodel.Daemon) (lines []string) {
+	by := map[string][]string{}
+	for _, i := range items {
+		if !slices.ContainsFunc(running, func(d zkmodel.Daemon) bool {
+			short, _, _ := strings.Cut(i.host, ".")
+			return d.Kind == i.kind && (d.Hostname == i.host || d.Hostname == short)
+		}) {
+			continue // what a daemon that is gone has guarded
+		}
+		text := i.String()
+		by[text] = append(by[text], i.kind+" on "+i.host)
+	}
+	for _, text := range slices.Sorted(maps.Keys(by)) {
+		lines = append(lines, text+" ("+strings.Join(slices.Compact(slices.Sorted(slices.Values(by[text]))), ", ")+")")
+	}
+	return lines
 }
 
 // The exit codes of monitoring plugins, by their own guidelines.
