@@ -24,9 +24,8 @@ type Options struct {
 
 	// Config is the configuration of the moment; nil when nobody knows it.
 	Config func() *configs.Config
-	// Explain says what this host's builder has to do for an image, and why, a line each; nil
-	// where it builds nothing.
-	Explain func(ctx context.Context, image string) ([]string, error)
+	// Explain says what this host's builder has to do for an image, and why; nil where it builds nothing.
+	Explain func(ctx context.Context, image string) ([]Reason, error)
 	// Configured tells whether an image is configured; nil when nobody knows.
 	Configured func(image string) bool
 	// Ready is nil, or returns nil, when the daemon does its work; else why not.
@@ -44,3 +43,6 @@ type Options struct {
 
 // Tree is what the daemon follows of the tree.
 type Tree = site.Tree
+
+// Reason is what a rule says of an image.
+type Reason = site.Reason

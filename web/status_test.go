@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"poolkeeper/configs"
 	"poolkeeper/web/buildlog"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/listing"
@@ -213,7 +215,18 @@ func aSite() Options {
 func TestPagesShow(t *testing.T) {
 	o := aSite()
 	o.Ready = func() error { return errors.New("cloud-b is not started") }
+	o.Explain = func(_ context.Context, image string) ([]Reason, error) {
+		if image == "other" {
+			return nil, errors.New("the folder is gone")
+		}
+		return []Reason{{Subject: "build", Rule: "rebuild-age", Speaks: "no", Detail: image + " is young"}}, nil
+	}
+	o.Config = func() *configs.Config {
+		return &configs.Config{DiskImages: []configs.DiskImage{{Name: "image", RebuildAge: 48 * time.Hour, KeepBuilds: 2}, {Name: "other"}}}
+	}
 	for path, wants := range map[string][]string{
+		"/images/image/explain": {"rebuild-age", "image is young"},
+		"/images/other/explain": {"cannot be told: the folder is gone"},
 		"/": {
 			"<title>Not ready: Poolkeeper launcher on l1</title>", "Not ready: cloud-b is not started",
 			"Build image-0000000002 failed, 2 in a row", "disk-image-create: exit code 1", "1 request waiting", "3 nodes",
@@ -223,7 +236,7 @@ func TestPagesShow(t *testing.T) {
 			`build requested 4s ago`, `<small>3.0 GiB</small>`, `<small>in 10m</small>`, `>1d 2h</time>`,
 			`25% of 4.0 GiB, 10 MiB/s, 5m 0s left`, `<progress max="100" value="25"`, `2 in a row`, `disk-image-create: exit code 1`,
 		},
-		"/images/image":             {"data-part>image <span", "build requested", "0000000001", "disk-image-create: exit code 1"},
+		"/images/image":             {"when 2d 0h old", "in 22h", "what the builder has to do", "data-part>image <span", "build requested", "0000000001", "disk-image-create: exit code 1"},
 		"/builds/image-0000000001":  {"<b>dib</b> 10m", "raw", "2.0 GiB", "the whole log", "25% of 4.0 GiB"},
 		"/builds/image-0000000002":  {`<pre>E: &lt;b&gt;no&lt;/b&gt; space</pre>`},
 		"/nodes":                    {`<span class="st good">2 ready</span>`, `<span class="st off">1 hold</span>`, `127.0.0.1 port 2222`, `image-0000000001`, `for Ann`},

@@ -130,15 +130,29 @@ func (s *Site) image(r *http.Request) (*layout.Page, error) {
 	sh.Parts = append(sh.Parts, part{ID: "providers", Title: "In service", Table: look.places(name)})
 	builds := tableOf("Builds of this image, the newest first", "There is no build.", buildHeads, v.Builds, func(b buildView) row { return buildRow(name, b) })
 	sh.Parts = append(sh.Parts, part{ID: "builds", Title: "Builds", Table: builds})
-	if s.Explain != nil {
-		lines, err := s.Explain(r.Context(), name)
-		note := "What this host's builder has to do for the image by its rules, and why; poolkeeper explain prints the same."
-		if err != nil {
-			note, lines = "What this host's builder would do cannot be told: "+err.Error(), nil
-		}
-		sh.Parts = append(sh.Parts, part{ID: "explain", Title: "Why", Note: note, Lines: lines})
-	}
 	return sheetPage("/images", "Image "+name, sh, to("Images", "/images")), nil
+}
+
+// explain is what this host's builder has to do for an image. It reads the tree anew, so it does not
+// follow changes.
+func (s *Site) explain(r *http.Request) (*layout.Page, error) {
+	look, name := s.look(), r.PathValue("image")
+	_, configured := look.cfg.DiskImage(name)
+	if !configured && !slices.ContainsFunc(look.images, func(i *zkmodel.Image) bool { return i.Name == name }) {
+		return nil, fmt.Errorf("image %s: %w", name, layout.ErrNotFound)
+	}
+	one := part{ID: "rules", Note: "What this host's builder has to do for the image, rule by rule; poolkeeper explain " + name + " prints the same."}
+	reasons, err := s.Explain(r.Context(), name)
+	if err != nil {
+		one.Note = "What this host's builder has to do for the image cannot be told: " + err.Error()
+	} else {
+		one.Table = tableOf("Rules, and what each says", "No rule says anything.", []string{"About", "Rule", "Says", "Why"}, reasons, func(v Reason) row {
+			return row{Cells: []cell{text(v.Subject), text(v.Rule), text(v.Speaks), text(v.Detail)}}
+		})
+	}
+	p := sheetPage("/images", "Why "+name, &sheet{Parts: []part{one}}, to("Images", "/images"), imageLink(name))
+	p.Live = ""
+	return p, nil
 }
 
 // imageFacts are what the configuration says of an image.
@@ -170,10 +184,15 @@ func (s *snapshot) imageFacts(image *zkmodel.Image, c *configs.DiskImage) []fact
 			due = due.marked("due for "+listing.Span(-left), "late")
 		}
 	}
+	why := cell{}
+	if s.Explain != nil {
+		why = linked(to("what the builder has to do, rule by rule", imageLink(image.Name).To+"/explain"))
+	}
 	builders := listing.Words(", ", append([]string{c.Architecture}, c.HostLabels...)...)
 	return facts(
 		fact{Name: "Built", Cell: text(strings.Join(schedule, ", "))},
 		fact{Name: "Next due", Cell: due},
+		fact{Name: "Why", Cell: why},
 		fact{Name: "Release", Cell: text(c.Release)},
 		fact{Name: "Elements", Cell: text(strings.Join(c.Elements, ", "))},
 		fact{Name: "Formats", Cell: text(strings.Join(s.cfg.ImageFormats(c.Name), ", "))},

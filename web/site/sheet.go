@@ -33,7 +33,6 @@ type part struct {
 	Table           *table
 	Line            []span // a timeline
 	Pre             string
-	Lines           []string
 }
 
 // table is a list.

@@ -46,13 +46,15 @@ type Site struct {
 	Now     func() time.Time
 	// Log is where the log of a build can be read; "" when nobody knows.
 	Log func(*zkmodel.Build) string
-	// Explain says what this host's builder has to do for an image, and why, a line each; nil
-	// where it builds nothing.
-	Explain func(ctx context.Context, image string) ([]string, error)
+	// Explain says what this host's builder has to do for an image, and why; nil where it builds nothing.
+	Explain func(ctx context.Context, image string) ([]Reason, error)
 	// Figures are what this daemon measures of a thing, by the label that names it; nil is
 	// nothing.
 	Figures func(label, name string) []Figure
 }
+
+// Reason is what a rule says of an image.
+type Reason struct{ Subject, Rule, Speaks, Detail string }
 
 // Figure is one measured value.
 type Figure struct{ Name, Labels, Value, Help string }
@@ -84,6 +86,9 @@ func (s *Site) Routes() []Route {
 	routes := []Route{{"/{$}", s.overview}, {"/attention", s.attention}, {"/search", s.search}}
 	if s.Tree.Images != nil {
 		routes = append(routes, Route{"/images", s.images}, Route{"/images/{image}", s.image}, Route{"/builds/{build}", s.build})
+	}
+	if s.Tree.Images != nil && s.Explain != nil {
+		routes = append(routes, Route{"/images/{image}/explain", s.explain})
 	}
 	if s.Tree.Nodes != nil {
 		routes = append(routes, Route{"/nodes", s.nodes}, Route{"/nodes/{node}", s.node})

@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"os"
+	"time"
 
 	"poolkeeper/builder"
 	"poolkeeper/builder/dib"
 	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/configs"
 	"poolkeeper/web"
 	"poolkeeper/web/buildlog"
+	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event/observe"
+	"poolkeeper/zkmodel/recipe"
 )
 
 // BuilderCmd runs the builder.
@@ -65,10 +69,29 @@ func servedBuilder(ctx context.Context, s site, w workers, listen func(web.Optio
 		return nil, nil, err
 	}
 	server, err = listen(web.Options{
-		Daemon: "builder", Host: full, Ready: b.Ready, Gatherer: metrics, Logs: logs, Guarded: s.guarded.texts, Configured: b.HasImage, Config: b.Config,
+		Daemon: "builder", Host: full, Ready: b.Ready, Gatherer: metrics, Logs: logs, Guarded: s.guarded.texts, Configured: b.HasImage, Config: b.Config, Explain: explainer(s.client, b.Config, full),
 		Tree: web.Tree{Images: b.Tree().Images, Components: b.Tree().Components, Validations: b.Tree().Validations, ProviderPauses: b.Tree().ProviderPauses, Watch: b.Tree().Watch, WaitSynced: b.Tree().WaitSynced, WaitFor: b.Tree().WaitFor},
 	})
 	return b, server, err
+}
+
+// explainer says what a builder on this host has to do for an image.
+func explainer(client *recipe.Client, config func() *configs.Config, host string) func(context.Context, string) ([]web.Reason, error) {
+	return func(ctx context.Context, image string) (list []web.Reason, err error) {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // of a reader who waits
+		defer cancel()
+		session, err := client.Session(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all, err := builder.Explain(ctx, config(), zkmodel.NewStore(session, nil), host, image)
+		for _, e := range all {
+			for _, v := range e.Verdicts {
+				list = append(list, web.Reason{Subject: v.Subject, Rule: v.Rule, Speaks: v.Speaks, Detail: v.Detail})
+			}
+		}
+		return list, err
+	}
 }
 
 // logURL is where a build's log can be read; "" without a server.

@@ -43,6 +43,7 @@ func serve(t *testing.T, s site, f webFlags) (daemon, *web.Server, error) {
 
 func TestBuilderServesItsPages(t *testing.T) {
 	s := newSite(t)
+	s.cfg.DiskImages = []configs.DiskImage{{Name: "resting", Pause: true}}
 	d, server, err := serve(t, s, webFlags{})
 	if err != nil {
 		t.Fatal(err)
@@ -65,6 +66,9 @@ func TestBuilderServesItsPages(t *testing.T) {
 		"/":               "Poolkeeper builder on",
 		"/metrics":        "poolkeeper_builder_current_builds 0",
 		"/dib-image-list": "| ID | Image | Builder |",
+
+		"/images/resting":         "/images/resting/explain",
+		"/images/resting/explain": "pause",
 	} {
 		if code, text := get(path, "*/*"); code != http.StatusOK || !strings.Contains(text, want) {
 			t.Errorf("%s: %d, without %q:\n%s", path, code, want, text)
