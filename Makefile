@@ -124,6 +124,7 @@ test-deb: ## Make a release twice; install, upgrade and remove the package under
 	go -C packaging test ./...
 	test/deb/release
 	test/deb/run
+	test/deb/container
 
 .PHONY: soak
 soak: ## Let requestors and killers loose on three launchers; SOAK=10m, SEED= repeats

@@ -1,0 +1,2 @@
+// Package container holds the Containerfile, and the test that it is one.
+package container
