@@ -20,8 +20,9 @@ import (
 
 // ImageBuildCmd asks for a build.
 type ImageBuildCmd struct {
-	Wait  bool   `help:"Wait until the image is built and uploaded. Exit code 1 unless that is completed."`
-	Image string `arg:"" help:"The image, as the configuration names it."`
+	Wait   bool   `xor:"how" help:"Wait until the image is built and uploaded, and tell how far that has come. Exit code 1 unless it is completed."`
+	Follow bool   `short:"f" xor:"how" help:"The same, and print the log of the build, from the builder that has it."`
+	Image  string `arg:"" help:"The image, as the configuration names it."`
 }
 
 // Run is the command.
@@ -39,7 +40,7 @@ func (c ImageBuildCmd) Run(ctx context.Context, a *app.App) error {
 			return fmt.Errorf("image %s is paused in %s", c.Image, cfg.Path)
 		}
 		window := image.NextWindow(time.Now())
-		if c.Wait {
+		if c.Wait || c.Follow {
 			return c.await(ctx, a, t, window)
 		}
 		held, err := c.ask(ctx, a, t)
@@ -130,6 +131,13 @@ func (c ImageBuildCmd) wave() *wave.Wave {
 // the image's build windows, the wave asks for the build once one begins.
 func (c ImageBuildCmd) await(ctx context.Context, a *app.App, t waveTools, window time.Time) error {
 	w, job := c.wave(), waves.Job(t.cfg, c.Image)
+	image, err := t.models.Image(ctx, c.Image)
+	if errors.Is(err, zkmodel.ErrNotFound) {
+		image, err = &zkmodel.Image{}, nil
+	}
+	if err != nil {
+		return err
+	}
 	word, held, err := t.store.AllHeld(ctx)
 	switch {
 	case err != nil:
@@ -151,7 +159,13 @@ func (c ImageBuildCmd) await(ctx context.Context, a *app.App, t waveTools, windo
 	if err := c.tellPaused(ctx, a, t.models); err != nil {
 		return err
 	}
-	return awaitWave(t.outer, a, t.client, w.ID, app.OutputFlags{Output: "table"}) //nolint:contextcheck // outlives a session
+	end := c.follow(t.outer, a, t, newest(image))       //nolint:contextcheck // outlives a session
+	report, err := awaitReport(t.outer, t.client, w.ID) //nolint:contextcheck // as above
+	end()
+	if err != nil {
+		return err
+	}
+	return tellReport(a, app.OutputFlags{Output: "table"}, report)
 }
 
 // ImagePauseCmd sets an image's pause flag.

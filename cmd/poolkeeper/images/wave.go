@@ -148,32 +148,42 @@ func (t waveTools) tellUndriven(ctx context.Context, a *app.App) {
 
 // awaitWave waits for a wave's report, over as many sessions as that takes, and prints it.
 func awaitWave(ctx context.Context, a *app.App, client *recipe.Client, id string, out app.OutputFlags) error {
+	report, err := awaitReport(ctx, client, id)
+	if err != nil {
+		return err
+	}
+	return tellReport(a, out, report)
+}
+
+// awaitReport waits for a wave's report.
+func awaitReport(ctx context.Context, client *recipe.Client, id string) (*wave.Report, error) {
 	for {
 		session, err := client.Session(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		data, err := wave.NewStore(session).Queue().Wait(ctx, id, app.Requestor())
 		switch {
 		case errors.Is(err, recipe.ErrSessionLost):
 			continue
 		case errors.Is(err, recipe.ErrNoNode):
-			return fmt.Errorf("wave %s is gone, without a report", id)
+			return nil, fmt.Errorf("wave %s is gone, without a report", id)
 		case err != nil:
-			return err
+			return nil, err
 		}
-		report, err := wave.ParseReport(data)
-		if err != nil {
-			return err
-		}
-		if err := printReport(a, out, report); err != nil {
-			return err
-		}
-		if report.State != wave.Completed {
-			return fmt.Errorf("wave %s is %s", id, report.State)
-		}
-		return nil
+		return wave.ParseReport(data)
 	}
+}
+
+// tellReport prints a report; a wave that is not completed is an error.
+func tellReport(a *app.App, out app.OutputFlags, report *wave.Report) error {
+	if err := printReport(a, out, report); err != nil {
+		return err
+	}
+	if report.State != wave.Completed {
+		return fmt.Errorf("wave %s is %s", report.ID, report.State)
+	}
+	return nil
 }
 
 // printReport prints what has come of a wave.
