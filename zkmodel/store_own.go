@@ -80,17 +80,22 @@ func (st *Store) CancelBuild(ctx context.Context, image string) (string, error) 
 	if id == "" {
 		return "", fmt.Errorf("cancel build of %s: %w: it is not being built", image, ErrNotFound)
 	}
+	return id, st.CancelBuildOf(ctx, image, id)
+}
+
+// CancelBuildOf is CancelBuild of one build, and no other: one that has ended is left alone.
+func (st *Store) CancelBuildOf(ctx context.Context, image, id string) error {
 	if err := st.session.EnsurePath(ctx, CancelRoot); err != nil {
-		return "", fmt.Errorf("cancel build of %s: %w", image, err)
+		return fmt.Errorf("cancel build of %s: %w", image, err)
 	}
-	_, err = st.session.Create(ctx, CancelPath(image), []byte(id), recipe.Persistent)
+	_, err := st.session.Create(ctx, CancelPath(image), []byte(id), recipe.Persistent)
 	if isExists(err) {
 		_, err = st.session.Set(ctx, CancelPath(image), []byte(id), recipe.AnyVersion)
 	}
 	if err != nil {
-		return "", fmt.Errorf("cancel build of %s: %w", image, err)
+		return fmt.Errorf("cancel build of %s: %w", image, err)
 	}
-	return id, nil
+	return nil
 }
 
 // ClearCancel removes a request to cancel, once the build has ended.

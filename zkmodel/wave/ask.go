@@ -61,6 +61,46 @@ func (st *Store) Asks(ctx context.Context, id, image string) (bool, error) {
 	return isFlagOf(id, data, stat), nil
 }
 
+// Running is a build under way that a job of a wave waits for.
+type Running struct {
+	Image, Build string
+	// Asked says that it began for the flag that the wave made: another's, or one that is due by its
+	// age, counts for the job, too.
+	Asked bool
+}
+
+// Running are the builds under way that jobs of a wave wait for; image, if not "", names one job.
+func (st *Store) Running(ctx context.Context, models *zkmodel.Store, e *Entry, image string) ([]Running, error) {
+	rows, _, err := st.Rows(ctx, e.ID, []State{Processing}, maxJobs)
+	if err != nil {
+		return nil, err
+	}
+	var list []Running
+	for _, r := range rows {
+		if r.Build != "" || image != "" && image != r.Image {
+			continue
+		}
+		i, err := models.Image(ctx, r.Image)
+		if isNotFound(err) || err == nil && (!i.BuildsLocked || len(i.Builds) == 0) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		b := i.Builds[len(i.Builds)-1]
+		if b.Broken != nil || b.State != zkmodel.BuildBuilding || b.Stat.Czxid <= e.Status.Since {
+			continue
+		}
+		data, flag, err := st.session.Get(ctx, zkmodel.RequestBuildPath(r.Image))
+		if err != nil && !errors.Is(err, recipe.ErrNoNode) {
+			return nil, fmt.Errorf("read the request to build %s: %w", r.Image, err)
+		}
+		asked := err == nil && isFlagOf(e.ID, data, flag) && flag.Czxid < b.Stat.Czxid
+		list = append(list, Running{r.Image, b.ID, asked})
+	}
+	return list, nil
+}
+
 // Unasked are the waves that follow a request for a build of an image (Wave.Follow) which is not
 // made, or was taken back, as all waves are held. Of other waves little is read.
 func (st *Store) Unasked(ctx context.Context, image string) ([]string, error) {

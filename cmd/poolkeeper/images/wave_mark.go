@@ -116,7 +116,7 @@ func (c waveReleaseCmd) Run(ctx context.Context, a *app.App) error {
 // waveCancelCmd ends a wave.
 type waveCancelCmd struct {
 	Reason string `help:"Why, for those who see it."`
-	Builds bool   `help:"Also give up the builds under way that began for it."`
+	Builds bool   `help:"Also give up the builds under way that the wave has asked for; with an image, the one of that, whoever has asked for it."`
 	waveTarget
 }
 
@@ -130,48 +130,32 @@ func (c waveCancelCmd) Run(ctx context.Context, a *app.App) error {
 		if err != nil {
 			return err
 		}
-		running, err := c.running(ctx, t)
-		if err != nil {
-			return err
+		var builds []wave.Running
+		if c.Builds { // before the requests for them are withdrawn
+			if builds, err = t.store.Running(ctx, t.models, e, c.Image); err != nil {
+				return err
+			}
 		}
 		if err := t.store.Set(ctx, c.ID, mark, wave.Word{By: app.Requestor(), Reason: c.Reason}); err != nil {
 			return err
 		}
-		return c.giveUp(ctx, a, t, e, running)
+		return c.giveUp(ctx, a, t, builds)
 	})
 }
 
-// running are the images whose builds are asked for.
-func (c waveCancelCmd) running(ctx context.Context, t waveTools) ([]string, error) {
-	if !c.Builds {
-		return nil, nil
-	}
-	rows, _, err := t.store.Rows(ctx, c.ID, []wave.State{wave.Processing}, 1<<20)
-	var images []string
-	for _, r := range rows {
-		if r.Build == "" && (c.Image == "" || c.Image == r.Image) {
-			images = append(images, r.Image)
-		}
-	}
-	return images, err
-}
-
-// giveUp cancels the builds of images that began for the wave.
-func (c waveCancelCmd) giveUp(ctx context.Context, a *app.App, t waveTools, e *wave.Entry, images []string) error {
+// giveUp cancels the builds that the wave has asked for, or that are named.
+func (c waveCancelCmd) giveUp(ctx context.Context, a *app.App, t waveTools, builds []wave.Running) error {
 	var failed error
-	for _, name := range images {
-		image, err := t.models.Image(ctx, name)
-		if errors.Is(err, zkmodel.ErrNotFound) || err == nil && (len(image.Builds) == 0 || image.Builds[len(image.Builds)-1].Stat.Czxid <= e.Status.Since) {
+	for _, b := range builds {
+		if !b.Asked && c.Image == "" {
+			fmt.Fprintf(a.Stdout, "Build %s-%s goes on: the wave has not asked for it; image-build-cancel %[1]s gives it up\n", b.Image, b.Build)
 			continue
 		}
-		id, err := t.models.CancelBuild(ctx, name)
-		switch {
-		case errors.Is(err, zkmodel.ErrNotFound):
-		case err != nil:
+		if err := t.models.CancelBuildOf(ctx, b.Image, b.Build); err != nil {
 			failed = errors.Join(failed, err)
-		default:
-			fmt.Fprintf(a.Stdout, "Build %s-%s is being cancelled\n", name, id)
+			continue
 		}
+		fmt.Fprintf(a.Stdout, "Build %s-%s is being cancelled\n", b.Image, b.Build)
 	}
 	return failed
 }

@@ -148,16 +148,16 @@ func printWave(out io.Writer, e *wave.Entry) {
 
 // precedence is the priority of a wave, and of the jobs that were given one.
 func precedence(e *wave.Entry) string {
-	text := string(e.Precedence())
+	text := []string{string(e.Precedence())}
 	if word, changed := e.Marks[wave.MarkPriority]; changed {
-		text += ", given " + word.String()
+		text[0] += ", given " + word.String()
 	}
 	for _, mark := range slices.Sorted(maps.Keys(e.Marks)) {
 		if image := mark.Job(); image != "" && mark == wave.MarkPriority.Of(image) {
-			text += fmt.Sprintf("; job %s is %s", image, e.Marks[mark].Priority)
+			text = append(text, fmt.Sprintf("job %s is %s", image, e.Marks[mark].Priority))
 		}
 	}
-	return text
+	return strings.Join(text, "; ")
 }
 
 // counted are the jobs by state, in words.
