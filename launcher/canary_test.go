@@ -231,7 +231,11 @@ func TestCanaryRetreats(t *testing.T) {
 	}
 	old := s.image()
 	log := recipe.NewLog(event.Root, "/poolkeeper/launcher/one")
-	tells := func(d *launcher.Deps) { d.Client.SetLog(log) }
+	said := &book{}
+	tells := func(d *launcher.Deps) {
+		d.Client.SetLog(log)
+		d.Logger = hclog.New(&hclog.LoggerOptions{Output: said})
+	}
 	both := []*running{s.launch(named("nl01"), tells), s.launch(named("nl02"), tells)}
 	s.promoted(old, "cloud", "other")
 	bad := s.imageOf("debian")
@@ -244,11 +248,16 @@ func TestCanaryRetreats(t *testing.T) {
 	if !strings.HasPrefix(idle.ImageID, bad.Path()+"/") {
 		t.Errorf("the first node boots from %s", idle.ImageID)
 	}
+	leave := s.foreignPool(zkmodel.Component{ID: "theirs", ProviderName: "cloud", PoolName: "main", Knows: zkmodel.Strings{zkmodel.KnowsCanaries}})
 	s.failing("cloud", bad)
 	zktest.Eventually(t, func() bool {
 		s.bootsFromAny("cloud-debian")
 		return s.canary("cloud").Trial == nil
 	}, "it retreats")
+	zktest.Eventually(t, func() bool {
+		return strings.Contains(said.String(), "goes on with the canary: build="+bad.ID+" image=debian provider=cloud name=foreign pool=main")
+	}, "the log tells who goes on with it")
+	leave()
 	v := s.debian().Verdict(bad, "cloud")
 	if v == nil || v.Kind != zkmodel.Retreated || v.By != "canary" || !strings.Contains(v.Reason, " did not boot") {
 		t.Fatalf("%+v", v)
@@ -399,17 +408,9 @@ func TestCanaryIsRefused(t *testing.T) {
 	log := &book{}
 	s.launch(func(d *launcher.Deps) { d.Logger = hclog.New(&hclog.LoggerOptions{Output: log}) })
 	s.promoted(old, "cloud", "other")
-	data, err := (&zkmodel.Component{
-		Hostname: "theirs", Kind: zkmodel.KindPool, ID: "theirs", ProviderName: "cloud", PoolName: "main", Knows: zkmodel.Strings{zkmodel.KnowsVerdicts},
-	}).Encode()
-	if err == nil {
-		_, err = s.store.Session().Create(t.Context(), zkmodel.ComponentsRoot+"/"+zkmodel.KindPool+"/theirs", data, recipe.Ephemeral)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.foreignPool(zkmodel.Component{ID: "theirs", ProviderName: "cloud", PoolName: "main", Knows: zkmodel.Strings{zkmodel.KnowsVerdicts}})
 	zktest.Eventually(t, func() bool {
-		return strings.Contains(log.String(), "canaries are refused in cloud: the launcher on theirs knows none")
+		return strings.Contains(log.String(), "canaries are refused in cloud: the launcher on foreign knows none")
 	}, "the log tells why")
 	fresh := s.imageOf("debian")
 	s.promoted(fresh, "cloud")
