@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"filippo.io/age"
+	"golang.org/x/sys/unix"
 )
 
 // Why a sealed value is not opened.
@@ -169,7 +170,11 @@ func Open(mode fs.FileMode) bool { return mode.Perm()&0o077 != 0 }
 const coreLimit = 1
 
 // NoCoreDumps keeps this process, and those that it starts, from leaving their memory in a
-// file. It cannot be undone. It fails only where the limit is lower already.
+// file. It cannot be undone. Where the limit is 0 already, and not this process's to raise, it
+// makes this process alone one of which there is no core at all: its files in /proc are
+// root's then, and what it reads of itself stays readable (proc(5), "dumpable").
 func NoCoreDumps() {
-	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{Cur: coreLimit, Max: coreLimit})
+	if syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{Cur: coreLimit, Max: coreLimit}) != nil {
+		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // 0 is always taken
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"gopkg.in/yaml.v3"
 	"pgregory.net/rapid"
 
@@ -207,6 +209,45 @@ func TestNoCoreDumps(t *testing.T) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_CORE, &limit); err != nil || limit.Cur > 1 || limit.Max > 1 || os.Geteuid() == 0 && limit.Cur != 1 {
 		t.Errorf("limit %v, %v", limit, err)
+	}
+}
+
+// Where the limit is 0 and cannot be raised, as of a daemon that is not root, there is no core of
+// the process at all. Mistake: one that does not read its own /proc any more, or begins no
+// other program.
+func TestNoCoreDumpsWhereTheLimitIsNone(t *testing.T) {
+	if os.Getenv("SEALED_TEST_LIMITED") != "" {
+		NoCoreDumps()
+		var limit syscall.Rlimit
+		dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+		if errors.Join(err, syscall.Getrlimit(syscall.RLIMIT_CORE, &limit)) != nil || limit.Max != 0 || dumpable != 0 {
+			t.Errorf("limit %v, dumpable %d, %v", limit, dumpable, err)
+		}
+		for _, name := range []string{"stat", "limits", "status", "mountinfo", "cgroup"} {
+			if _, err := os.ReadFile("/proc/self/" + name); err != nil {
+				t.Error(err)
+			}
+		}
+		if open, err := os.ReadDir("/proc/self/fd"); err != nil || len(open) == 0 {
+			t.Errorf("open files %v, %v", open, err)
+		}
+		if out, err := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^$").CombinedOutput(); err != nil {
+			t.Errorf("another program: %v\n%s", err, out)
+		}
+		return
+	}
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer self.Close() //nolint:errcheck // only read
+	child := exec.CommandContext(t.Context(), "sh", "-c", "ulimit -c 0 && exec /proc/self/fd/3 -test.run='^TestNoCoreDumpsWhereTheLimitIsNone$'")
+	child.Dir, child.Env, child.ExtraFiles = "/", append(os.Environ(), "SEALED_TEST_LIMITED=1"), []*os.File{self}
+	if os.Geteuid() == 0 { // who is root raises the limit
+		child.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	if out, err := child.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
