@@ -36,10 +36,21 @@ func (s *snapshot) itemsOf(of func(*thing) bool) *table {
 			list = append(list, i)
 		}
 	}
-	if len(list) == 0 {
+	switch {
+	case len(list) == 0:
 		return nil
+	case len(list) > mostMatters:
+		return s.groupTable(attention.Fold(list))
 	}
 	return s.itemTable(list)
+}
+
+// groupTable lists alike things in one line.
+func (s *snapshot) groupTable(groups []attention.Group) *table {
+	return tableOf("What needs attention, alike things in one line", "Nothing.", []string{"What", "Since", "Why", "What to type"}, groups, func(g attention.Group) row {
+		what := linked(layout.Link{Text: g.What, To: listTo("/attention", "kind", string(g.Kind))})
+		return row{Cells: []cell{what, since(layout.Moment(g.Since, s.now)), {Why: firstLine(g.Why)}, mono(g.Do)}}
+	})
 }
 
 func (s *snapshot) itemTable(items []thing) *table {
