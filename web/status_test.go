@@ -264,6 +264,19 @@ func TestPagesShow(t *testing.T) {
 			}
 		}
 	}
+	for _, path := range []string{"/", "/images/image"} { // names and reasons are never markup
+		hostile := aSite()
+		key := zkmodel.UploadKey{Image: `<b>"x`, Build: "0000000001", Provider: `<i>'y`, ID: "0000000001"}
+		hostile.Tree.Images = func() []*zkmodel.Image {
+			return []*zkmodel.Image{{Name: key.Image, Builds: []*zkmodel.BuildTree{{
+				Build:   zkmodel.DecodeBuild(key.Image, key.Build, []byte("{"+ago("ready", time.Hour)+"}"), recipe.Stat{}),
+				Uploads: []*zkmodel.Upload{zkmodel.DecodeUpload(key, []byte("{"+ago("failed", time.Minute)+`, "reason": "\"><script>x</script>\u202e"}`), recipe.Stat{})},
+			}}}, {Name: "image"}}
+		}
+		if page := get(t, hostile, path).body; strings.Contains(page, "<script>x") || strings.Contains(page, `<b>"x`) || strings.Contains(page, "<i>'y") || strings.Contains(page, "\u202e") {
+			t.Errorf("%s takes a name for markup:\n%s", path, page)
+		}
+	}
 	if page := get(t, o, "/nodes?state=hold").body; strings.Contains(page, "/nodes/0000000001") {
 		t.Error("a filter lets everything pass")
 	}

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"html/template"
 	"reflect"
 	"unicode/utf8"
 
@@ -29,6 +30,9 @@ func cleanValue(v reflect.Value) {
 			cleanValue(v.Index(i))
 		}
 	case reflect.String:
+		if v.Type() == reflect.TypeFor[template.HTML]() { // markup of ours, whose texts were cleaned
+			return
+		}
 		if text := v.String(); v.CanSet() && Visible(text) != text {
 			v.SetString(Visible(text))
 		}
