@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+	"github.com/google/go-cmp/cmp"
 
+	"poolkeeper/cmd/poolkeeper/manual"
 	"poolkeeper/configs"
 )
 
@@ -65,5 +67,31 @@ func TestReadmeNamesEveryCommand(t *testing.T) {
 	}
 	for name := range told {
 		t.Errorf("README.md tells of %s, which is no command", name)
+	}
+}
+
+// docs/reference/commands.md is made from the definitions of the commands: catches a command or a flag
+// that is not told. UPDATE_GOLDEN=1 writes it anew.
+func TestReferenceOfCommands(t *testing.T) {
+	const page = "../../docs/reference/commands.md"
+	parser, err := kong.New(&cli{}, kong.Name("poolkeeper"), kong.Vars{"version": ""}, kong.ExplicitGroups(groups))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := manual.Reference(&text, parser.Model); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(page, []byte(text.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(have), text.String()); diff != "" {
+		t.Errorf("%s is not what the commands say; UPDATE_GOLDEN=1 writes it anew (-page +commands):\n%s", page, diff)
 	}
 }

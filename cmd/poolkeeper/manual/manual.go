@@ -83,7 +83,7 @@ func write(out io.Writer, name string, data any) error {
 		"all": func(c *command) []*command { return c.all() }, "groups": groups, "page": pageOf, "version": func() string { return app.Version },
 		"codes": func() []Code { return Codes }, "join": strings.Join, "upper": strings.ToUpper,
 		"roff": roff, "dash": dash, "name": name1, "synopsis": synopsis,
-		"quote": quote, "described": described, "flagWords": flagWords, "takes": takes, "kinds": kinds,
+		"quote": quote, "typed": typed, "cell": cell, "described": described, "flagWords": flagWords, "takes": takes, "kinds": kinds,
 	}).ParseFS(templates, "*.tmpl")
 	if err != nil {
 		return fmt.Errorf("read template %s: %w", name, err)
