@@ -33,6 +33,7 @@ type handler struct {
 	layout    *layout.Layout
 	live      *live.Hub     // nil where nobody tells of changes
 	renderers chan struct{} // a place for each page that is made
+	readers   chan struct{} // a place for each page that reads ZooKeeper
 	streams   chan struct{} // a place for each large listing that is sent
 	door      *hookDoor
 	logs      *buildlog.Handler
@@ -43,8 +44,8 @@ type handler struct {
 func newHandler(o Options) *handler {
 	h := &handler{
 		Options: o, patience: writePatience,
-		renderers: make(chan struct{}, maxRenderers),
-		streams:   make(chan struct{}, maxStreams), door: newHookDoor(),
+		renderers: make(chan struct{}, maxRenderers), readers: make(chan struct{}, 1),
+		streams: make(chan struct{}, maxStreams), door: newHookDoor(),
 	}
 	if h.Now == nil {
 		h.Now = time.Now
@@ -76,6 +77,9 @@ func (h *handler) routes() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range h.site.Routes() {
 		mux.HandleFunc(r.Path, h.guarded(h.page(r.Page)))
+	}
+	for _, r := range h.site.Slow() {
+		mux.HandleFunc(r.Path, h.guarded(h.pageIn(h.readers, r.Page)))
 	}
 	if h.live != nil {
 		mux.HandleFunc("/live", h.guarded(h.live.ServeHTTP))
@@ -142,9 +146,14 @@ func (h *handler) notReady() error {
 // render makes a page once it is its turn. Sending it is not part of that: a
 // slow client holds up nobody.
 func (h *handler) render(ctx context.Context, page func() ([]byte, error)) ([]byte, error) {
+	return inTurn(ctx, h.renderers, page)
+}
+
+// inTurn makes a page in one of some places.
+func inTurn(ctx context.Context, places chan struct{}, page func() ([]byte, error)) ([]byte, error) {
 	select {
-	case h.renderers <- struct{}{}:
-		defer func() { <-h.renderers }()
+	case places <- struct{}{}:
+		defer func() { <-places }()
 		return page()
 	case <-ctx.Done():
 		return nil, ctx.Err()

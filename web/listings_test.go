@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -184,5 +185,49 @@ func BenchmarkAnswers(b *testing.B) {
 				b.ReportMetric(float64(w.Body.Len()), "bytes")
 			}
 		})
+	}
+}
+
+// Pages that read ZooKeeper wait for it; the others do not wait for them. Mistake: two readers of why an image is
+// built, while ZooKeeper does not answer, keep Nodepool's listings from everybody.
+func TestSlowPagesHoldUpNoOther(t *testing.T) {
+	o := aSite()
+	entered, leave := make(chan struct{}), make(chan struct{})
+	o.Explain = func(context.Context, string) ([]Reason, error) {
+		entered <- struct{}{}
+		<-leave
+		return nil, nil
+	}
+	routes := newHandler(o).routes()
+	ask := func(ctx context.Context, path string) int {
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+		r.RemoteAddr = "127.0.0.1:40000"
+		w := httptest.NewRecorder()
+		routes.ServeHTTP(w, r)
+		return w.Code
+	}
+	waiting, hurry := context.WithCancel(t.Context())
+	done := make(chan int)
+	go func() { done <- ask(t.Context(), "/images/image/explain") }()
+	<-entered
+	for range maxRenderers {
+		go func() { done <- ask(waiting, "/images/image/explain") }()
+	}
+	for _, path := range []string{"/", "/images/image", "/image-list"} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		if status := ask(ctx, path); status != http.StatusOK {
+			t.Errorf("%s: status %d", path, status)
+		}
+		cancel()
+	}
+	hurry()
+	for range maxRenderers {
+		if status := <-done; status != http.StatusServiceUnavailable {
+			t.Errorf("one that waited and left: status %d", status)
+		}
+	}
+	leave <- struct{}{}
+	if status := <-done; status != http.StatusOK {
+		t.Errorf("the page that was slow: status %d", status)
 	}
 }

@@ -15,7 +15,10 @@ import (
 
 // page serves a page. It shows what is known at any time, and says so when that may be old.
 // refresh=N loads it again every N seconds, where there is no script.
-func (h *handler) page(of layout.Maker) http.HandlerFunc {
+func (h *handler) page(of layout.Maker) http.HandlerFunc { return h.pageIn(h.renderers, of) }
+
+// pageIn serves a page that is made in one of some places.
+func (h *handler) pageIn(places chan struct{}, of layout.Maker) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		status := layout.Status{Time: h.Now(), Refresh: refresh(r)}
 		if err := h.notReady(); err != nil {
@@ -24,7 +27,7 @@ func (h *handler) page(of layout.Maker) http.HandlerFunc {
 		if err := h.synced(r.Context(), 0); err != nil {
 			status.Stale = err.Error()
 		}
-		body, err := h.render(r.Context(), func() ([]byte, error) {
+		body, err := inTurn(r.Context(), places, func() ([]byte, error) {
 			p, err := of(r)
 			if err != nil {
 				return nil, err

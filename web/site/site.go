@@ -87,9 +87,6 @@ func (s *Site) Routes() []Route {
 	if s.Tree.Images != nil {
 		routes = append(routes, Route{"/images", s.images}, Route{"/images/{image}", s.image}, Route{"/builds/{build}", s.build})
 	}
-	if s.Tree.Images != nil && s.Explain != nil {
-		routes = append(routes, Route{"/images/{image}/explain", s.explain})
-	}
 	if s.Tree.Nodes != nil {
 		routes = append(routes, Route{"/nodes", s.nodes}, Route{"/nodes/{node}", s.node})
 	}
@@ -100,6 +97,14 @@ func (s *Site) Routes() []Route {
 		routes = append(routes, Route{"/providers", s.providers}, Route{"/providers/{provider}", s.provider}, Route{"/daemons", s.daemons}, Route{"/daemons/{kind}/{host}", s.daemon})
 	}
 	return routes
+}
+
+// Slow are the pages that read ZooKeeper, and so may take seconds: no other page should wait for them.
+func (s *Site) Slow() []Route {
+	if s.Tree.Images == nil || s.Explain == nil {
+		return nil
+	}
+	return []Route{{"/images/{image}/explain", s.explain}}
 }
 
 // snapshot is what a page is made from.
