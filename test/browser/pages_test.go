@@ -7,8 +7,10 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"poolkeeper/test/largesite"
 	"poolkeeper/test/zktest"
 	"poolkeeper/web"
+	"poolkeeper/web/buildlog"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -29,6 +32,9 @@ type served struct {
 	url     string
 	site    *largesite.Site
 	session *recipe.Session
+	log     string // the file of a log that is written
+	grew    func()
+	stop    func() // ends the server
 }
 
 // serve starts a server, which ends with the test.
@@ -50,9 +56,15 @@ func serve(t *testing.T) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.log = filepath.Join(t.TempDir(), "log")
+	s.append(t, "one\ntw")
+	logs := buildlog.NewDir(func(string, string) string { return s.log })
+	grew, done := logs.Writing("debian-12", "0000000007")
+	s.grew = grew
+	t.Cleanup(done)
 	m := zkmodel.NewMirror(client, zkmodel.PartImages|zkmodel.PartNodes|zkmodel.PartRequests|zkmodel.PartComponents, nil)
 	server, err := web.New(t.Context(), web.Options{
-		Addr: "127.0.0.1:0", Daemon: "launcher", Host: "nl01.example.org", Version: "1.4.0", Config: func() *configs.Config { return cfg },
+		Addr: "127.0.0.1:0", Daemon: "launcher", Host: "nl01.example.org", Version: "1.4.0", Logs: logs, Config: func() *configs.Config { return cfg },
 		Tree: web.Tree{
 			Images: m.Images, Nodes: m.Nodes, Requests: m.Requests, Components: m.Components, Validations: m.Validations, ProviderPauses: m.ProviderPauses, Watch: m.Watch,
 			WaitSynced: m.WaitSynced, WaitFor: m.WaitFor,
@@ -62,19 +74,33 @@ func serve(t *testing.T) *served {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 2)
-	go func() { done <- m.Run(ctx) }()
-	go func() { done <- server.Run(ctx) }()
-	t.Cleanup(func() {
+	running := make(chan error, 2)
+	go func() { running <- m.Run(ctx) }()
+	go func() { running <- server.Run(ctx) }()
+	s.stop = sync.OnceFunc(func() {
 		stop()
 		for range 2 {
-			if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			if err := <-running; err != nil && !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
 		}
 	})
+	t.Cleanup(s.stop)
 	s.url = "http://" + server.Addr()
 	return s
+}
+
+// append writes to the log.
+func (s *served) append(t *testing.T, text string) {
+	t.Helper()
+	file, err := os.OpenFile(s.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err == nil {
+		_, err = file.WriteString(text)
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // fetch gets a page without the browser.
@@ -127,9 +153,11 @@ func TestPages(t *testing.T) {
 	follow(t, s)
 	keys(t, b, s)
 	changes(t, b, s)
+	grows(t, b, s)
 	if said := b.Complaints(); said != "" {
 		t.Errorf("pages complain:\n%s", said)
 	}
+	ends(t, b, s)
 }
 
 // widths looks at each page at a desk and on a phone.
@@ -247,4 +275,39 @@ func changes(t *testing.T, b *browser.Browser, s *served) {
 	if got := browser.Value[string](b, `document.activeElement.getAttribute("href") || ""`); got != "/nodes/0000070004" {
 		t.Errorf("the focus is on %q, want the link that had it", got)
 	}
+}
+
+// grows follows a log whose last line had no end when the page was loaded. Mistake: that line stands there twice.
+func grows(t *testing.T, b *browser.Browser, s *served) {
+	t.Helper()
+	b.Go(s.url + "/build-log/debian-12-0000000007")
+	s.append(t, "o\nthree\n")
+	s.grew()
+	b.Until(`!!document.getElementById("L3")`)
+	if got := browser.Value[string](b, `[...document.querySelectorAll(".log code")].map(e => e.textContent).join()`); got != "one,two,three" {
+		t.Errorf("the log has the lines %q", got)
+	}
+}
+
+// ends sees what a page says of a node that is gone, and of a daemon that does not answer. Mistake: what was known
+// last stands there as if it were so still.
+func ends(t *testing.T, b *browser.Browser, s *served) {
+	t.Helper()
+	b.Go(s.url + "/nodes/0000070009")
+	n := 0
+	zktest.Eventually(t, func() bool { // a stream that is not open yet is told nothing
+		n++
+		if err := largesite.Put(t.Context(), s.session, zkmodel.NodePath("0000070008"), fmt.Sprintf(`{"hostname": "changed-%d"}`, n)); err != nil {
+			t.Fatal(err)
+		}
+		if n == 1 {
+			if err := s.session.DeleteTree(t.Context(), zkmodel.NodePath("0000070009")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return browser.Value[bool](b, `document.getElementById("notes").textContent.includes("is gone")`)
+	}, "the page says that the node is gone")
+	b.Go(s.url + "/nodes")
+	s.stop()
+	b.Until(`document.getElementById("notes").textContent.includes("does not answer")`)
 }

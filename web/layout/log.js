@@ -23,7 +23,10 @@
   const lines = new EventSource(log.dataset.follow);
   lines.addEventListener("lines", (event) => {
     const follow = atEnd();
-    log.insertAdjacentHTML("beforeend", event.data);
+    const rows = document.createElement("template");
+    rows.innerHTML = event.data;
+    for (const row of rows.content.children) document.getElementById(row.id)?.remove(); // it had no end yet
+    log.append(rows.content);
     while (log.childElementCount > most) log.firstElementChild.remove();
     if (follow) toEnd();
   });

@@ -18,7 +18,16 @@
 
   // Live: when a part of the tree changes that the page is made of, what differs is replaced.
   const parts = (document.body.dataset.live || "").split(" ").filter(Boolean);
-  let busy = false, again = false, last = 0;
+  let busy = false, again = false, last = 0, heard = new Date();
+  // What is shown is as old as the last answer, and says so where there is no newer one.
+  const old = (why) => {
+    const note = document.getElementById("old") || document.createElement("p");
+    note.id = "old";
+    note.className = "note";
+    note.textContent = why + " What follows is of " + heard.toISOString().slice(0, 19).replace("T", " ") + " UTC.";
+    document.getElementById("notes").append(note);
+    document.getElementById("news").textContent = why;
+  };
   const within = (part, node) => node && part.contains(node);
   const replace = (old, part) => {
     if (old.isEqualNode(part)) return;
@@ -50,22 +59,32 @@
     }
     busy = true;
     try {
-      const answer = await fetch(location.href, { cache: "no-store" });
-      if (answer.ok) swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
-      else if (answer.status === 404) document.getElementById("news").textContent = "What this page is about is gone.";
-    } catch (e) { /* the server is away; the stream tells when it is back */ }
+      const answer = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(20000) });
+      if (answer.ok) {
+        swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
+        heard = new Date();
+      } else old(answer.status === 404 ? "What this page is about is gone." : "The page cannot be made anew: status " + answer.status + ".");
+    } catch (e) { old("The daemon does not answer."); } // the stream tells when it does
     last = Date.now();
     busy = false;
   };
   if (parts.length && window.EventSource) {
+    let stream = null, known = false;
     const listen = () => {
-      const stream = new EventSource("/live");
-      let known = false;
+      if (stream || document.hidden) return;
+      stream = new EventSource("/live");
       stream.onopen = () => { if (known) load(); known = true; };
       stream.addEventListener("changed", (e) => { if (e.data.split(" ").some((p) => parts.includes(p))) load(); });
-      stream.onerror = () => { if (stream.readyState === 2) setTimeout(listen, 30000); };
+      stream.onerror = () => {
+        if (stream.readyState === 2) { stream = null; setTimeout(listen, 30000); }
+        load(); // or it says that there is no answer
+      };
     };
     listen();
+    // A browser has six connections to a server for all its windows: one that nobody sees gives its own back.
+    document.addEventListener("visibilitychange", () => {
+      if (!document.hidden) { listen(); load(); } else if (stream) { stream.close(); stream = null; }
+    });
     setInterval(() => { if (!document.hidden) load(); }, 60000); // ages
   }
 
