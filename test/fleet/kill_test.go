@@ -16,6 +16,7 @@ import (
 	"poolkeeper/test/zuul"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/hook"
+	"poolkeeper/zkmodel/manage"
 )
 
 // step is something that a fleet does, in the middle of which daemons are killed.
@@ -29,6 +30,7 @@ type step struct {
 }
 
 func steps() []step {
+	said := make(chan struct{}) // closed once a command to daemons has ended
 	return []step{
 		{
 			name: "a build", kill: "builder", image: "plain",
@@ -130,6 +132,54 @@ func steps() []step {
 			},
 		},
 		{
+			name: "a source that changes", kill: "builder", image: "plain",
+			begin:   func(s *site) { s.write("mirror", "two", 0o600) },
+			reached: func(s *site) bool { return s.newest("plain").State == zkmodel.BuildBuilding },
+			ends: func(s *site, before string) {
+				s.Helper()
+				s.served("plain", before)
+				list := s.run("", "wave", "list")
+				if n := strings.Count(list, "\n| mirror-"); n != 1 {
+					s.Fatalf("one change, and %d waves:\n%s", n, list)
+				}
+				_, id, _ := strings.Cut(list, "\n| mirror-")
+				s.run("", "wave", "show", "mirror-"+strings.Fields(id)[0], "--wait")
+			},
+		},
+		{
+			name: "a rollback with a pin", kill: "launcher",
+			begin:   func(s *site) { s.run("", "image-rollback", "plain", "--pin") },
+			reached: func(s *site) bool { return s.judged("plain", s.newest("plain").ID, zkmodel.RolledBack) == len(clouds) },
+			ends:    (*site).staysPinned,
+		},
+		{
+			name: "a command to daemons", kill: "launcher",
+			begin: func(s *site) {
+				go func() {
+					defer close(said)
+					_ = s.command("admin", "daemon", "pause", "--all", "--kind", "launcher", "--timeout", "5s").Run() // they are killed
+				}()
+			},
+			reached: func(s *site) bool {
+				some, err := s.store.Session().Children(s.Context(), manage.Root+"/requests")
+				select {
+				case <-said:
+					return true
+				default:
+					return err == nil && len(some) > 0
+				}
+			},
+			ends: func(s *site, _ string) {
+				s.Helper()
+				<-said
+				s.job(zuul.Wish{Labels: []string{"plain"}}) // a pause does not outlive who was paused
+				zktest.Eventually(s, func() bool {
+					out, err := s.command("admin", "daemon", "who", "--all", "--timeout", "5s").Output()
+					return err == nil && strings.Count(string(out), "| done ") == len(hosts())
+				}, "all daemons heed commands")
+			},
+		},
+		{
 			name: "a push", kill: "launcher",
 			begin: func(s *site) {
 				text, err := os.ReadFile(s.path("nodepool.yaml"))
@@ -190,6 +240,32 @@ func (s *site) retreats(before string) {
 	s.job(zuul.Wish{Labels: []string{"few"}, Fresh: true})
 	if s.used == bad {
 		s.Errorf("a node of build %s after its retreat", bad)
+	}
+}
+
+// staysPinned: nodes boot from the build before the one that was rolled back, also when there is a
+// newer one, until that is released.
+func (s *site) staysPinned(string) {
+	s.Helper()
+	bad := s.newest("plain").ID
+	pinned := ""
+	for provider := range clouds {
+		s.job(zuul.Wish{Labels: []string{"plain"}, Provider: provider, Fresh: true})
+		if s.used >= bad || pinned != "" && s.used != pinned {
+			s.Errorf("after the rollback of %s a node in %s has build %s", bad, provider, s.used)
+		}
+		pinned = s.used
+	}
+	s.run("", "image-build", "plain")
+	s.served("plain", bad)
+	s.job(zuul.Wish{Labels: []string{"plain"}, Fresh: true})
+	if s.used != pinned {
+		s.Errorf("while build %s is pinned a node has build %s", pinned, s.used)
+	}
+	s.run("", "image-rollback", "plain", "--release")
+	s.job(zuul.Wish{Labels: []string{"plain"}, Fresh: true})
+	if s.used <= bad {
+		s.Errorf("once it is released a node has build %s", s.used)
 	}
 }
 

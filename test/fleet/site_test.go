@@ -48,6 +48,7 @@ diskimages:
     formats: [qcow2]
     dib-cmd: %[1]s/dib
 hooks: [{name: elements, match: [plain, few], reason: a merge}]
+sources: [{name: mirror, command: [cat, %[1]s/mirror], every: 1, match: [plain], reason: a new mirror}]
 events: {sinks: [{name: file, file: %[1]s/events}]}
 providers: [` + provider + `north, ` + restOfProvider + `127.1.0.0/27` + labelsOfProvider + `, ` +
 	provider + `south, ` + restOfProvider + `127.2.0.0/27` + labelsOfProvider + `]
@@ -104,6 +105,7 @@ func newSite(t *testing.T) *site {
 	s.zookeeper = fmt.Sprintf("zookeeper-servers: [{host: %s, port: %s, chroot: %s}]\n", host, port, root)
 	s.write("host.yaml", s.zookeeper+hostFile, 0o600)
 	s.write("dib", dib, 0o755)
+	s.write("mirror", "one", 0o600)
 	s.write("check", check, 0o755)
 	s.write("nodepool.yaml", fmt.Sprintf(configuration, dir, serveMachines(t, s.path("id"))), 0o600)
 	s.secure()
