@@ -119,7 +119,7 @@ test-openstack: ## Test against a real OpenStack, started on loopback and stoppe
 
 .PHONY: test-deb
 test-deb: ## Make a release twice; install, upgrade and remove the package under systemd, in bare systems
-	@scripts/prerequisites test deb
+	@scripts/prerequisites test package
 	@$(MAKE) bin/nfpm
 	go -C packaging test ./...
 	test/deb/release
