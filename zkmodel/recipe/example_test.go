@@ -149,9 +149,11 @@ func ExampleSemaphore() {
 	}
 	defer client.Close()
 	builds := recipe.NewSemaphore(s, "/poolkeeper/builds", "nb01", 3)
-	held, err := builds.Try(ctx, 2)
+	held, err := builds.Acquire(ctx, 2)
 	fmt.Println("two of three:", err)
-	_, err = builds.Try(ctx, 2)
+	brief, end := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer end()
+	_, err = builds.Acquire(brief, 2)
 	fmt.Println("two more:", errors.Is(err, recipe.ErrLocked))
 	fmt.Println("given back:", held.Release(ctx))
 	// Output:

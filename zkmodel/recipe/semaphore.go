@@ -36,15 +36,6 @@ func NewSemaphore(s *Session, dir, identifier string, limit int) *Semaphore {
 // weight that can never fit is ErrBadConfig. If ctx ends while others use too
 // much, the error is ErrLocked and the cause of ctx.
 func (m *Semaphore) Acquire(ctx context.Context, weight int) (*Held, error) {
-	return m.acquire(ctx, weight, true)
-}
-
-// Try is Acquire that returns ErrLocked instead of waiting.
-func (m *Semaphore) Try(ctx context.Context, weight int) (*Held, error) {
-	return m.acquire(ctx, weight, false)
-}
-
-func (m *Semaphore) acquire(ctx context.Context, weight int, wait bool) (*Held, error) {
 	l := m.lock
 	if weight < 1 || weight > m.limit {
 		return nil, fmt.Errorf("claim %d of %d at %s: %w", weight, m.limit, l.dir, ErrBadConfig)
@@ -54,7 +45,7 @@ func (m *Semaphore) acquire(ctx context.Context, weight int, wait bool) (*Held, 
 		if err != nil {
 			return nil, err
 		}
-		if err = m.await(ctx, name, wait); err == nil {
+		if err = m.await(ctx, name); err == nil {
 			var held *Held
 			if held, err = l.hold(ctx, name); err == nil {
 				return held, nil
@@ -69,7 +60,7 @@ func (m *Semaphore) acquire(ctx context.Context, weight int, wait bool) (*Held, 
 
 // await returns when the claim name is granted. It watches the list of claims,
 // since any that is given back may make room.
-func (m *Semaphore) await(ctx context.Context, name string, wait bool) error {
+func (m *Semaphore) await(ctx context.Context, name string) error {
 	l := m.lock
 	for {
 		n, err := l.session.childrenWatch(ctx, l.dir)
@@ -81,8 +72,6 @@ func (m *Semaphore) await(ctx context.Context, name string, wait bool) error {
 			return fmt.Errorf("claim at %s: %w", l.dir, ErrFenceLost)
 		case used <= m.limit:
 			return nil
-		case !wait:
-			return fmt.Errorf("claim at %s: %w", l.dir, ErrLocked)
 		}
 		select {
 		case <-n.watch:
