@@ -84,7 +84,15 @@ type WebApp struct {
 	AddressWritten bool
 	// Token is the secure file's, which opens build logs and the status page to
 	// other hosts; "" is none.
-	Token string
+	Token   string
+	History History
+}
+
+// History says where a daemon keeps what it saw end; without a folder it keeps nothing.
+type History struct {
+	Dir  string // where it is not absolute, in the state directory of the daemon's unit
+	Days int    // that entries stay at most
+	Size int64  // of the file, in bytes, at most
 }
 
 // ZooKeeper says how to reach the ensemble.

@@ -5,10 +5,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/go-hclog"
+
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/history"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -16,6 +20,11 @@ import (
 // Nodepool shows, too.
 func TestAccess(t *testing.T) {
 	logs := newLogs(t, "the log")
+	past := history.New(filepath.Join(t.TempDir(), "history.db"), history.DefaultLimits, hclog.NewNullLogger())
+	if err := past.Open(); err != nil {
+		t.Fatal(err)
+	}
+	defer past.Close()
 	build := zkmodel.DecodeBuild("image", "0000000001", []byte(`{"state": "failed", "tail": "the last lines"}`), recipe.Stat{})
 	images := []*zkmodel.Image{{Name: "image", Builds: []*zkmodel.BuildTree{{Build: build}}}}
 	const token = "0123456789abcdef"
@@ -46,7 +55,7 @@ func TestAccess(t *testing.T) {
 		"this host with a token":    {Access{Token: token}, "127.0.0.1:5", nil, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHandler(Options{Access: test.access, Logs: logs, Tree: still(images, nil, nil)}).routes()
+			h := newHandler(Options{Access: test.access, Logs: logs, Tree: still(images, nil, nil), History: past}).routes()
 			ask := func(path string) *httptest.ResponseRecorder {
 				local := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 80), Port: 8006}
 				r := httptest.NewRequestWithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, net.Addr(local)), http.MethodGet, path, nil)
@@ -59,7 +68,7 @@ func TestAccess(t *testing.T) {
 				h.ServeHTTP(w, r)
 				return w
 			}
-			for _, path := range []string{"/attention", "/log/image-0000000001", "/log/image-0000000001?follow=1", "/build-log/image-0000000001"} {
+			for _, path := range []string{"/attention", "/log/image-0000000001", "/log/image-0000000001?follow=1", "/build-log/image-0000000001", "/history"} {
 				w := ask(path)
 				if w.Code != test.status {
 					t.Errorf("%s: %d, want %d: %s", path, w.Code, test.status, w.Body)
@@ -67,6 +76,9 @@ func TestAccess(t *testing.T) {
 				if shown := strings.Contains(w.Body.String(), "the l"); shown != (test.status == 200) {
 					t.Errorf("%s: %s", path, w.Body)
 				}
+			}
+			if w := ask("/history.json"); w.Code != test.status || strings.Contains(w.Body.String(), "entries") != (test.status == 200) {
+				t.Errorf("/history.json: %d %s", w.Code, w.Body)
 			}
 			for _, path := range []string{"/ready", "/image-list", "/node-list"} {
 				if w := ask(path); w.Code != http.StatusOK {

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"poolkeeper/web/buildlog"
+	past "poolkeeper/web/history"
 	"poolkeeper/web/layout"
 	"poolkeeper/web/live"
 	"poolkeeper/web/site"
@@ -37,6 +38,7 @@ type handler struct {
 	streams   chan struct{} // a place for each large listing that is sent
 	door      *hookDoor
 	logs      *buildlog.Handler
+	past      *past.Pages   // nil without a history
 	patience  time.Duration // with a client that does not take the next piece
 }
 
@@ -59,7 +61,10 @@ func newHandler(o Options) *handler {
 			watch(ctx, func(part zkmodel.Part) { changed(partNames[part]) })
 		})
 	}
-	h.site = &site.Site{Tree: h.Tree, Config: h.Config, Guarded: h.Guarded, Now: h.Now, Log: h.logLink, Explain: h.Explain}
+	if h.History != nil {
+		h.past = &past.Pages{Store: h.History, Logger: h.Logger, Now: h.Now}
+	}
+	h.site = &site.Site{History: h.past != nil, Tree: h.Tree, Config: h.Config, Guarded: h.Guarded, Now: h.Now, Log: h.logLink, Explain: h.Explain}
 	if h.Gatherer != nil {
 		h.site.Figures = h.figures
 	}
@@ -95,6 +100,10 @@ func (h *handler) routes() http.Handler {
 	}
 	if h.Logs != nil || h.Tree.Images != nil {
 		mux.HandleFunc("/build-log/{name}", h.guarded(h.page(h.logs.Page)))
+	}
+	if h.past != nil {
+		mux.HandleFunc(past.Path, h.guarded(h.page(h.past.Page)))
+		mux.HandleFunc(past.Path+".json", h.guarded(h.past.ServeJSON))
 	}
 	if h.Gatherer != nil {
 		mux.Handle("/metrics", promhttp.HandlerFor(h.Gatherer, promhttp.HandlerOpts{

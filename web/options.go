@@ -10,6 +10,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/web/buildlog"
 	"poolkeeper/web/site"
+	"poolkeeper/zkmodel/history"
 )
 
 // Options say what is served, and where. What is left out is not served.
@@ -33,7 +34,9 @@ type Options struct {
 	Gatherer prometheus.Gatherer // of /metrics
 	Tree     Tree
 	Logs     buildlog.Logs // of this host; nil has none
-	Hooks    Hooks         // nil takes nothing
+	// History is what this daemon has kept of what has ended; nil has no page.
+	History *history.Store
+	Hooks   Hooks // nil takes nothing
 	// Guarded tells what of the daemon's configuration file is not in effect, a line
 	// for each item; nil is nothing.
 	Guarded func() []string

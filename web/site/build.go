@@ -26,10 +26,10 @@ func (s *Site) build(r *http.Request) (*layout.Page, error) {
 		}
 	}
 	if b == nil {
-		return nil, fmt.Errorf("build %s: %w", name, layout.ErrNotFound)
+		return nil, s.gone("build", name)
 	}
 	v := look.viewBuild(image, b)
-	sh := &sheet{Heading: name, Badges: []layout.Badge{v.State}, Facts: look.buildFacts(b, v)}
+	sh := &sheet{Heading: name, Badges: []layout.Badge{v.State}, Facts: append(look.buildFacts(b, v), s.ended("image", image.Name, "build", b.ID)...)}
 	if line := timeline(b, look.now); line != nil {
 		sh.Parts = append(sh.Parts, part{ID: "phases", Title: "Phases", Line: line})
 	}

@@ -123,7 +123,7 @@ func (s *Site) image(r *http.Request) (*layout.Page, error) {
 		image = look.images[at]
 	}
 	v := look.viewImage(image)
-	sh := &sheet{Heading: name, Badges: v.Flags, Facts: look.imageFacts(image, configured)}
+	sh := &sheet{Heading: name, Badges: v.Flags, Facts: append(look.imageFacts(image, configured), s.ended("image", name)...)}
 	if items := look.itemsOf(func(i *thing) bool { return i.Image == name }); items != nil {
 		sh.Parts = append(sh.Parts, part{ID: "attention", Title: "Needs attention", Table: items})
 	}

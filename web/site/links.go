@@ -1,6 +1,7 @@
 package site
 
 import (
+	"fmt"
 	"net/url"
 
 	"poolkeeper/web/layout"
@@ -56,3 +57,31 @@ func (s *snapshot) imageOf(n *zkmodel.Node) layout.Link {
 
 // listTo is a list that is filtered by one thing.
 func listTo(path, key, value string) string { return path + "?" + url.Values{key: {value}}.Encode() }
+
+// historyPath is the page of what has ended.
+const historyPath = "/history"
+
+// ended leads to what became of the things of a site, by pairs of key and value; where there
+// is no history, to nothing.
+func (s *Site) ended(pairs ...string) []fact {
+	if !s.History {
+		return nil
+	}
+	return []fact{{Name: "Ended", Cell: linked(layout.Link{Text: "history of 30 days", To: historyOf(pairs...)})}}
+}
+
+func historyOf(pairs ...string) string {
+	values := url.Values{"last": {"30d"}}
+	for i := 0; i < len(pairs); i += 2 {
+		values.Set(pairs[i], pairs[i+1])
+	}
+	return historyPath + "?" + values.Encode()
+}
+
+// gone is the error of a thing that has no record: where there is a history, that is where it leads.
+func (s *Site) gone(kind, id string) error {
+	if s.History {
+		return &layout.RedirectError{To: historyOf("kind", kind, "id", id)}
+	}
+	return fmt.Errorf("%s %s: %w", kind, id, layout.ErrNotFound)
+}

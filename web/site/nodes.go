@@ -73,11 +73,11 @@ func (s *Site) node(r *http.Request) (*layout.Page, error) {
 	look, id := s.look(), r.PathValue("node")
 	at := slices.IndexFunc(look.nodes, func(n *zkmodel.Node) bool { return n.ID == id })
 	if at < 0 {
-		return nil, fmt.Errorf("node %s: %w", id, layout.ErrNotFound)
+		return nil, s.gone("node", id)
 	}
 	n := look.nodes[at]
 	v := look.viewNode(n)
-	sh := &sheet{Heading: "Node " + id, Badges: []layout.Badge{v.State}, Facts: look.nodeFacts(n, v)}
+	sh := &sheet{Heading: "Node " + id, Badges: []layout.Badge{v.State}, Facts: append(look.nodeFacts(n, v), s.ended("kind", "node", "provider", n.Provider)...)}
 	if v.Locked {
 		sh.Badges = append(sh.Badges, layout.Mark("locked", "off"))
 	}

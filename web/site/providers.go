@@ -167,7 +167,7 @@ func (s *Site) provider(r *http.Request) (*layout.Page, error) {
 	if s.Tree.Nodes != nil {
 		sh.Facts = append(sh.Facts, fact{Name: "Nodes", Cell: cell{Badges: look.nodeBadges(name), Links: []layout.Link{{Text: "list", To: listTo("/nodes", "provider", name)}}}})
 	}
-	sh.Facts = facts(sh.Facts...)
+	sh.Facts = append(facts(sh.Facts...), s.ended("provider", name)...)
 	report := look.report()
 	if items := look.itemsOf(func(i *thing) bool { return i.Provider == name }); items != nil {
 		sh.Parts = append(sh.Parts, part{ID: "attention", Title: "Needs attention", Table: items})

@@ -55,10 +55,10 @@ func (s *Site) request(r *http.Request) (*layout.Page, error) {
 	look, id := s.look(), r.PathValue("request")
 	at := slices.IndexFunc(look.requests, func(one *zkmodel.Request) bool { return one.ID == id })
 	if at < 0 {
-		return nil, fmt.Errorf("request %s: %w", id, layout.ErrNotFound)
+		return nil, s.gone("request", id)
 	}
 	one := look.requests[at]
-	sh := &sheet{Heading: "Request " + id, Badges: []layout.Badge{layout.StateBadge(one.State, one.Broken)}, Facts: look.requestFacts(one)}
+	sh := &sheet{Heading: "Request " + id, Badges: []layout.Badge{layout.StateBadge(one.State, one.Broken)}, Facts: append(look.requestFacts(one), s.ended("request", id)...)}
 	var nodes []*zkmodel.Node
 	for _, n := range look.nodes {
 		if n.AllocatedTo == id || slices.Contains(one.Nodes, n.ID) {

@@ -48,6 +48,8 @@ type Site struct {
 	Log func(*zkmodel.Build) string
 	// Explain says what this host's builder has to do for an image, and why; nil where it builds nothing.
 	Explain func(ctx context.Context, image string) ([]Reason, error)
+	// History says that there is a page of what has ended.
+	History bool
 	// Figures are what this daemon measures of a thing, by the label that names it; nil is
 	// nothing.
 	Figures func(label, name string) []Figure
@@ -78,6 +80,7 @@ func (s *Site) Nav() []layout.Link {
 	add(s.Tree.Requests != nil, "Requests", "/requests")
 	add(s.Tree.Components != nil, "Providers", "/providers")
 	add(s.Tree.Components != nil, "Daemons", "/daemons")
+	add(s.History, "History", historyPath)
 	return nav
 }
 

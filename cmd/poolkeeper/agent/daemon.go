@@ -59,6 +59,7 @@ type site struct {
 	hooks   *hook.Desk        // nil is told nothing
 	reloads *figures.Reloads  // how the configuration was read last; nil where nobody tells
 	statsd  *statsd.Client    // nil is sent nothing
+	beside  *beside           // nil where nothing else can go on
 }
 
 // providers opens the providers of a process.
@@ -106,6 +107,7 @@ func (f daemonFlags) run(ctx context.Context, a *app.App, name string, s site, b
 		return err
 	}
 	s.statsd = statsd.New(address)
+	s.beside = &beside{}
 	s.process, s.reloads = newProcess(), figures.NewReloads(time.Now())
 	s.events = app.NewEvents(s.client, s.process, s.log, name, host)
 	s.events.Set(app.EventOptions(cfg))
@@ -166,6 +168,11 @@ func accompany(ctx context.Context, a *app.App, s site, d daemon, server *web.Se
 			s.log.Warn("Figures are not sent to statsd; it is tried again", "address", address, "error", err, "retry", again)
 		})
 	})
+	if s.beside != nil {
+		for _, run := range s.beside.all {
+			group.Go(func() { run(beside) })
+		}
+	}
 	err := runServed(ctx, s, run, server)
 	stop()
 	group.Wait()

@@ -40,7 +40,7 @@ func servedLauncher(ctx context.Context, s site, listen func(web.Options) (*web.
 	tree := wholeTree(l.Tree())
 	tree.Requests = l.Requests // which say why they wait
 	server, err := listen(web.Options{
-		Daemon: "launcher", Host: full, Ready: l.Ready, Gatherer: metrics, Tree: tree,
+		Daemon: "launcher", Host: full, Ready: l.Ready, Gatherer: metrics, Tree: tree, History: s.record(l.Tree(), "launcher", true),
 		Guarded: s.guarded.texts, Configured: l.HasImage, Config: l.Config,
 	})
 	return l, server, err

@@ -31,7 +31,7 @@ const watchedSite = `
 zookeeper-servers: [{host: 127.0.0.1, port: %s, chroot: %s}]
 images-dir: %s
 build-log-dir: %s
-webapp: {port: 0, listen_address: 127.0.0.1}
+webapp: {port: 0, listen_address: 127.0.0.1, history: {dir: %s}}
 labels: [{name: small, min-ready: 1}, {name: large}]
 diskimages:
   - {name: debian, elements: [vm], formats: [qcow2], rebuild-age: 0, rebuild-schedule: "0 3 1 * *"}
@@ -60,7 +60,7 @@ func watchedDaemons(t *testing.T) map[string]*web.Server {
 		t.Fatal(err)
 	}
 	file, servers := filepath.Join(t.TempDir(), "nodepool.yaml"), map[string]*web.Server{}
-	if err := os.WriteFile(file, fmt.Appendf(nil, watchedSite, port, zktest.Root(t), t.TempDir(), t.TempDir()), 0o600); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, watchedSite, port, zktest.Root(t), t.TempDir(), t.TempDir(), t.TempDir()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, kind := range []string{kindBuilder, kindLauncher} {
@@ -72,7 +72,7 @@ func watchedDaemons(t *testing.T) map[string]*web.Server {
 			t.Fatal(err)
 		}
 		t.Cleanup(s.client.Close)
-		s.process = newProcess()
+		s.process, s.beside = newProcess(), &beside{}
 		s.events = app.NewEvents(s.client, s.process, s.log, kind, "host")
 		if kind == kindBuilder {
 			session, err := s.client.Session(t.Context())
@@ -150,6 +150,12 @@ func TestMetrics(t *testing.T) {
 			want = slices.DeleteFunc(want, func(line string) bool { return strings.Contains(text, "\n"+line) })
 			return len(want) == 0
 		}, "the %s tells of all", kind)
+	}
+	for kind, server := range servers { // each has what it saw, in a file of its own
+		zktest.Eventually(t, func() bool {
+			code, text := pages(t, server)("/history.json?image=debian&outcome=succeeded", "application/json")
+			return code == http.StatusOK && strings.Count(text, `"kind":"upload"`) == 2 && strings.Count(text, `"kind":"build"`) == 1
+		}, "the history of the %s", kind)
 	}
 	page, code := metricsPage(t), sources(t)
 	for kind, server := range servers {
