@@ -35,7 +35,7 @@ const (
 func parse(values url.Values, now time.Time) (history.Query, error) {
 	q := history.Query{Until: now, Since: now.Add(-usualSpan), Buckets: bucketsAll, Limit: pageLimit, Before: values.Get(keyBefore)}
 	for key, out := range map[string]*string{
-		keyState: &q.State, keyImage: &q.Image, keyBuild: &q.Build, keyProvider: &q.Provider, keyLabel: &q.Label, keyID: &q.ID, keyRequest: &q.Request,
+		keyState: &q.Was, keyImage: &q.Image, keyBuild: &q.Build, keyProvider: &q.Provider, keyLabel: &q.Label, keyID: &q.ID, keyRequest: &q.Request,
 	} {
 		if *out = values.Get(key); len(*out) > longest {
 			return q, fmt.Errorf("%s= is too long", key)

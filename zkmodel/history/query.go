@@ -19,7 +19,7 @@ type Query struct {
 	Image, Build string
 	Provider     string
 	Label        string
-	State        string // one that it has been in
+	Was          string // a state that it has been in
 	ID           string
 	Request      string // that a node was for
 	Since, Until time.Time
@@ -151,7 +151,7 @@ func last(c *bbolt.Cursor, until []byte) (k, v []byte) {
 
 // deep reports whether it takes the entry itself to see whether it is wanted.
 func (q Query) deep() bool {
-	return q.Image != "" || q.Build != "" || q.Provider != "" || q.Label != "" || q.State != "" || q.ID != "" || q.Request != ""
+	return q.Image != "" || q.Build != "" || q.Provider != "" || q.Label != "" || q.Was != "" || q.ID != "" || q.Request != ""
 }
 
 func (q Query) matches(e *Entry) bool {
@@ -163,7 +163,7 @@ func (q Query) matches(e *Entry) bool {
 		}
 	}
 	return (q.Label == "" || slices.Contains(e.Labels, q.Label)) &&
-		(q.State == "" || slices.ContainsFunc(e.Times, func(m Moment) bool { return m.State == q.State }))
+		(q.Was == "" || slices.ContainsFunc(e.Times, func(m Moment) bool { return m.State == q.Was }))
 }
 
 // count counts one.

@@ -89,7 +89,7 @@ func TestFind(t *testing.T) {
 		"5":                 {ID: "0000000005"},
 		"2 3":               {Since: noon.Add(-3 * time.Hour), Until: noon.Add(-90 * time.Minute)},
 		"":                  {Kinds: []Kind{Build, Upload}},
-		"1 2":               {State: "in-use", Limit: 2},
+		"1 2":               {Was: "in-use", Limit: 2},
 	} {
 		if q.Limit == 0 {
 			q.Limit = 100
