@@ -40,9 +40,11 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-func (s *site) dial() *recipe.Client {
+func (s *site) dial() *recipe.Client { return s.dialAt(zktest.Shared(s.t).Addr()) }
+
+func (s *site) dialAt(addr string) *recipe.Client {
 	s.t.Helper()
-	client, err := recipe.Dial(recipe.Config{Servers: []string{zktest.Shared(s.t).Addr()}, Chroot: s.root, Timeout: 4 * time.Second})
+	client, err := recipe.Dial(recipe.Config{Servers: []string{addr}, Chroot: s.root, Timeout: 2 * time.Second})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -79,7 +81,11 @@ func (s *site) drop(path string) {
 // record begins a daemon that records into a file; everything at once.
 func (s *site) record(path string, nodes bool) (store *Store, stop func()) {
 	s.t.Helper()
-	client := s.dial()
+	return s.recordAt(s.dial(), path, nodes)
+}
+
+func (s *site) recordAt(client *recipe.Client, path string, nodes bool) (store *Store, stop func()) {
+	s.t.Helper()
 	parts := zkmodel.PartImages
 	if nodes {
 		parts |= zkmodel.PartNodes | zkmodel.PartRequests
@@ -244,6 +250,27 @@ func TestRecorderOutlivesItsFile(t *testing.T) {
 	s.drop(zkmodel.NodePath("0000000002"))
 	store, _ = s.record(path, true)
 	s.eventually(store, "node 0000000001 failed failed gone", "node 0000000002 none building gone unsure")
+}
+
+// Mistake: what ends while a daemon has no session is lost, or told as if it had been seen.
+func TestRecorderOutlivesItsSession(t *testing.T) {
+	s := newSite(t)
+	for id, provider := range map[string]string{"0000000001": "north", "0000000002": "south"} {
+		s.put(zkmodel.NodePath(id), "in-use", "provider", provider)
+	}
+	proxy := zktest.StartProxy(t, zktest.Shared(t).Addr())
+	client := s.dialAt(proxy.Addr())
+	store, _ := s.recordAt(client, filepath.Join(t.TempDir(), "history.db"), true)
+	zktest.Eventually(t, func() bool { live, _, err := store.Live(); return err == nil && len(live) == 2 }, "the nodes")
+	proxy.Cut()
+	s.drop(zkmodel.NodePath("0000000001"))
+	zktest.Eventually(t, func() bool { return !client.State().Alive }, "the end of the session")
+	proxy.Heal()
+	s.eventually(store, "node 0000000001 succeeded in-use gone unsure")
+	a, err := store.Find(Query{Until: time.Now().Add(time.Hour)})
+	if err != nil || len(a.Gaps) != 1 || a.Gaps[0].Why != "the daemon had no session with ZooKeeper" {
+		t.Errorf("gaps %+v: %v", a.Gaps, err)
+	}
 }
 
 // BenchmarkNodes is what 3,000 nodes that change all cost, without ZooKeeper: the file is written
