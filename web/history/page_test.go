@@ -152,3 +152,14 @@ func TestJSON(t *testing.T) {
 		t.Errorf("page by page: %s", got)
 	}
 }
+
+// A year fits into the timeline. Mistake: nanoseconds times its width are more than an int64 holds, and bars of the
+// last day stand at its begin, or outside.
+func TestTimelineOfAYear(t *testing.T) {
+	v := &view{}
+	q := history.Query{Since: now.Add(-365 * 24 * time.Hour), Until: now}
+	v.timeline(&history.Answer{Counts: []history.Counts{{From: now.Add(-73 * 24 * time.Hour), To: now, Failed: 1}}}, q, nil)
+	if b := v.Bars[0]; b.X != wide*4/5 || b.X+b.Width > wide || b.Width < wide/5-3 {
+		t.Errorf("the last fifth of a year is drawn from %d, %d wide, of %d", b.X, b.Width, wide)
+	}
+}
