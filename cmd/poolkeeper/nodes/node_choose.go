@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/cmd/poolkeeper/view"
@@ -31,6 +34,17 @@ type choosing struct {
 // chooses reports whether any flag chooses.
 func (c choosing) chooses() bool {
 	return len(c.State)+len(c.Provider)+len(c.Label)+len(c.Image) > 0 || c.OlderThan > 0
+}
+
+// AfterApply is called by kong with what was typed. It refuses a filter without a value, as a
+// script has it whose variable is empty: kong drops it, and more nodes would be chosen.
+func (*NodeDeleteCmd) AfterApply(typed *kong.Context) error {
+	for _, p := range typed.Path {
+		if f := p.Flag; f != nil && f.Target.Kind() == reflect.Slice && f.Target.Len() == 0 {
+			return fmt.Errorf("--%s: expected a value, got none", f.Name)
+		}
+	}
+	return nil
 }
 
 // errNothingChosen is the error of a command without nodes and filters.
