@@ -57,13 +57,13 @@ install: ## Install what build made and our elements; PREFIX=/usr/local, DESTDIR
 deb: ## Make a Debian package in dist
 	@scripts/prerequisites deb
 	@$(MAKE) build bin/nfpm
-	VERSION='$(VERSION)' packaging/deb/build dist
+	VERSION='$(VERSION)' scripts/packaging/deb/build dist
 
 .PHONY: release
 release: ## Make what is published of a tagged commit, in dist/VERSION: the same bytes each time
 	@scripts/prerequisites deb
 	@$(MAKE) bin/nfpm
-	packaging/release "dist/$$(scripts/version | sed 's/^v//')"
+	scripts/packaging/release "dist/$$(scripts/version | sed 's/^v//')"
 
 .PHONY: clean
 clean: ## Remove what the build made
@@ -121,7 +121,7 @@ test-openstack: ## Test against a real OpenStack, started on loopback and stoppe
 test-deb: ## Make a release twice; install, upgrade and remove the package under systemd, in bare systems
 	@scripts/prerequisites test package
 	@$(MAKE) bin/nfpm
-	go -C packaging test ./...
+	go -C scripts/packaging test ./...
 	test/deb/release
 	test/deb/run
 	test/deb/container
@@ -154,6 +154,6 @@ bin/gotestsum: scripts/tools/go.mod scripts/tools/go.sum
 	go -C scripts/tools build -trimpath -buildvcs=false -o '$(CURDIR)/$@' gotest.tools/gotestsum
 	@touch $@
 
-bin/nfpm: packaging/go.mod packaging/go.sum
-	go -C packaging build -trimpath -buildvcs=false -o '$(CURDIR)/$@' github.com/goreleaser/nfpm/v2/cmd/nfpm
+bin/nfpm: scripts/packaging/go.mod scripts/packaging/go.sum
+	go -C scripts/packaging build -trimpath -buildvcs=false -o '$(CURDIR)/$@' github.com/goreleaser/nfpm/v2/cmd/nfpm
 	@touch $@

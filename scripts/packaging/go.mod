@@ -1,5 +1,5 @@
 // What makes packages and releases, kept apart from the program's own requirements.
-module poolkeeper/packaging
+module poolkeeper/scripts/packaging
 
 go 1.26.0
 
