@@ -173,7 +173,7 @@ func TestNothingIsToldWithoutEvents(t *testing.T) {
 	if err := store.Tell(t.Context(), event.ProviderDown, "provider/ovh", nil); err != nil {
 		t.Error(err)
 	}
-	for path, want := range map[string]string{"/": "nodepool poolkeeper", "/poolkeeper": "refusals"} { // which are there anyway
+	for path, want := range map[string]string{"/": "nodepool poolkeeper", "/poolkeeper": "pauses refusals"} { // who has paused an image, and what clouds refused, are there anyway
 		names, err := store.Session().Children(t.Context(), path)
 		slices.Sort(names)
 		if err != nil || strings.Join(names, " ") != want {
