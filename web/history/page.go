@@ -181,7 +181,9 @@ func (v *view) timeline(found *history.Answer, q history.Query, values url.Value
 		most = max(most, c.Succeeded+c.Failed+c.None)
 	}
 	span := q.Until.Sub(q.Since)
-	x := func(at time.Time) int { return int(wide * float64(min(max(0, at.Sub(q.Since)), span)) / float64(max(1, span))) }
+	x := func(at time.Time) int {
+		return int(wide * float64(min(max(0, at.Sub(q.Since)), span)) / float64(max(1, span)))
+	}
 	tall := func(n int) int {
 		if n == 0 {
 			return 0
