@@ -91,6 +91,10 @@ func (h *Hub) take(wake chan struct{}) (parts []string) {
 
 // ServeHTTP tells one page which parts of the tree change, until it is closed.
 func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead { // which nothing can be told
+		w.Header().Set("Content-Type", "text/event-stream")
+		return
+	}
 	wake, ok := h.join() //nolint:contextcheck // the watch outlives the page that began it
 	if !ok {
 		w.Header().Set("Retry-After", "30")

@@ -174,7 +174,7 @@ func freshSum(r *overview.Report) sum {
 			all++
 		}
 	}
-	parts := []string{fmt.Sprintf("%d of %d images fresh", counts[overview.Fresh], all)}
+	parts := []string{fmt.Sprintf("%d of %d uploads fresh", counts[overview.Fresh], all)}
 	for _, f := range []overview.Freshness{overview.Stale, overview.Missing, overview.Unknown} {
 		if counts[f] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[f], f))
