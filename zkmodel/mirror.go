@@ -148,6 +148,9 @@ func (m *Mirror) SubscribeImages() *recipe.Subscription { return subscribe(m.ima
 // than before.
 func (m *Mirror) SubscribeVerdicts() *recipe.Subscription { return subscribe(m.verdicts, VerdictsRoot) }
 
+// SubscribePausedBy reports that something else is said of who paused images than before.
+func (m *Mirror) SubscribePausedBy() *recipe.Subscription { return subscribe(m.pausedBy, PausesPath) }
+
 // SubscribeCanaries reports the providers where anything of the canaries has changed.
 func (m *Mirror) SubscribeCanaries() *recipe.Subscription {
 	return subscribe(m.canaries.tree, CanariesRoot)

@@ -31,6 +31,7 @@ func (m *Mirror) Watch(ctx context.Context, changed func(Part)) {
 	}
 	follow(m.images, ImagesRoot, PartImages)
 	follow(m.verdicts, VerdictsRoot, PartImages)
+	follow(m.pausedBy, PausesPath, PartImages)
 	follow(m.pauses, PausesRoot, PartComponents)
 	follow(m.nodes, NodesRoot, PartNodes)
 	follow(m.requests, RequestsRoot, PartRequests)

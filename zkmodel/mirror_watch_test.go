@@ -10,8 +10,8 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
-// Each part is told of when something in it has changed, and nothing after the end. Mistakes: a part that nobody is told of;
-// a subscription that outlives who wanted it.
+// Each part is told of when something in it has changed, and nothing after the end. Mistakes: a part that nobody is told of; the reason of
+// a pause that comes after its flag, of which nobody is told; a subscription that outlives who wanted it.
 func TestMirrorWatch(t *testing.T) {
 	client, session := connect(t)
 	m := follow(t, client)
@@ -27,6 +27,20 @@ func TestMirrorWatch(t *testing.T) {
 			told[part] = true
 		})
 	}()
+	if err := session.EnsurePath(t.Context(), zkmodel.PausesPath); err != nil {
+		t.Fatal(err)
+	}
+	zktest.Eventually(t, func() bool { // as below
+		if _, err := session.Set(t.Context(), zkmodel.PausesPath, []byte(`{}`), recipe.AnyVersion); err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		return told[zkmodel.PartImages]
+	}, "who paused an image is told of")
+	mu.Lock()
+	clear(told)
+	mu.Unlock()
 	n := 0
 	for part, folder := range map[zkmodel.Part]string{
 		zkmodel.PartImages: zkmodel.BuildsPath("debian"), zkmodel.PartNodes: zkmodel.NodesRoot, zkmodel.PartRequests: zkmodel.RequestsRoot,

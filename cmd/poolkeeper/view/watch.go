@@ -97,7 +97,7 @@ func (f Flags) rearrange(table *listing.Table, filters []Filter) error {
 // subscribe listens to all changes of some parts.
 func subscribe(m *zkmodel.Mirror, parts zkmodel.Part) (all []*recipe.Subscription) {
 	if parts&zkmodel.PartImages != 0 {
-		all = append(all, m.SubscribeImages(), m.SubscribeVerdicts(), m.SubscribeCanaries(), m.SubscribeValidations())
+		all = append(all, m.SubscribeImages(), m.SubscribePausedBy(), m.SubscribeVerdicts(), m.SubscribeCanaries(), m.SubscribeValidations())
 	}
 	if parts&zkmodel.PartNodes != 0 {
 		all = append(all, m.SubscribeNodes())
