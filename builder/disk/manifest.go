@@ -32,7 +32,7 @@ type File struct {
 	MD5    string `json:"md5"`
 	SHA256 string `json:"sha256"`
 	Mark   Mark   `json:"mark"`
-	OnDisk int64  `json:"-"` // bytes that it took on the disk as it was read: holes take none
+	OnDisk int64  `json:"on_disk,omitempty"` // bytes that it took on the disk as it was read: holes take none
 }
 
 // Mark changes when a file does: as long as it is the same, the file need not

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/kit"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel/hook"
 	"poolkeeper/zkmodel/recipe"
@@ -120,8 +121,8 @@ func TestOneDeliveryKeepsNoOtherWaiting(t *testing.T) {
 func TestDeliveriesThatCannotBeServedGo(t *testing.T) {
 	t.Parallel()
 	s := hooked(t)
-	for i := range 900 { // a few long names are as large as many short ones, and quicker
-		name := fmt.Sprintf("big-%05d-%s", i, strings.Repeat("x", 1300))
+	for i := range 900 { // a few long names are as large as many short ones, and quicker; these hardly get smaller by compression
+		name := fmt.Sprintf("big-%05d-%s", i, kit.RandomHex(1500))
 		s.config.DiskImages = append(s.config.DiskImages, configs.DiskImage{Name: name, RebuildTimezone: "UTC"})
 		for p := range s.config.Providers {
 			s.config.Providers[p].DiskImages = append(s.config.Providers[p].DiskImages, configs.ProviderImage{Name: name})
