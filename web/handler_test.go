@@ -19,21 +19,21 @@ func TestReady(t *testing.T) {
 	o := Options{Ready: func() error { return why }}
 	for _, accept := range []string{"", "text/plain", "image/png"} { // TestReadyHeedsAccept has JSON
 		response := get(t, o, "/ready", "Accept", accept)
-		response.expect(t, http.StatusOK)
-		if got := response.body; got != "OK" {
+		response.Expect(t, http.StatusOK)
+		if got := response.Body; got != "OK" {
 			t.Errorf("Accept %q: %q, want OK", accept, got)
 		}
 	}
 	why = errors.New("provider cloud-a is not started")
 	response := get(t, o, "/ready")
-	response.expect(t, http.StatusServiceUnavailable)
-	if got, want := response.body, "not ready: provider cloud-a is not started\n"; got != want {
+	response.Expect(t, http.StatusServiceUnavailable)
+	if got, want := response.Body, "not ready: provider cloud-a is not started\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := response.header.Get("Cache-Control"); got != "no-store" {
+	if got := response.Header.Get("Cache-Control"); got != "no-store" {
 		t.Errorf("Cache-Control: %q, want no-store", got)
 	}
-	get(t, Options{}, "/ready").expect(t, http.StatusOK)
+	get(t, Options{}, "/ready").Expect(t, http.StatusOK)
 }
 
 func TestMetrics(t *testing.T) {
@@ -42,8 +42,8 @@ func TestMetrics(t *testing.T) {
 	registry.MustRegister(builds)
 	builds.Inc()
 	response := get(t, Options{Gatherer: registry}, "/metrics")
-	response.expect(t, http.StatusOK)
-	if got := response.body; !strings.Contains(got, "\npoolkeeper_builds_total 1\n") || strings.Contains(got, "go_") {
+	response.Expect(t, http.StatusOK)
+	if got := response.Body; !strings.Contains(got, "\npoolkeeper_builds_total 1\n") || strings.Contains(got, "go_") {
 		t.Errorf("got %s, want what is in the registry, and nothing else", got)
 	}
 }
@@ -53,23 +53,23 @@ func TestNothingCanBeChanged(t *testing.T) {
 	for _, path := range []string{"/", "/ready", "/metrics", "/node-list", "/log/image-0000000001", "/nope"} {
 		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions, "BREW"} {
 			response := serve(o, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader("x")))
-			response.expect(t, http.StatusMethodNotAllowed)
-			if got := response.header.Get("Allow"); got != "GET, HEAD" {
+			response.Expect(t, http.StatusMethodNotAllowed)
+			if got := response.Header.Get("Allow"); got != "GET, HEAD" {
 				t.Errorf("%s %s: Allow %q, want GET, HEAD", method, path, got)
 			}
 		}
 	}
 	response := serve(o, httptest.NewRequestWithContext(t.Context(), http.MethodHead, "/node-list", nil))
-	response.expect(t, http.StatusOK)
-	if got := response.body; got != "" || len(response.header.Get("Content-Length")) < 3 {
-		t.Errorf("HEAD: %s bytes announced, body %q; want the length alone", response.header.Get("Content-Length"), got)
+	response.Expect(t, http.StatusOK)
+	if got := response.Body; got != "" || len(response.Header.Get("Content-Length")) < 3 {
+		t.Errorf("HEAD: %s bytes announced, body %q; want the length alone", response.Header.Get("Content-Length"), got)
 	}
 }
 
 func TestSecurityHeaders(t *testing.T) {
 	o := Options{Tree: still(nil, nil, nil)}
 	for _, path := range []string{"/", "/ready", "/node-list", "/nope"} {
-		h := get(t, o, path).header
+		h := get(t, o, path).Header
 		if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("X-Frame-Options") != "DENY" ||
 			h.Get("Referrer-Policy") != "no-referrer" || !strings.HasPrefix(h.Get("Content-Security-Policy"), "default-src 'none';") {
 			t.Errorf("%s: headers %v", path, h)
@@ -81,7 +81,7 @@ func TestSecurityHeaders(t *testing.T) {
 // the page loads nothing.
 func TestPageIsWhatThePolicyAllows(t *testing.T) {
 	response := get(t, Options{Tree: still(nil, nil, nil)}, "/?refresh=10")
-	rest := response.body
+	rest := response.Body
 	for element, directive := range map[string]string{"style": "style-src", "script": "script-src"} {
 		before, from, _ := strings.Cut(rest, "<"+element+">")
 		text, after, found := strings.Cut(from, "</"+element+">")
@@ -90,7 +90,7 @@ func TestPageIsWhatThePolicyAllows(t *testing.T) {
 		}
 		sum := sha256.Sum256([]byte(text))
 		want := directive + " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-		if got := response.header.Get("Content-Security-Policy"); !strings.Contains(got, want) {
+		if got := response.Header.Get("Content-Security-Policy"); !strings.Contains(got, want) {
 			t.Errorf("policy %q lacks %s", got, want)
 		}
 	}

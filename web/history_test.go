@@ -21,22 +21,22 @@ func TestHistoryIsLinked(t *testing.T) {
 	defer store.Close()
 	with := Options{Tree: still(nil, nil, nil), History: store, Now: clock(captured)}
 	without := Options{Tree: still(nil, nil, nil), Now: clock(captured)}
-	if page := get(t, with, "/history"); page.status != http.StatusOK || !strings.Contains(page.body, `<a href="/history" aria-current="page">History</a>`) {
-		t.Errorf("the page: %d", page.status)
+	if page := get(t, with, "/history"); page.Status != http.StatusOK || !strings.Contains(page.Body, `<a href="/history" aria-current="page">History</a>`) {
+		t.Errorf("the page: %d", page.Status)
 	}
 	for path, to := range map[string]string{
 		"/nodes/0000000001":        "/history?id=0000000001&kind=node&last=30d",
 		"/requests/100-0000000001": "/history?id=100-0000000001&kind=request&last=30d",
 		"/builds/a-0000000001":     "/history?id=a-0000000001&kind=build&last=30d",
 	} {
-		if gone := get(t, with, path); gone.status != http.StatusSeeOther || gone.header.Get("Location") != to {
-			t.Errorf("%s: %d to %s", path, gone.status, gone.header.Get("Location"))
+		if gone := get(t, with, path); gone.Status != http.StatusSeeOther || gone.Header.Get("Location") != to {
+			t.Errorf("%s: %d to %s", path, gone.Status, gone.Header.Get("Location"))
 		}
-		get(t, without, path).expect(t, http.StatusNotFound)
+		get(t, without, path).Expect(t, http.StatusNotFound)
 	}
-	get(t, without, "/history").expect(t, http.StatusNotFound)
-	get(t, without, "/history.json").expect(t, http.StatusNotFound)
-	if strings.Contains(get(t, without, "/").body, "/history") {
+	get(t, without, "/history").Expect(t, http.StatusNotFound)
+	get(t, without, "/history.json").Expect(t, http.StatusNotFound)
+	if strings.Contains(get(t, without, "/").Body, "/history") {
 		t.Error("a page leads to a history that there is not")
 	}
 }

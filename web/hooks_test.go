@@ -87,20 +87,20 @@ func TestHooksTakeWhatIsSignedAndWanted(t *testing.T) {
 	} {
 		before := box.results[c.result]
 		a := serve(o, c.r)
-		if a.status != c.status || c.result != "" && box.results[c.result] != before+1 {
-			t.Errorf("%s: %d, want %d; %v: %s", c.why, a.status, c.status, box.results, a.body)
+		if a.Status != c.status || c.result != "" && box.results[c.result] != before+1 {
+			t.Errorf("%s: %d, want %d; %v: %s", c.why, a.Status, c.status, box.results, a.Body)
 		}
-		if strings.Contains(a.body, secret) {
-			t.Errorf("%s: the secret shows: %s", c.why, a.body)
+		if strings.Contains(a.Body, secret) {
+			t.Errorf("%s: the secret shows: %s", c.why, a.Body)
 		}
 	}
 	want := hook.Delivery{Hook: "elements", ID: "a-1", Event: "push", Ref: "refs/heads/feature/x", Repository: "acme/elements", Commit: "53ce4e8"}
 	if len(box.known) != 1 || box.known["a-1"] != want {
 		t.Errorf("stored are %+v", box.known)
 	}
-	get(t, o, "/hooks/elements").expect(t, http.StatusMethodNotAllowed)
-	if a := serve(Options{}, tells(t, "/hooks/elements", secret, push, id, "a-9")); a.status != http.StatusMethodNotAllowed {
-		t.Errorf("without hooks: %d", a.status)
+	get(t, o, "/hooks/elements").Expect(t, http.StatusMethodNotAllowed)
+	if a := serve(Options{}, tells(t, "/hooks/elements", secret, push, id, "a-9")); a.Status != http.StatusMethodNotAllowed {
+		t.Errorf("without hooks: %d", a.Status)
 	}
 }
 

@@ -35,15 +35,15 @@ func TestOneLargeRecordMakesNoLargeListing(t *testing.T) {
 		"/node-list?node_id=0000009999": 2 * 25 * 300,
 	} {
 		response := get(t, o, path)
-		response.expect(t, http.StatusOK)
-		if got := len(response.body); got > most {
+		response.Expect(t, http.StatusOK)
+		if got := len(response.Body); got > most {
 			t.Errorf("%s: %d bytes for %d nodes, want at most %d", path, got, nodes, most)
 		}
-		if !strings.Contains(response.body, "xxx…") && strings.Contains(path, "node-list") {
+		if !strings.Contains(response.Body, "xxx…") && strings.Contains(path, "node-list") {
 			t.Errorf("%s does not say that a cell was cut off", path)
 		}
 	}
-	json := get(t, o, "/node-list", "Accept", "application/json").body
+	json := get(t, o, "/node-list", "Accept", "application/json").Body
 	if !strings.Contains(json, strings.Repeat("x", comment)) {
 		t.Error("JSON lacks the comment")
 	}
@@ -119,7 +119,7 @@ func TestAnswersAreBounded(t *testing.T) {
 func TestPageShowsOnlyVisibleText(t *testing.T) {
 	node := zkmodel.DecodeNode("0000000001", []byte(`{"state": "hold", "hostname": "a\u202egnp.exe", "provider": "p\u001b[2J",
 		"comment": "\u2066hidden\u2069\u0007", "type": ["l\u200f"]}`), recipe.Stat{})
-	page := get(t, Options{Tree: still(nil, []*zkmodel.Node{node}, nil)}, "/nodes").body
+	page := get(t, Options{Tree: still(nil, []*zkmodel.Node{node}, nil)}, "/nodes").Body
 	if at := strings.IndexAny(page, "\u202e\u2066\u2069\u200f\a\x1b"); at >= 0 {
 		t.Errorf("the page has %q", page[max(0, at-20):at+20])
 	}
@@ -135,14 +135,14 @@ func TestReadyHeedsAccept(t *testing.T) {
 	for accept, want := range map[string]string{
 		"": "OK", "text/plain": "OK", "image/png": "OK", "application/json": `{"ready":true}` + "\n",
 	} {
-		if got := get(t, o, "/ready", "Accept", accept); got.body != want || got.status != http.StatusOK {
-			t.Errorf("Accept %q: %d %q, want %q", accept, got.status, got.body, want)
+		if got := get(t, o, "/ready", "Accept", accept); got.Body != want || got.Status != http.StatusOK {
+			t.Errorf("Accept %q: %d %q, want %q", accept, got.Status, got.Body, want)
 		}
 	}
 	fault = io.ErrUnexpectedEOF
 	got := get(t, o, "/ready", "Accept", "application/json")
-	if want := `{"ready":false,"reason":"unexpected EOF"}` + "\n"; got.body != want || got.status != http.StatusServiceUnavailable ||
-		got.header.Get("Content-Type") != typeJSON {
-		t.Errorf("not ready: %d %q %s", got.status, got.body, got.header.Get("Content-Type"))
+	if want := `{"ready":false,"reason":"unexpected EOF"}` + "\n"; got.Body != want || got.Status != http.StatusServiceUnavailable ||
+		got.Header.Get("Content-Type") != typeJSON {
+		t.Errorf("not ready: %d %q %s", got.Status, got.Body, got.Header.Get("Content-Type"))
 	}
 }

@@ -22,14 +22,14 @@ func TestAcceptDecidesTheFormat(t *testing.T) {
 		"application/json": "application/json",
 	} {
 		response := get(t, o, "/node-list", "Accept", accept)
-		response.expect(t, http.StatusOK)
-		if got := response.header.Get("Content-Type"); got != want {
+		response.Expect(t, http.StatusOK)
+		if got := response.Header.Get("Content-Type"); got != want {
 			t.Errorf("Accept %q: %s, want %s", accept, got, want)
 		}
 	}
 	response := get(t, o, "/node-list", "Accept", "image/png") // Nodepool fails with a 500
-	response.expect(t, http.StatusNotAcceptable)
-	if got := response.body; !strings.Contains(got, "application/json") {
+	response.Expect(t, http.StatusNotAcceptable)
+	if got := response.Body; !strings.Contains(got, "application/json") {
 		t.Errorf("406 says %q, want the formats that there are", got)
 	}
 }
@@ -40,20 +40,20 @@ func TestParameters(t *testing.T) {
 		zkmodel.DecodeNode("0000000008", []byte(`{"state": "failed", "reason": "no host key"}`), recipe.Stat{}),
 	}
 	o := Options{Tree: still(nil, nodes, nil)}
-	one := get(t, o, "/node-list?node_id=0000000008&fields=state,id").body
+	one := get(t, o, "/node-list?node_id=0000000008&fields=state,id").Body
 	if want := "+------------+--------+\n| ID         | State  |\n+------------+--------+\n| 0000000008 | failed |\n+------------+--------+\n"; one != want {
 		t.Errorf("got\n%s\nwant\n%s", one, want)
 	}
-	if got := get(t, o, "/node-list?node_id=9&fields=id").body; strings.Contains(got, "000") {
+	if got := get(t, o, "/node-list?node_id=9&fields=id").Body; strings.Contains(got, "000") {
 		t.Errorf("got nodes that were not asked for:\n%s", got)
 	}
 	response := get(t, o, "/node-list?fields=id,colour")
-	response.expect(t, http.StatusBadRequest)
-	if got := response.body; !strings.Contains(got, `"colour"`) || !strings.Contains(got, "server_id") {
+	response.Expect(t, http.StatusBadRequest)
+	if got := response.Body; !strings.Contains(got, `"colour"`) || !strings.Contains(got, "server_id") {
 		t.Errorf("400 says %q, want the wrong field and the right ones", got)
 	}
 	// JSON has all, whatever fields says, also what Nodepool does not have.
-	if got := get(t, o, "/node-list?fields=id", "Accept", "application/json").body; !strings.Contains(got, `"reason": "no host key"`) {
+	if got := get(t, o, "/node-list?fields=id", "Accept", "application/json").Body; !strings.Contains(got, `"reason": "no host key"`) {
 		t.Errorf("JSON lacks the reason: %s", got)
 	}
 }
@@ -75,7 +75,7 @@ func TestLogicalTime(t *testing.T) {
 		"?ltime=-1":   http.StatusBadRequest,
 		"?ltime=soon": http.StatusBadRequest,
 	} {
-		get(t, o, "/node-list"+query).expect(t, want)
+		get(t, o, "/node-list"+query).Expect(t, want)
 	}
 }
 
@@ -89,14 +89,14 @@ func TestTreeThatIsNotRead(t *testing.T) {
 		return errors.New("no server is reached")
 	}
 	response := get(t, o, "/image-list")
-	response.expect(t, http.StatusServiceUnavailable)
-	if got := response.body; !strings.Contains(got, "no server is reached") {
+	response.Expect(t, http.StatusServiceUnavailable)
+	if got := response.Body; !strings.Contains(got, "no server is reached") {
 		t.Errorf("503 says %q, want why", got)
 	}
 	// The page shows what was known last, and says so.
 	response = get(t, o, "/")
-	response.expect(t, http.StatusOK)
-	if got := response.body; !strings.Contains(got, "may be old: not in step with ZooKeeper: no server is reached") || !strings.Contains(got, "image-002") {
+	response.Expect(t, http.StatusOK)
+	if got := response.Body; !strings.Contains(got, "may be old: not in step with ZooKeeper: no server is reached") || !strings.Contains(got, "image-002") {
 		t.Errorf("the page does not show what was known, and why it may be old:\n%s", got)
 	}
 }
@@ -109,11 +109,11 @@ func TestPartsThatAreNotFollowed(t *testing.T) {
 		"/node-list": http.StatusNotFound, "/request-list": http.StatusNotFound, "/label-list": http.StatusNotFound,
 		"/metrics": http.StatusNotFound, "/log/image-0000000001": http.StatusNotFound, "/nope": http.StatusNotFound,
 	} {
-		if got := get(t, o, path).status; got != want {
+		if got := get(t, o, path).Status; got != want {
 			t.Errorf("%s: status %d, want %d", path, got, want)
 		}
 	}
-	page := get(t, o, "/").body
+	page := get(t, o, "/").Body
 	for _, heading := range []string{"<h2>Nodes", "<h2>Requests", "<h2>Daemons", "/node-list"} {
 		if strings.Contains(page, heading) {
 			t.Errorf("the page shows %s", heading)

@@ -1,9 +1,7 @@
 package web
 
 import (
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"poolkeeper/test/webtest"
 	"poolkeeper/web/buildlog"
 	"poolkeeper/zkmodel"
 )
@@ -54,73 +53,18 @@ func newLogs(t *testing.T, text string) *buildlog.Dir {
 }
 
 // answer is what came back.
-type answer struct {
-	status int
-	header http.Header
-	body   string
-}
+type answer = webtest.Answer
 
 // serve answers one request.
-func serve(o Options, r *http.Request) answer {
-	w := httptest.NewRecorder()
-	newHandler(o).routes().ServeHTTP(w, r)
-	return answer{w.Code, w.Header(), w.Body.String()}
-}
+func serve(o Options, r *http.Request) answer { return webtest.Serve(newHandler(o).routes(), r) }
 
 // get answers a GET; headers are pairs.
 func get(t *testing.T, o Options, target string, headers ...string) answer {
 	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
-	r.RemoteAddr = "127.0.0.1:40000"
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	return serve(o, r)
-}
-
-// expect checks an answer's status.
-func (a answer) expect(t *testing.T, status int) {
-	t.Helper()
-	if a.status != status {
-		t.Fatalf("status %d, want %d: %s", a.status, status, a.body)
-	}
-}
-
-// stream is an answer over the network, to be read as it comes.
-type stream struct {
-	answer
-	io.ReadCloser
-}
-
-// fetch gets a page over the network; it is closed when the test ends.
-func fetch(t *testing.T, url string) stream {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = response.Body.Close()
-		http.DefaultClient.CloseIdleConnections()
-	})
-	return stream{answer{status: response.StatusCode, header: response.Header}, response.Body}
-}
-
-// text reads a stream to its end.
-func (s stream) text(t *testing.T) string {
-	t.Helper()
-	data, err := io.ReadAll(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
+	return webtest.Get(t, newHandler(o).routes(), target, headers...)
 }
 
 // shown is what a page shows: without links, and with one blank where there are several.
 func shown(a answer) string {
-	return strings.Join(strings.Fields(regexp.MustCompile(`</?a\b[^>]*>`).ReplaceAllString(a.body, "")), " ")
+	return strings.Join(strings.Fields(regexp.MustCompile(`</?a\b[^>]*>`).ReplaceAllString(a.Body, "")), " ")
 }

@@ -165,17 +165,17 @@ func TestTablesAreThoseOfNodepool(t *testing.T) {
 		"request-list.txt":      "/request-list",
 	} {
 		response := get(t, o, target, "Accept", "text/plain")
-		response.expect(t, http.StatusOK)
-		if diff := cmp.Diff(nodepool(t, file), response.body); diff != "" {
+		response.Expect(t, http.StatusOK)
+		if diff := cmp.Diff(nodepool(t, file), response.Body); diff != "" {
 			t.Errorf("%s (-nodepool +ours):\n%s", target, diff)
 		}
-		if got, want := response.header.Get("Content-Type"), "text/plain; charset=UTF-8"; got != want {
+		if got, want := response.Header.Get("Content-Type"), "text/plain; charset=UTF-8"; got != want {
 			t.Errorf("%s: type %s, want %s", target, got, want)
 		}
 	}
 	// Nodepool's labels have no order.
 	lines := func(text string) []string { return slices.Sorted(strings.Lines(text)) }
-	got := get(t, o, "/label-list", "Accept", "text/plain").body
+	got := get(t, o, "/label-list", "Accept", "text/plain").Body
 	if diff := cmp.Diff(lines(nodepool(t, "label-list.txt")), lines(got)); diff != "" {
 		t.Errorf("/label-list (-nodepool +ours):\n%s", diff)
 	}
@@ -195,11 +195,11 @@ func TestJSONHasTheKeysOfNodepool(t *testing.T) {
 		"label-list.json":       "/label-list",
 	} {
 		response := get(t, o, target, "Accept", "application/json")
-		response.expect(t, http.StatusOK)
-		if got := response.header.Get("Content-Type"); got != "application/json" {
+		response.Expect(t, http.StatusOK)
+		if got := response.Header.Get("Content-Type"); got != "application/json" {
 			t.Errorf("%s: type %s, want application/json", target, got)
 		}
-		want, got := parseRows(t, nodepool(t, file)), parseRows(t, response.body)
+		want, got := parseRows(t, nodepool(t, file)), parseRows(t, response.Body)
 		if target == "/label-list" { // they have no order there
 			slices.SortFunc(want, func(a, b *row) int { return strings.Compare(a.str("label"), b.str("label")) })
 		}
@@ -236,7 +236,7 @@ func sameRows(want, got []*row) error {
 func TestNothingIsAnEmptyList(t *testing.T) {
 	o := Options{Tree: still(nil, nil, nil)}
 	for _, path := range []string{"/image-list", "/dib-image-list", "/image-status", "/node-list", "/request-list", "/label-list"} {
-		if got := strings.TrimSpace(get(t, o, path, "Accept", "application/json").body); got != "[]" {
+		if got := strings.TrimSpace(get(t, o, path, "Accept", "application/json").Body); got != "[]" {
 			t.Errorf("%s: %q, want []", path, got)
 		}
 	}
@@ -251,11 +251,11 @@ func TestHeadersAreThoseOfNodepool(t *testing.T) {
 		"Expires":                     "Fri, 20 Nov 2026 07:26:57 GMT",
 		"Vary":                        "Accept",
 	} {
-		if got := response.header.Get(name); got != want {
+		if got := response.Header.Get(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	if got, want := response.header.Get("Content-Length"), strconv.Itoa(len(response.body)); got != want {
+	if got, want := response.Header.Get("Content-Length"), strconv.Itoa(len(response.Body)); got != want {
 		t.Errorf("Content-Length: %s, want %s", got, want)
 	}
 }
@@ -264,10 +264,10 @@ func TestConditionalRequests(t *testing.T) {
 	now := captured
 	o := Options{Tree: still(nodepoolImages(t), nil, nil), Now: func() time.Time { return now }}
 	first := get(t, o, "/image-list", "Accept", "application/json")
-	same := []string{"Accept", "application/json", "If-None-Match", first.header.Get("ETag")}
-	get(t, o, "/image-list", "If-Modified-Since", first.header.Get("Last-Modified")).expect(t, http.StatusNotModified)
+	same := []string{"Accept", "application/json", "If-None-Match", first.Header.Get("ETag")}
+	get(t, o, "/image-list", "If-Modified-Since", first.Header.Get("Last-Modified")).Expect(t, http.StatusNotModified)
 	now = now.Add(time.Minute)
-	get(t, o, "/image-list", "If-Modified-Since", first.header.Get("Last-Modified")).expect(t, http.StatusOK)
-	get(t, o, "/image-list", same...).expect(t, http.StatusNotModified) // JSON holds times, not ages
-	get(t, o, "/dib-image-list", same...).expect(t, http.StatusOK)
+	get(t, o, "/image-list", "If-Modified-Since", first.Header.Get("Last-Modified")).Expect(t, http.StatusOK)
+	get(t, o, "/image-list", same...).Expect(t, http.StatusNotModified) // JSON holds times, not ages
+	get(t, o, "/dib-image-list", same...).Expect(t, http.StatusOK)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"poolkeeper/test/webtest"
 	"poolkeeper/test/zktest"
 	"poolkeeper/web/buildlog"
 	"poolkeeper/zkmodel"
@@ -38,7 +39,7 @@ func startServer(t *testing.T, o Options) (s *Server, stop func() error) {
 
 func TestRun(t *testing.T) {
 	s, stop := startServer(t, Options{Daemon: "builder", Host: "b1", Version: "1.2"})
-	page := fetch(t, "http://"+s.Addr()+"/").text(t)
+	page := webtest.Fetch(t, "http://"+s.Addr()+"/").Text(t)
 	if !strings.Contains(page, "<title>Poolkeeper builder on b1</title>") || !strings.Contains(page, "1.2") {
 		t.Errorf("the page does not say whose it is:\n%s", page)
 	}
@@ -96,8 +97,8 @@ func TestStopBreaksOffLogs(t *testing.T) {
 	_, done := d.Writing("image", "0000000001")
 	defer done()
 	s, stop := startServer(t, Options{Logs: d})
-	response := fetch(t, s.LogURL("127.0.0.1", "image", "0000000001")+"?follow=1")
-	response.expect(t, http.StatusOK)
+	response := webtest.Fetch(t, s.LogURL("127.0.0.1", "image", "0000000001")+"?follow=1")
+	response.Expect(t, http.StatusOK)
 	began := time.Now()
 	if err := stop(); err != nil {
 		t.Error(err)
@@ -121,10 +122,10 @@ func TestFollowASilentBuild(t *testing.T) {
 	server.Config.WriteTimeout = h.patience
 	server.Start()
 	defer server.Close()
-	response := fetch(t, server.URL+"/log/image-0000000001?follow=1")
+	response := webtest.Fetch(t, server.URL+"/log/image-0000000001?follow=1")
 	silence := time.AfterFunc(5*h.patience, done)
 	defer silence.Stop()
-	if got := response.text(t); got != "one\n" {
+	if got := response.Text(t); got != "one\n" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -156,9 +157,9 @@ func TestMirror(t *testing.T) {
 	}
 	o := Options{Tree: Tree{Images: m.Images, Components: m.Components, WaitSynced: m.WaitSynced}}
 	zktest.Eventually(t, func() bool {
-		return strings.Contains(get(t, o, "/image-status").body, "| image-a | False  | pending       |")
+		return strings.Contains(get(t, o, "/image-status").Body, "| image-a | False  | pending       |")
 	}, "the image in the listing")
-	page := get(t, o, "/").body + get(t, o, "/images").body
+	page := get(t, o, "/").Body + get(t, o, "/images").Body
 	for _, want := range []string{"build requested", "No builder is running", "Image image-a has no ready build"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q:\n%s", want, page)

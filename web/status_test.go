@@ -251,7 +251,7 @@ func TestPagesShow(t *testing.T) {
 		"/search?q=image-000000000": {"image-0000000001", "image-0000000002"},
 	} {
 		response := get(t, o, path)
-		response.expect(t, http.StatusOK)
+		response.Expect(t, http.StatusOK)
 		page := shown(response)
 		for _, want := range wants {
 			if !strings.Contains(page, want) {
@@ -273,22 +273,22 @@ func TestPagesShow(t *testing.T) {
 				Uploads: []*zkmodel.Upload{zkmodel.DecodeUpload(key, []byte("{"+ago("failed", time.Minute)+`, "reason": "\"><script>x</script>\u202e"}`), recipe.Stat{})},
 			}}}, {Name: "image"}}
 		}
-		if page := get(t, hostile, path).body; strings.Contains(page, "<script>x") || strings.Contains(page, `<b>"x`) || strings.Contains(page, "<i>'y") || strings.Contains(page, "\u202e") {
+		if page := get(t, hostile, path).Body; strings.Contains(page, "<script>x") || strings.Contains(page, `<b>"x`) || strings.Contains(page, "<i>'y") || strings.Contains(page, "\u202e") {
 			t.Errorf("%s takes a name for markup:\n%s", path, page)
 		}
 	}
-	if page := get(t, o, "/nodes?state=hold").body; strings.Contains(page, "/nodes/0000000001") {
+	if page := get(t, o, "/nodes?state=hold").Body; strings.Contains(page, "/nodes/0000000001") {
 		t.Error("a filter lets everything pass")
 	}
 	for _, path := range []string{"/images/nope", "/builds/image-0000000009", "/nodes/nope", "/requests/nope", "/providers/nope", "/daemons/builder/nope"} {
-		if response := get(t, o, path); response.status != http.StatusNotFound || !strings.Contains(response.body, "<nav") {
-			t.Errorf("%s: status %d, want a page that says that it is not there", path, response.status)
+		if response := get(t, o, path); response.Status != http.StatusNotFound || !strings.Contains(response.Body, "<nav") {
+			t.Errorf("%s: status %d, want a page that says that it is not there", path, response.Status)
 		}
 	}
-	if response := get(t, o, "/search?q=0000000002"); response.header.Get("Location") != "/nodes/0000000002" {
-		t.Errorf("a search for a node's id: %d %s", response.status, response.header.Get("Location"))
+	if response := get(t, o, "/search?q=0000000002"); response.Header.Get("Location") != "/nodes/0000000002" {
+		t.Errorf("a search for a node's id: %d %s", response.Status, response.Header.Get("Location"))
 	}
-	images := get(t, o, "/images").body
+	images := get(t, o, "/images").Body
 	for _, want := range []string{`<a href="/build-log/image-0000000001">log</a>`, `<a href="/build-log/image-0000000002">log</a>`} {
 		if !strings.Contains(images, want) {
 			t.Errorf("the page lacks %q", want)
@@ -314,7 +314,7 @@ func TestPageIsWellFormed(t *testing.T) {
 		pages[path] = aSite()
 	}
 	for name, o := range pages {
-		dec := xml.NewDecoder(strings.NewReader(scriptless(get(t, o, strings.TrimSpace(name)).body)))
+		dec := xml.NewDecoder(strings.NewReader(scriptless(get(t, o, strings.TrimSpace(name)).Body)))
 		dec.Strict, dec.AutoClose, dec.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
 		elements := 0
 		for {
@@ -336,7 +336,7 @@ func TestPageIsWellFormed(t *testing.T) {
 }
 
 func TestPageHasAnEnd(t *testing.T) {
-	page := get(t, Options{Tree: still(nil, manyNodes(507), nil), Now: clock(captured)}, "/nodes").body
+	page := get(t, Options{Tree: still(nil, manyNodes(507), nil), Now: clock(captured)}, "/nodes").Body
 	if got := strings.Count(page, `<a href="/nodes/00`); got != 500 {
 		t.Errorf("%d nodes are shown, want 500", got)
 	}

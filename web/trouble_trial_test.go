@@ -63,7 +63,7 @@ func TestTrialsOnThePage(t *testing.T) {
 	tree := still([]*zkmodel.Image{image}, nil, nil, append([]*zkmodel.Component{
 		pool("north", "validation"), pool("south", "validation"), pool("east", "canary"),
 	}, everybody...)...)
-	plain := get(t, Options{Tree: tree, Now: clock(captured)}, "/image-list", "Accept", "application/json").body
+	plain := get(t, Options{Tree: tree, Now: clock(captured)}, "/image-list", "Accept", "application/json").Body
 	tree.Validations = func(string) ([]*zkmodel.Validation, error) { return trials, errors.New("the rest") }
 	o := Options{Tree: tree, Now: clock(captured)}
 	troubles := func() (list []string) {
@@ -86,7 +86,7 @@ func TestTrialsOnThePage(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if with := get(t, o, "/image-list", "Accept", "application/json").body; with != plain || strings.Contains(with, "trial") {
+	if with := get(t, o, "/image-list", "Accept", "application/json").Body; with != plain || strings.Contains(with, "trial") {
 		t.Errorf("Nodepool's listing is\n%s\nwith trials, else\n%s", with, plain)
 	}
 	image.Builds = append(image.Builds, buildIn("0000000003", 3, map[string]string{"west": ready}))

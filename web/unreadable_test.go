@@ -105,24 +105,24 @@ func TestUnreadableRecordsHideNothing(t *testing.T) {
 			o := followed(t, root)
 			for place, texts := range places {
 				answer := get(t, o, place)
-				answer.expect(t, http.StatusOK)
+				answer.Expect(t, http.StatusOK)
 				marked := false
 				for _, text := range texts {
 					hidden := slices.Contains(hides, text)
 					marked = marked || hidden
-					if strings.Contains(answer.body, text) == hidden {
-						t.Errorf("%s: %s in it is %v:\n%s", place, text, !hidden, answer.body)
+					if strings.Contains(answer.Body, text) == hidden {
+						t.Errorf("%s: %s in it is %v:\n%s", place, text, !hidden, answer.Body)
 					}
 				}
 				switch {
-				case place == "/" && !strings.Contains(answer.body, "cannot be read"):
-					t.Errorf("the page does not mark what cannot be read:\n%s", answer.body)
-				case place == "/" && strings.Contains(answer.body, "has no ready build"):
-					t.Errorf("the page misses a build that may be there:\n%s", answer.body)
+				case place == "/" && !strings.Contains(answer.Body, "cannot be read"):
+					t.Errorf("the page does not mark what cannot be read:\n%s", answer.Body)
+				case place == "/" && strings.Contains(answer.Body, "has no ready build"):
+					t.Errorf("the page misses a build that may be there:\n%s", answer.Body)
 				case place == "/label-list": // its rows are no records
 				case strings.Count(place, "/") > 1: // of what can be read
-				case place != "/" && marked && !strings.Contains(answer.body, "broken") && !strings.Contains(answer.body, "cannot be read"):
-					t.Errorf("%s does not mark what cannot be read:\n%s", place, answer.body)
+				case place != "/" && marked && !strings.Contains(answer.Body, "broken") && !strings.Contains(answer.Body, "cannot be read"):
+					t.Errorf("%s does not mark what cannot be read:\n%s", place, answer.Body)
 				}
 			}
 		})

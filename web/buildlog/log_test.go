@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"poolkeeper/test/webtest"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -31,21 +32,21 @@ func TestLogAndParts(t *testing.T) {
 	appendTo(t, path("image-a", "0000000001"), "0123456789\n")
 	h := newHandler(d)
 	whole := get(t, h, "/log/image-a-0000000001")
-	whole.expect(t, http.StatusOK)
-	if got := whole.body; got != "0123456789\n" || whole.header.Get("Content-Type") != "text/plain; charset=utf-8" {
-		t.Errorf("got %q as %s", got, whole.header.Get("Content-Type"))
+	whole.Expect(t, http.StatusOK)
+	if got := whole.Body; got != "0123456789\n" || whole.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
+		t.Errorf("got %q as %s", got, whole.Header.Get("Content-Type"))
 	}
 	for ranges, want := range map[string]string{"bytes=2-4": "234", "bytes=-3": "89\n", "bytes=8-": "89\n"} {
 		part := get(t, h, "/log/image-a-0000000001", "Range", ranges)
-		part.expect(t, http.StatusPartialContent)
-		if got := part.body; got != want {
+		part.Expect(t, http.StatusPartialContent)
+		if got := part.Body; got != want {
 			t.Errorf("%s: %q, want %q", ranges, got, want)
 		}
 	}
-	get(t, h, "/log/image-a-0000000001", "Range", "bytes=99-").expect(t, http.StatusRequestedRangeNotSatisfiable)
-	get(t, h, "/log/image-a-0000000001", "If-None-Match", whole.header.Get("ETag")).expect(t, http.StatusNotModified)
+	get(t, h, "/log/image-a-0000000001", "Range", "bytes=99-").Expect(t, http.StatusRequestedRangeNotSatisfiable)
+	get(t, h, "/log/image-a-0000000001", "If-None-Match", whole.Header.Get("ETag")).Expect(t, http.StatusNotModified)
 	appendTo(t, path("image-a", "0000000001"), "more\n")
-	get(t, h, "/log/image-a-0000000001", "If-None-Match", whole.header.Get("ETag")).expect(t, http.StatusOK)
+	get(t, h, "/log/image-a-0000000001", "If-None-Match", whole.Header.Get("ETag")).Expect(t, http.StatusOK)
 }
 
 // noLogs fails the test when a name reaches it.
@@ -60,17 +61,17 @@ func TestLogNamesAreChecked(t *testing.T) {
 		"/log/" + strings.Repeat("x", 201) + "-0000000001", "/log/%ff-0000000001",
 		"/log/image-0000000001?follow=perhaps", "/log/image-0000000001?follow=1&offset=x", "/log/image-0000000001?offset=3",
 	} {
-		if got := get(t, h, path).status; got != http.StatusBadRequest {
+		if got := get(t, h, path).Status; got != http.StatusBadRequest {
 			t.Errorf("%s: status %d, want 400", path, got)
 		}
 	}
 	for _, path := range []string{"/log/", "/log/a/b-1", "/log"} {
-		if got := get(t, h, path).status; got != http.StatusNotFound {
+		if got := get(t, h, path).Status; got != http.StatusNotFound {
 			t.Errorf("%s: status %d, want 404", path, got)
 		}
 	}
 	// A path that climbs is straightened by a redirect, and leads nowhere.
-	if got := get(t, h, "/log/../../etc/passwd-1").header.Get("Location"); got != "/etc/passwd-1" {
+	if got := get(t, h, "/log/../../etc/passwd-1").Header.Get("Location"); got != "/etc/passwd-1" {
 		t.Errorf("a path that climbs leads to %q", got)
 	}
 }
@@ -90,8 +91,8 @@ func TestLinksAndPipesAreNoLogs(t *testing.T) {
 	for _, id := range []string{"0000000001", "0000000002"} {
 		for _, query := range []string{"", "?follow=1"} {
 			answer := get(t, newHandler(d), "/log/image-"+id+query)
-			if answer.status < 400 || strings.Contains(answer.body, "of this host") {
-				t.Errorf("%s%s: status %d, %q", id, query, answer.status, answer.body)
+			if answer.Status < 400 || strings.Contains(answer.Body, "of this host") {
+				t.Errorf("%s%s: status %d, %q", id, query, answer.Status, answer.Body)
 			}
 		}
 	}
@@ -113,8 +114,8 @@ func TestLogOfAnotherHost(t *testing.T) {
 		"0000000003": ", and no record of the build\n",
 	} {
 		response := get(t, h, "/log/image-"+id)
-		response.expect(t, http.StatusNotFound)
-		if got := response.body; !strings.HasSuffix(got, want) {
+		response.Expect(t, http.StatusNotFound)
+		if got := response.Body; !strings.HasSuffix(got, want) {
 			t.Errorf("%s: %q, want …%q", id, got, want)
 		}
 	}
@@ -127,8 +128,8 @@ func TestFollow(t *testing.T) {
 	otherGrew, otherDone := d.Writing("other", "0000000001")
 	appendTo(t, other, "OTHER\n")
 	appendTo(t, path, "one\n")
-	response := fetch(t, base+"/log/image-0000000001?follow=1")
-	response.expect(t, http.StatusOK)
+	response := webtest.Fetch(t, base+"/log/image-0000000001?follow=1")
+	response.Expect(t, http.StatusOK)
 	lines := bufio.NewReader(response)
 	line := func(want string) {
 		t.Helper()
@@ -137,14 +138,14 @@ func TestFollow(t *testing.T) {
 		}
 	}
 	line("one\n")
-	beside := bufio.NewReader(fetch(t, base+"/log/other-0000000001?follow=1"))
+	beside := bufio.NewReader(webtest.Fetch(t, base+"/log/other-0000000001?follow=1"))
 	appendTo(t, other, "MORE\n")
 	otherGrew()
 	appendTo(t, path, "two\n")
 	grew()
 	line("two\n")
-	late := fetch(t, base+"/log/image-0000000001?follow=1&offset=-3")
-	rest := fetch(t, base+"/log/image-0000000001?follow=1&offset=4")
+	late := webtest.Fetch(t, base+"/log/image-0000000001?follow=1&offset=-3")
+	rest := webtest.Fetch(t, base+"/log/image-0000000001?follow=1&offset=4")
 	appendTo(t, path, "Exit code: 0\n")
 	done()
 	line("Exit code: 0\n")
@@ -156,14 +157,14 @@ func TestFollow(t *testing.T) {
 	if got, err := io.ReadAll(beside); err != nil || string(got) != "OTHER\nMORE\nEND\n" {
 		t.Errorf("the log of the other build is %q, %v", got, err)
 	}
-	if got, want := late.text(t), "wo\nExit code: 0\n"; got != want {
+	if got, want := late.Text(t), "wo\nExit code: 0\n"; got != want {
 		t.Errorf("from 3 bytes before the end: %q, want %q", got, want)
 	}
-	if got, want := rest.text(t), "two\nExit code: 0\n"; got != want {
+	if got, want := rest.Text(t), "two\nExit code: 0\n"; got != want {
 		t.Errorf("from byte 4: %q, want %q", got, want)
 	}
 	// A log that is complete is followed to its end, which is now.
-	if got, want := fetch(t, base+"/log/image-0000000001?follow=true").text(t), "one\ntwo\nExit code: 0\n"; got != want {
+	if got, want := webtest.Fetch(t, base+"/log/image-0000000001?follow=true").Text(t), "one\ntwo\nExit code: 0\n"; got != want {
 		t.Errorf("complete: %q, want %q", got, want)
 	}
 }
@@ -177,11 +178,11 @@ func TestFollowersThatLeave(t *testing.T) {
 	h.followers = make(chan struct{}, 1)
 	server := httptest.NewServer(routes(h))
 	defer server.Close()
-	first := fetch(t, server.URL+"/log/image-0000000001?follow=1")
-	first.expect(t, http.StatusOK)
-	second := fetch(t, server.URL+"/log/image-0000000001?follow=1")
-	second.expect(t, http.StatusServiceUnavailable)
-	if second.header.Get("Retry-After") == "" {
+	first := webtest.Fetch(t, server.URL+"/log/image-0000000001?follow=1")
+	first.Expect(t, http.StatusOK)
+	second := webtest.Fetch(t, server.URL+"/log/image-0000000001?follow=1")
+	second.Expect(t, http.StatusServiceUnavailable)
+	if second.Header.Get("Retry-After") == "" {
 		t.Error("nobody says when to come again")
 	}
 	_ = first.Close()

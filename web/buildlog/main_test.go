@@ -2,14 +2,13 @@ package buildlog
 
 import (
 	"errors"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
 
+	"poolkeeper/test/webtest"
 	"poolkeeper/web/layout"
 	"poolkeeper/zkmodel"
 )
@@ -45,62 +44,10 @@ func routes(h *Handler) http.Handler {
 }
 
 // answer is what came back.
-type answer struct {
-	status int
-	header http.Header
-	body   string
-}
+type answer = webtest.Answer
 
 // get answers a GET; headers are pairs.
 func get(t *testing.T, h *Handler, target string, headers ...string) answer {
 	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	w := httptest.NewRecorder()
-	routes(h).ServeHTTP(w, r)
-	return answer{w.Code, w.Header(), w.Body.String()}
-}
-
-// expect checks an answer's status.
-func (a answer) expect(t *testing.T, status int) {
-	t.Helper()
-	if a.status != status {
-		t.Fatalf("status %d, want %d: %s", a.status, status, a.body)
-	}
-}
-
-// answering is an answer over the network, to be read as it comes.
-type answering struct {
-	answer
-	io.ReadCloser
-}
-
-// fetch gets a page over the network; it is closed when the test ends.
-func fetch(t *testing.T, url string) answering {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = response.Body.Close()
-		http.DefaultClient.CloseIdleConnections()
-	})
-	return answering{answer{status: response.StatusCode, header: response.Header}, response.Body}
-}
-
-// text reads a stream to its end.
-func (s answering) text(t *testing.T) string {
-	t.Helper()
-	data, err := io.ReadAll(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
+	return webtest.Get(t, routes(h), target, headers...)
 }

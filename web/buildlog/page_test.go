@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"poolkeeper/test/webtest"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -33,7 +34,7 @@ func TestPage(t *testing.T) {
 	build := zkmodel.DecodeBuild("image-a", "0000000001", []byte(`{"state": "failed"}`), recipe.Stat{})
 	h := newHandler(d, &zkmodel.Image{Name: "image-a", Builds: []*zkmodel.BuildTree{{Build: build}}})
 	page := get(t, h, "/build-log/image-a-0000000001")
-	page.expect(t, http.StatusOK)
+	page.Expect(t, http.StatusOK)
 	const here = "/build-log/image-a-0000000001"
 	for _, want := range []string{
 		`<span class="st bad">failed</span>`, "exit code 100", "8 lines", `<a href="/log/image-a-0000000001">as text</a>`,
@@ -43,12 +44,12 @@ func TestPage(t *testing.T) {
 		`<a href="` + here + `?line=5#L5">why it failed: line 5</a> <span class="why">E: Unable to locate package no-such-package</span>`,
 		`first error: line 5`, `<div id="L5" class="cause">`, `<div id="L2" class="phase">`, "lines 1–8 of 8", "This is the end",
 	} {
-		if !strings.Contains(page.body, want) {
+		if !strings.Contains(page.Body, want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if strings.Contains(page.body, "<script>alert") || strings.Contains(page.body, "\x1b") || strings.Contains(page.body, `data-follow="`) {
-		t.Errorf("the page has what it must not: %s", page.body)
+	if strings.Contains(page.Body, "<script>alert") || strings.Contains(page.Body, "\x1b") || strings.Contains(page.Body, `data-follow="`) {
+		t.Errorf("the page has what it must not: %s", page.Body)
 	}
 	long := "/build-log/image-a-0000000002"
 	for query, want := range map[string][]string{
@@ -60,24 +61,24 @@ func TestPage(t *testing.T) {
 		"?from=1&lines=99999": {"lines 1–1200 of 1200"},
 	} {
 		answer := get(t, h, long+query)
-		answer.expect(t, http.StatusOK)
+		answer.Expect(t, http.StatusOK)
 		for _, w := range want {
-			if !strings.Contains(answer.body, w) {
+			if !strings.Contains(answer.Body, w) {
 				t.Errorf("%s lacks %s", query, w)
 			}
 		}
 	}
-	if empty := get(t, h, "/build-log/image-b-0000000001"); !strings.Contains(empty.body, "no lines yet") {
-		t.Errorf("an empty log: %s", empty.body)
+	if empty := get(t, h, "/build-log/image-b-0000000001"); !strings.Contains(empty.Body, "no lines yet") {
+		t.Errorf("an empty log: %s", empty.Body)
 	}
 	for _, wrong := range []string{
 		"?from=0", "?from=-1", "?line=x", "?lines=0",
 	} {
-		get(t, h, long+wrong).expect(t, http.StatusNotFound)
+		get(t, h, long+wrong).Expect(t, http.StatusNotFound)
 	}
 	for _, wrong := range []string{"/build-log/image", "/build-log/..%2f..%2fetc-passwd", "/build-log/image%00-1", "/build-log/image-..%2fx"} {
-		get(t, newHandler(noLogs{}), wrong).expect(t, http.StatusNotFound) // opening panics
-		get(t, newHandler(noLogs{}), wrong+"/follow?from=1").expect(t, http.StatusBadRequest)
+		get(t, newHandler(noLogs{}), wrong).Expect(t, http.StatusNotFound) // opening panics
+		get(t, newHandler(noLogs{}), wrong+"/follow?from=1").Expect(t, http.StatusBadRequest)
 	}
 }
 
@@ -94,20 +95,20 @@ func TestPageOfALogOfAnotherHost(t *testing.T) {
 	}
 	for name, h := range map[string]*Handler{"a builder": newHandler(d, image), "a launcher": newHandler(nil, image)} {
 		one := get(t, h, "/build-log/image-0000000001")
-		one.expect(t, http.StatusOK)
+		one.Expect(t, http.StatusOK)
 		for _, want := range []string{"on this host; see http://b2:8005/log/", `href="http://b2:8005/build-log/image-0000000001"`, `href="http://b2:8005/log/image-0000000001"`} {
-			if !strings.Contains(one.body, want) {
-				t.Errorf("%s: the page lacks %q: %s", name, want, one.body)
+			if !strings.Contains(one.Body, want) {
+				t.Errorf("%s: the page lacks %q: %s", name, want, one.Body)
 			}
 		}
 		two := get(t, h, "/build-log/image-0000000002")
-		two.expect(t, http.StatusOK)
-		if !strings.Contains(two.body, "it was built on b3") || strings.Contains(two.body, "javascript:") {
-			t.Errorf("%s: %s", name, two.body)
+		two.Expect(t, http.StatusOK)
+		if !strings.Contains(two.Body, "it was built on b3") || strings.Contains(two.Body, "javascript:") {
+			t.Errorf("%s: %s", name, two.Body)
 		}
-		get(t, h, "/build-log/image-0000000003").expect(t, http.StatusNotFound)
-		get(t, h, "/build-log/image-0000000004").expect(t, http.StatusNotFound)
-		get(t, h, "/build-log/image-0000000001/follow?from=1").expect(t, http.StatusNotFound)
+		get(t, h, "/build-log/image-0000000003").Expect(t, http.StatusNotFound)
+		get(t, h, "/build-log/image-0000000004").Expect(t, http.StatusNotFound)
+		get(t, h, "/build-log/image-0000000001/follow?from=1").Expect(t, http.StatusNotFound)
 	}
 }
 
@@ -122,23 +123,23 @@ func TestPageFollows(t *testing.T) {
 	defer otherDone()
 	appendTo(t, path("image", "0000000001"), "one\ntw")
 	appendTo(t, path("other", "0000000001"), "OTHER\n")
-	page := get(t, h, "/build-log/image-0000000001").body
+	page := get(t, h, "/build-log/image-0000000001").Body
 	if want := `data-follow="/build-log/image-0000000001/follow?from=2"`; !strings.Contains(page, want) || !strings.Contains(page, "The build is running") {
 		t.Errorf("the page lacks %s: %s", want, page)
 	}
-	if past := get(t, h, "/build-log/image-0000000001?from=1&lines=1").body; strings.Contains(past, `data-follow="`) {
+	if past := get(t, h, "/build-log/image-0000000001?from=1&lines=1").Body; strings.Contains(past, `data-follow="`) {
 		t.Error("a page follows whose last line is not the log's")
 	}
-	follow := fetch(t, server.URL+"/build-log/image-0000000001/follow?from=1")
-	follow.expect(t, http.StatusOK)
-	if kind := follow.header.Get("Content-Type"); kind != "text/event-stream; charset=utf-8" {
+	follow := webtest.Fetch(t, server.URL+"/build-log/image-0000000001/follow?from=1")
+	follow.Expect(t, http.StatusOK)
+	if kind := follow.Header.Get("Content-Type"); kind != "text/event-stream; charset=utf-8" {
 		t.Errorf("it is %s", kind)
 	}
 	appendTo(t, path("image", "0000000001"), "o\n<b>\x1b[31mthree")
 	grew()
 	appendTo(t, path("image", "0000000001"), "\nno end")
 	done()
-	text := follow.text(t)
+	text := follow.Text(t)
 	for i, line := range []string{"one", "two", `&lt;b&gt;<span class="f1">three</span>`, "no end"} {
 		n := i + 1
 		if got := strings.Count(text, fmt.Sprintf(`<div id="L%d">`, n)); got != 1 || !strings.Contains(text, fmt.Sprintf("#L%d\" aria-label=\"line %d\">%d</a><code>%s</code>", n, n, n, line)) {
@@ -161,13 +162,13 @@ func TestPageOfALogThatIsCutOff(t *testing.T) {
 	h.followers = make(chan struct{}, 1)
 	server := httptest.NewServer(routes(h))
 	t.Cleanup(server.Close)
-	again := fetch(t, server.URL+"/build-log/image-0000000001/follow?from=7")
-	if got := again.text(t); !strings.HasPrefix(got, "event: again\n") {
+	again := webtest.Fetch(t, server.URL+"/build-log/image-0000000001/follow?from=7")
+	if got := again.Text(t); !strings.HasPrefix(got, "event: again\n") {
 		t.Errorf("got %q", got)
 	}
 	h.followers <- struct{}{}
-	full := fetch(t, server.URL+"/build-log/image-0000000001/follow?from=1")
-	full.expect(t, http.StatusServiceUnavailable)
+	full := webtest.Fetch(t, server.URL+"/build-log/image-0000000001/follow?from=1")
+	full.Expect(t, http.StatusServiceUnavailable)
 	<-h.followers
 }
 
