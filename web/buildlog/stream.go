@@ -9,10 +9,13 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 )
 
-var rowsTemplate = template.Must(template.New("rows").Parse(rowsText))
+var rowsTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("rows").Parse(rowsText))
+})
 
 // ServeFollow tells the page of further lines, as server-sent events, until the build has
 // ended: from=N begins with line N, and an id is the number of the line that comes next.
@@ -98,7 +101,7 @@ func (s *follower) send(last bool) error {
 	s.generation = generation
 	if len(lines) > 0 {
 		var text bytes.Buffer
-		if err := rowsTemplate.ExecuteTemplate(&text, "rows", rows(lines, s.here+"?from="+strconv.Itoa(lines[0].number), nil)); err != nil {
+		if err := rowsTemplate().ExecuteTemplate(&text, "rows", rows(lines, s.here+"?from="+strconv.Itoa(lines[0].number), nil)); err != nil {
 			return fmt.Errorf("write lines: %w", err)
 		}
 		s.from = lines[len(lines)-1].number + 1

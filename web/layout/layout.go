@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"sync"
 	"time"
 
 	"poolkeeper/zkmodel/listing"
@@ -91,20 +92,23 @@ type Layout struct {
 }
 
 // Template is a page's own part.
-type Template struct{ of *template.Template }
+type Template struct{ of func() *template.Template }
 
 // Parse reads the templates of a page or of several, of which "body" is the page's part. The
 // frame's are there: "when" and "moment" for a When, "state" for a Badge, "link" for a Link.
+// They are read as the first page is made: commands, which make none, begin sooner.
 func Parse(texts ...string) *Template {
 	raw := template.FuncMap{ // our own, as they are
 		"style":  func() template.CSS { return template.CSS(style) },
 		"script": func() template.JS { return template.JS(script) },
 	}
-	t := template.Must(template.New("layout").Funcs(raw).Parse(frameText))
-	for _, text := range texts {
-		template.Must(t.Parse(text))
-	}
-	return &Template{t}
+	return &Template{sync.OnceValue(func() *template.Template {
+		t := template.Must(template.New("layout").Funcs(raw).Parse(frameText))
+		for _, text := range texts {
+			template.Must(t.Parse(text))
+		}
+		return t
+	})}
 }
 
 // Render makes a page.
@@ -114,7 +118,7 @@ func (l *Layout) Render(p *Page, s Status) ([]byte, error) {
 	clean(p.Trail)
 	clean(p.Body)
 	var out bytes.Buffer
-	if err := p.Template.of.Execute(&out, frame{l, p, s}); err != nil {
+	if err := p.Template.of().Execute(&out, frame{l, p, s}); err != nil {
 		return nil, fmt.Errorf("write page %q: %w", p.Title, err)
 	}
 	return out.Bytes(), nil
