@@ -140,6 +140,9 @@ const tellTime = 5 * time.Second
 // tell tells what a person did with this daemon, where there are events. The command is done
 // all the same.
 func (m *managed) tell(ctx context.Context, kind string, c manage.Command) {
+	if m.s.client.Log() == nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTime)
 	defer cancel()
 	session, err := m.s.client.Session(ctx)
