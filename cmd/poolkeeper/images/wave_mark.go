@@ -44,6 +44,19 @@ func (t waveTools) marked(ctx context.Context, e *wave.Entry, mark wave.Mark, im
 	return "", fmt.Errorf("wave %s has no image %q", e.ID, image)
 }
 
+// changeable refuses what is to be done with a wave, or the job of an image, that is over,
+// follows a request, or is not there.
+func (t waveTools) changeable(ctx context.Context, e *wave.Entry, verb, image string) error {
+	if e.Status.State.Over() {
+		return fmt.Errorf("wave %s is over: %s", e.ID, e.Status.State)
+	}
+	if e.Follow {
+		return fmt.Errorf("%s wave %s: %w", verb, e.ID, wave.ErrFollows)
+	}
+	_, err := t.marked(ctx, e, wave.MarkHold, image)
+	return err
+}
+
 // waveHoldCmd holds.
 type waveHoldCmd struct {
 	app.HaltFlags
@@ -59,13 +72,7 @@ func (c waveHoldCmd) Run(ctx context.Context, a *app.App) error {
 		return withWaves(ctx, a, func(ctx context.Context, t waveTools) error { return c.hold(ctx, a, t) })
 	}
 	return withWave(ctx, a, c.ID, func(ctx context.Context, t waveTools, e *wave.Entry) error {
-		if e.Status.State.Over() {
-			return fmt.Errorf("wave %s is over: %s", e.ID, e.Status.State)
-		}
-		if e.Follow {
-			return fmt.Errorf("hold wave %s: %w", e.ID, wave.ErrFollows)
-		}
-		if _, err := t.marked(ctx, e, wave.MarkHold, c.Image); err != nil {
+		if err := t.changeable(ctx, e, "hold", c.Image); err != nil {
 			return err
 		}
 		return c.hold(ctx, a, t)
@@ -116,7 +123,7 @@ func (c waveReleaseCmd) Run(ctx context.Context, a *app.App) error {
 // waveCancelCmd ends a wave.
 type waveCancelCmd struct {
 	Reason string `help:"Why, for those who see it."`
-	Builds bool   `help:"Also give up the builds under way that the wave has asked for; with an image, the one of that, whoever has asked for it."`
+	Builds bool   `help:"Also give up the builds under way that the wave has asked for; with an image, any build of that, also one that others have asked for."`
 	waveTarget
 }
 
@@ -171,13 +178,7 @@ type wavePriorityCmd struct {
 // Run is the command.
 func (c wavePriorityCmd) Run(ctx context.Context, a *app.App) error {
 	return withWave(ctx, a, c.ID, func(ctx context.Context, t waveTools, e *wave.Entry) error {
-		if e.Status.State.Over() {
-			return fmt.Errorf("wave %s is over: %s", e.ID, e.Status.State)
-		}
-		if e.Follow {
-			return fmt.Errorf("prioritize wave %s: %w", e.ID, wave.ErrFollows)
-		}
-		if _, err := t.marked(ctx, e, wave.MarkPriority, c.Image); err != nil {
+		if err := t.changeable(ctx, e, "prioritize", c.Image); err != nil {
 			return err
 		}
 		return t.store.Prioritize(ctx, c.ID, c.Image, wave.Word{By: app.Requestor(), Reason: c.Reason, Priority: wave.Priority(c.Priority)})
