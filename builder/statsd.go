@@ -114,7 +114,7 @@ func (s *stats) tell(cfg *configs.Config, of func(name string) *zkmodel.Image) {
 			}
 			s.to.Gauge(state, "nodepool.builder", s.host, "image", d.Name, "provider", p.Name, "upload.state")
 		}
-		if image.BuildRequested != nil && !s.isBuilding(d.Name) {
+		if image.BuildRequested != nil && s.building[d.Name] == 0 {
 			requested = 1
 		}
 		s.to.Gauge(requested, "nodepool.image", d.Name, "image_build_requests")
@@ -122,6 +122,3 @@ func (s *stats) tell(cfg *configs.Config, of func(name string) *zkmodel.Image) {
 	}
 	s.to.Gauge(requests, "nodepool.image_build_requests")
 }
-
-// isBuilding reports whether the image is built here. Its lock is held.
-func (s *stats) isBuilding(image string) bool { return s.building[image] > 0 }

@@ -120,8 +120,8 @@ func (c *Client) raw(value string, key []string) {
 	}
 }
 
-// clean keeps a name of the tree, which anybody may have chosen, from being read as more
-// than a name.
+// clean keeps a name of the tree, which other programs may have chosen, from being read as
+// more than a name.
 func clean(key string) string {
 	return strings.Map(func(r rune) rune {
 		if r == ':' || r == '|' || r == '@' || unicode.IsSpace(r) || !unicode.IsPrint(r) {

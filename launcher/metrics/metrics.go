@@ -124,7 +124,7 @@ func (m *Metrics) Deleted(provider string) {
 func (m *Metrics) Leaked(provider string) {
 	m.now.series.note(provider, "")
 	m.leaks.WithLabelValues(provider).Inc()
-	m.leaked(provider)
+	m.stats.Count("nodepool.provider", provider, "leaked", providers.Instances)
 }
 
 // Duty notes whether this launcher has a duty of a provider or a label; "" where it is of

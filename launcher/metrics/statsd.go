@@ -9,7 +9,6 @@ import (
 	"poolkeeper/configs/kit"
 	"poolkeeper/configs/statsd"
 	"poolkeeper/launcher/pool"
-	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 )
 
@@ -85,13 +84,14 @@ func (m *Metrics) tellStats(of *Source) {
 			counts["nodepool.label."+label+".nodes."+string(n.State)]++
 		}
 	}
+	requests := of.Tree.Requests()
 	for _, p := range pools {
 		if p.Broken != nil || p.PoolName == "" {
 			continue
 		}
 		key := "nodepool.provider." + p.ProviderName + ".pool." + p.PoolName + ".addressable_requests"
 		addressable := int64(0) // whatever their state: Nodepool counts them so
-		for _, r := range of.Tree.Requests() {
+		for _, r := range requests {
 			if r.Broken == nil && p.Has(r.NodeTypes) {
 				addressable++
 			}
@@ -101,9 +101,4 @@ func (m *Metrics) tellStats(of *Source) {
 	for _, key := range slices.Sorted(maps.Keys(counts)) {
 		m.stats.Gauge(counts[key], key)
 	}
-}
-
-// leaked tells of a machine without a record that was deleted.
-func (m *Metrics) leaked(provider string) {
-	m.stats.Count("nodepool.provider", provider, "leaked", providers.Instances)
 }
