@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -87,20 +88,10 @@ func (v value) says(what func() Shape) bool {
 		return false
 	}
 	have, s := v.asks, what()
-	if have.Type == "" {
-		have.Type = s.Type
-	}
-	if have.Unit == "" {
-		have.Unit = s.Unit
-	}
+	have.Type, have.Unit = cmp.Or(have.Type, s.Type), cmp.Or(have.Unit, s.Unit)
+	have.Pattern, have.Deprecated = cmp.Or(have.Pattern, s.Pattern), cmp.Or(have.Deprecated, s.Deprecated)
 	if have.Default == nil {
 		have.Default = s.Default
-	}
-	if have.Pattern == "" {
-		have.Pattern = s.Pattern
-	}
-	if have.Deprecated == "" {
-		have.Deprecated = s.Deprecated
 	}
 	if have.Values == nil {
 		have.Values = s.Values
