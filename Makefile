@@ -47,10 +47,11 @@ build: ## Build bin/poolkeeper, one static binary
 
 # Builds nothing, because under sudo there may be no Go, and another one's clone.
 .PHONY: install
-install: ## Install what build made and our elements; PREFIX=/usr/local, DESTDIR=
+install: ## Install what build made, our elements and the schemas for editors; PREFIX=/usr/local, DESTDIR=
 	@[ -x bin/poolkeeper ] || { echo 'install: there is no bin/poolkeeper: run "make build" first' >&2; exit 1; }
 	install -D -m 755 bin/poolkeeper '$(DESTDIR)$(PREFIX)/bin/poolkeeper'
 	bin/poolkeeper elements-install '$(DESTDIR)/opt/poolkeeper/elements'
+	install -D -m 644 -t '$(DESTDIR)$(PREFIX)/share/poolkeeper' docs/reference/*.schema.json
 
 # As any user, with any umask; what dpkg needs, nfpm writes itself.
 .PHONY: deb

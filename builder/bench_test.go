@@ -6,13 +6,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/procfs"
 
 	"poolkeeper/configs"
 	"poolkeeper/providers"
@@ -196,24 +195,18 @@ func BenchmarkRest(b *testing.B) {
 	}
 }
 
-// residentKiB is the memory that a process has, from /proc.
+// residentKiB is the memory that a process has.
 func residentKiB(b *testing.B, pid int) int {
 	b.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		b.Fatal(err)
 	}
-	for line := range strings.Lines(string(status)) {
-		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kib, err := strconv.Atoi(strings.Fields(value)[0])
-			if err != nil {
-				b.Fatal(err)
-			}
-			return kib
-		}
+	status, err := p.NewStatus()
+	if err != nil || status.VmRSS == 0 {
+		b.Fatalf("no VmRSS: %v", err)
 	}
-	b.Fatal("no VmRSS")
-	return 0
+	return int(status.VmRSS >> 10)
 }
 
 // bigImage is the size of the image of BenchmarkUploadBig, in bytes.

@@ -16,6 +16,7 @@ import (
 	"poolkeeper/builder/presence"
 	"poolkeeper/builder/waves"
 	"poolkeeper/configs"
+	"poolkeeper/providers/registry"
 	"poolkeeper/zkmodel"
 )
 
@@ -55,6 +56,11 @@ func New(cfg *configs.Config, deps Deps) (*Builder, error) {
 	b.mirror = zkmodel.NewMirror(deps.Client, zkmodel.PartImages|zkmodel.PartComponents, b.log.Named("mirror"))
 	b.followCanaries(cfg)
 	b.clouds = newLender(deps.Open, b.trouble)
+	if deps.Registerer != nil {
+		if err := deps.Registerer.Register(registry.NewFigures(b.clouds.Known)); err != nil {
+			return nil, fmt.Errorf("make builder: %w", err)
+		}
+	}
 	b.self = presence.NewSelf(deps.Client, deps.Hostname, deps.Version, zkmodel.Served(cfg.ProviderNames()), deps.Process, zkmodel.BuilderWork{
 		Host: deps.FQDN, BuildWorkers: deps.BuildWorkers, UploadWorkers: deps.UploadWorkers,
 	})
@@ -62,7 +68,7 @@ func New(cfg *configs.Config, deps Deps) (*Builder, error) {
 		Config: b.config.Load, Client: deps.Client, Mirror: b.mirror, Self: b.self, Metrics: m, Log: b.log,
 		Step: deps.Step, Worker: b.worker, ForgetSeries: b.forgetSeries, LogURL: b.logURL, Now: deps.Now, FQDN: deps.FQDN, Arch: deps.Arch,
 		BuildWorkers: deps.BuildWorkers, UploadWorkers: deps.UploadWorkers, Deciding: deps.Deciding,
-		Paused: deps.Process.Paused, Policy: deps.Policy, Resync: deps.Resync, HostEvery: deps.HostEvery,
+		Tracer: deps.Tracer, Paused: deps.Process.Paused, Policy: deps.Policy, Resync: deps.Resync, HostEvery: deps.HostEvery,
 	})
 	b.waves = waves.New(waves.Deps{
 		Client: deps.Client, Mirror: b.mirror, Config: b.config.Load, Now: b.control.Time, Host: deps.FQDN,
@@ -134,7 +140,7 @@ func (b *Builder) worker(s control.Session) control.Actions {
 			Secrets: b.deps.Secrets, Log: b.log, Step: b.deps.Step,
 		},
 		Snapshots: b.control, Host: b.control, InFlight: b.control.InFlight(), Trials: s.Trials, Cancels: b.control.Cancels(),
-		Metrics: b.metrics, Log: b.log, Now: b.control.Time, ClockOff: b.control.ClockOff,
+		Metrics: b.metrics, Tracer: b.deps.Tracer, Log: b.log, Now: b.control.Time, ClockOff: b.control.ClockOff,
 		FQDN: b.deps.FQDN, BuilderID: s.BuilderID, Site: s.Site,
 		Policy: b.deps.Policy, LeakAge: b.deps.LeakAge, Refresh: b.deps.Refresh, Deciding: b.deps.Deciding,
 		Logs: b.deps.Logs, LogURL: b.deps.LogURL, Step: b.deps.Step, Hold: b.deps.Process.Hold,

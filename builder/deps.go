@@ -21,6 +21,7 @@ import (
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/trace"
 )
 
 // Deps is what a Builder is given. Client and Open are required.
@@ -35,6 +36,8 @@ type Deps struct {
 	Registerer prometheus.Registerer
 	// Statsd is sent Nodepool's figures; nil is sent nothing.
 	Statsd *statsd.Client
+	// Tracer is told where the time of builds goes; nil is told nothing.
+	Tracer *trace.Tracer
 	// Now is the clock of records and schedules; nil is time.Now.
 	Now func() time.Time
 	// Hostname is the short name of this host, which its component record has;

@@ -74,7 +74,7 @@ func Explain(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, hos
 	for _, name := range images {
 		image := known[name]
 		if image == nil {
-			return nil, fmt.Errorf("explain image %s: %w", name, zkmodel.ErrNotFound)
+			return nil, fmt.Errorf("explain image %s: %w%s", name, zkmodel.ErrNotFound, configs.Similar(name, slices.Collect(maps.Keys(known))))
 		}
 		in := plan.Input{
 			Config: cfg, Image: image, Local: control.LocalBuilds(local, name), Now: now, Policy: plan.DefaultPolicy(),

@@ -56,6 +56,7 @@ func (s *site) findings(provider string) string {
 // Searches count whoever makes them: a builder that never lives to see its second
 // one still has leaked images deleted. Catches: findings in memory only.
 func TestSearchesForLeaksCountAcrossRestarts(t *testing.T) {
+	t.Parallel()
 	const age = 3 * time.Second
 	s := newSite(t)
 	s.addProvider("south", "qcow2", "img")
@@ -101,6 +102,7 @@ func TestSearchesForLeaksCountAcrossRestarts(t *testing.T) {
 // A search that fails has what others found forgotten. While a version of the configuration is
 // switched the cloud is asked, and nothing is decided by what it says.
 func TestFailedSearchForgetsWhatWasFound(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	stop := s.start()
 	s.ready("img", 1, "north")

@@ -107,8 +107,11 @@ func (m *metrics) Snapshot(in plan.Input) {
 	if in.Image.BuildRequested != nil {
 		waits = 1
 	}
-	m.series.note(in.Image.Name, "")
-	m.requested.WithLabelValues(in.Image.Name).Set(waits)
+	// What is gone may leave its folder in the tree, and gets no line for that.
+	if _, configured := in.Config.DiskImage(in.Image.Name); configured || recorded(in.Image) || len(in.Local) > 0 {
+		m.series.note(in.Image.Name, "")
+		m.requested.WithLabelValues(in.Image.Name).Set(waits)
+	}
 	if in.Host.Free >= 0 {
 		m.free.WithLabelValues().Set(float64(in.Host.Free))
 	} else {

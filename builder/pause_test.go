@@ -32,13 +32,16 @@ func TestPausedBuilderBuildsNothing(t *testing.T) {
 		what, known := one.InHand()
 		return known && what == "builds: 1, uploads: 0"
 	})
-	one.Pause("paused by anna")
 	var building string
-	for _, image := range []string{"img", "more", "third"} {
-		if len(s.builds(image, zkmodel.BuildBuilding)) > 0 {
-			building = image
+	s.eventually("the record of its build is there", func() bool {
+		for _, image := range []string{"img", "more", "third"} {
+			if len(s.builds(image, zkmodel.BuildBuilding)) > 0 {
+				building = image
+			}
 		}
-	}
+		return building != ""
+	})
+	one.Pause("paused by anna")
 	if err := os.WriteFile(flag, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -85,6 +85,11 @@ func (m *metrics) named() []interface {
 	}{m.builds, m.buildTime, m.size, m.lastBuild, m.requested, m.uploads, m.uploadIn, m.leaks, m.tried, m.due}
 }
 
+// recorded reports whether the tree holds anything of an image, or may.
+func recorded(i *zkmodel.Image) bool {
+	return len(i.Builds) > 0 || i.BuildRequested != nil || i.Unread != nil
+}
+
 // forgetSeries takes the figures out of images and providers that are in neither the
 // configuration nor the tree.
 func (b *Builder) forgetSeries() {
@@ -94,7 +99,7 @@ func (b *Builder) forgetSeries() {
 	cfg := b.config.Load()
 	builds, uploads := map[string]bool{}, map[string]bool{}
 	for _, image := range b.mirror.Images() {
-		builds[image.Name] = len(image.Builds) > 0 || image.BuildRequested != nil || image.Unread != nil
+		builds[image.Name] = recorded(image)
 		for _, b := range image.Builds {
 			for _, u := range b.Uploads {
 				uploads[u.Provider] = true

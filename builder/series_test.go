@@ -10,7 +10,9 @@ import (
 
 	"poolkeeper/builder/plan"
 	"poolkeeper/configs"
+	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
 )
 
 // Mistake: 0 bytes that are free, for which an alarm rings, where nobody knows.
@@ -37,12 +39,45 @@ func TestFreeSpaceIsToldOnceItIsKnown(t *testing.T) {
 	told(0, true)
 }
 
+// Mistake: an image that is gone has a line again at each look, as long as the tree has its
+// empty folder, which nobody removes.
+func TestAnEmptyFolderHasNoLine(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m, err := newMetrics(registry, newStats(nil, "", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, in := range map[string]plan.Input{
+		"gone":       {},
+		"configured": {Config: &configs.Config{DiskImages: []configs.DiskImage{{Name: "configured"}}}},
+		"built":      {Image: &zkmodel.Image{Builds: []*zkmodel.BuildTree{{Build: &zkmodel.Build{ID: "0000000001"}}}}},
+		"asked":      {Image: &zkmodel.Image{BuildRequested: &recipe.Stat{}}},
+		"unreadable": {Image: &zkmodel.Image{Unread: zkmodel.ErrNotFound}},
+		"here":       {Local: []plan.LocalBuild{{ID: "0000000001"}}},
+	} {
+		if in.Config == nil {
+			in.Config = &configs.Config{}
+		}
+		if in.Image == nil {
+			in.Image = &zkmodel.Image{}
+		}
+		in.Image.Name = name
+		m.Snapshot(in)
+		if has := strings.Contains(linesOf(t, registry), `"`+name+`"`); has != (name != "gone") {
+			t.Errorf("%s: has a line: %v", name, has)
+		}
+	}
+}
+
 // Images and providers that are gone leave no line in the metrics; those that are left
 // keep theirs.
 func TestSeriesOfWhatIsGone(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addImage("other")
 	s.addProvider("south", "raw", "img", "other")
+	s.cloud("north").SetEnds(providers.End{Use: providers.EndCA, Name: "/etc/ca.pem", At: time.Unix(77, 0)})
+	s.cloud("south").SetEnds(providers.End{Use: providers.EndPassword, Name: "ci", At: time.Unix(88, 0)})
 	registry := prometheus.NewRegistry()
 	b := s.run(func(d *Deps) { d.Registerer, d.Resync = registry, 100*time.Millisecond })
 	s.ready("img", 1, "north", "south")
@@ -51,6 +86,14 @@ func TestSeriesOfWhatIsGone(t *testing.T) {
 	for _, name := range []string{"img", "other", "north", "south"} {
 		if !strings.Contains(before, `"`+name+`"`) {
 			t.Fatalf("no line of %s in\n%s", name, before)
+		}
+	}
+	for _, line := range []string{
+		`poolkeeper_provider_certificate_expiry_timestamp_seconds name="/etc/ca.pem" provider="north" use="ca"`,
+		`poolkeeper_provider_credential_expiry_timestamp_seconds name="ci" provider="south" use="password"`,
+	} {
+		if !strings.Contains(before, line) {
+			t.Errorf("no %s in\n%s", line, before)
 		}
 	}
 	emptied := copyOf(s.config)

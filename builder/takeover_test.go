@@ -78,6 +78,7 @@ func TestKilledBuildHasEndedBeforeAnotherBegins(t *testing.T) {
 	server := zktest.Start(t, zktest.WithConfig("tickTime=500"))
 	for _, session := range []time.Duration{2 * time.Second, 3 * time.Second, 4 * time.Second} {
 		t.Run(session.String(), func(t *testing.T) {
+			t.Parallel()
 			s, c := childrenOf(newSiteAt(t, server, "/"+session.String()))
 			trace := tracing(t, &c)
 			alone := filepath.Join(c.Dir, "alone")

@@ -115,8 +115,8 @@ func defaultStaticNode() StaticNode {
 	}
 }
 
-// connectionPort is where a connection type listens unless the file says.
-func connectionPort(connectionType string) int {
+// ConnectionPort is where a connection type listens unless the file says.
+func ConnectionPort(connectionType string) int {
 	if connectionType == "winrm" {
 		return 5986
 	}

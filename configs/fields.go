@@ -141,7 +141,7 @@ func texts(out *[]string) decodeFunc {
 // moreTexts decodes a list of strings and appends it.
 func moreTexts(out *[]string) decodeFunc {
 	return func(v value) {
-		v.says(func() Shape { return Shape{Default: written(*out)} })
+		v.says(func() Shape { return Shape{Default: written(*out), Grows: true} })
 		var list []string
 		texts(&list)(v)
 		*out = slices.Concat(*out, list)
@@ -168,7 +168,7 @@ func textOrTexts(out *[]string) decodeFunc {
 // A name without a value has the empty string.
 func textMap[M ~map[string]string](out *M) decodeFunc {
 	return func(v value) {
-		if v.says(func() Shape { return Shape{Type: Mapping, Values: &Shape{Type: Text}} }) {
+		if v.says(func() Shape { return Shape{Type: Mapping, Values: &Shape{Type: Text}, Grows: true} }) {
 			return
 		}
 		entries, ok := v.entries()
@@ -241,7 +241,7 @@ func ignored(why string) decodeFunc {
 // renamed accepts a key of an older version under its old name.
 func renamed(now string, into decodeFunc) decodeFunc {
 	return func(v value) {
-		v.says(func() Shape { return Shape{Deprecated: "now `" + now + "`"} })
+		v.says(func() Shape { return Shape{Deprecated: "now `" + now + "`", Now: now} })
 		v.report(refused, "the key is now called %q", now)
 		into(v)
 	}

@@ -20,6 +20,9 @@ type Frozen struct {
 	Why      string
 }
 
+// Unopened is in Why where a sealed value of the item does not open here.
+const Unopened = "sealed value cannot be read"
+
 // KindEventSink is the kind of a sink that is left out.
 const KindEventSink = "event sink"
 

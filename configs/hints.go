@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // replacedKeys says, for keys of other versions and tools that sites still
@@ -167,27 +169,12 @@ func misspelling(key, candidate string) int {
 	return cost
 }
 
-// distance counts the letters to insert, remove or change, and the neighbours
-// to exchange, to make b of a.
+// distance counts the letters to insert, remove or change to make b of a. Letters that
+// one slip has put into another order, which the library counts as two, are one.
 func distance(a, b string) int {
-	before, above, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	cost := levenshtein.ComputeDistance(a, b)
+	if cost == 2 && slices.Equal(slices.Sorted(strings.SplitSeq(a, "")), slices.Sorted(strings.SplitSeq(b, ""))) {
+		return 1
 	}
-	for i := range len(a) {
-		before, above, row = above, row, before
-		row[0] = i + 1
-		for j := range len(b) {
-			row[j+1] = min(above[j+1], row[j]) + 1
-			change := above[j]
-			if a[i] != b[j] {
-				change++
-			}
-			row[j+1] = min(row[j+1], change)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-	}
-	return row[len(b)]
+	return cost
 }

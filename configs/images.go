@@ -187,6 +187,7 @@ func isFormat(s string) bool {
 // makes several of an item with blanks.
 func elements(out *[]string) decodeFunc {
 	return func(v value) {
+		v.says(func() Shape { return Shape{Grows: true} })
 		for _, item := range v.items() {
 			text, _ := item.text()
 			names := strings.Fields(text)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -53,7 +54,7 @@ providers:
     diskimages: [{name: debian}]
     pools: [{name: main, labels: [{name: small, min-ram: 1, diskimage: debian}]}]
 `)
-	if got, want := c.WebApp, (WebApp{Port: 8005, ListenAddress: "0.0.0.0"}); got != want {
+	if got, want := c.WebApp, (WebApp{Port: 8005, ListenAddress: "0.0.0.0"}); !reflect.DeepEqual(got, want) {
 		t.Errorf("webapp %v, want %v", got, want)
 	}
 	if got, want := c.ZooKeeper.Servers, []string{"localhost:2281"}; !cmp.Equal(got, want) {

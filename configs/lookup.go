@@ -85,6 +85,15 @@ func (c *Config) ProvidersOf(image string) []*Provider {
 	return list
 }
 
+// ReceiversOf are the names of the ProvidersOf an image.
+func (c *Config) ReceiversOf(image string) []string {
+	var names []string
+	for _, p := range c.ProvidersOf(image) {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
 // ImageFormats are the formats that an image is needed in, sorted: those that
 // it asks for itself and those of the providers that list it. It is empty for
 // an image that nobody needs.

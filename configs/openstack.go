@@ -85,7 +85,7 @@ func (l *loader) providerImage(v value) ProviderImage {
 		v.later(func() { l.checkImage(v, image.Name) })
 	}
 	if !have["connection-port"] {
-		image.ConnectionPort = connectionPort(image.ConnectionType)
+		image.ConnectionPort = ConnectionPort(image.ConnectionType)
 	}
 	return image
 }
@@ -111,7 +111,7 @@ func (l *loader) cloudImage(v value) CloudImage {
 		image.ImageName = image.Name
 	}
 	if !have["connection-port"] {
-		image.ConnectionPort = connectionPort(image.ConnectionType)
+		image.ConnectionPort = ConnectionPort(image.ConnectionType)
 	}
 	return image
 }

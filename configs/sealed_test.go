@@ -180,6 +180,11 @@ diskimages:
 	if got := frozen(c); !slices.Equal(got, want) {
 		t.Errorf("left out are %q, want %q", got, want)
 	}
+	for _, f := range c.Frozen {
+		if !strings.Contains(f.Why, Unopened) {
+			t.Errorf("%s does not say that its secret cannot be read", f)
+		}
+	}
 	if c.FrozenProvider("south") != "" || c.FrozenPool("south", "main") != "" || c.FrozenProvider("north") == "" || len(c.Missed()) > 0 {
 		t.Errorf("the wrong things are left out: %v, missed %v", c.Frozen, c.Missed())
 	}

@@ -51,6 +51,10 @@ type Shape struct {
 	Items      []*Shape
 	Driver     string // whose section it is
 	Deprecated string // what has become of the key, "" where it is in use
+	Now        string // the key that it is called today, of one that is deprecated
+	// Grows says that what an image adds to its parent's, or a file to the default, comes behind
+	// that or over it, key by key; else it replaces it.
+	Grows bool
 }
 
 // Files are the shapes of the files that a site writes.
@@ -90,6 +94,7 @@ func (v value) says(what func() Shape) bool {
 	have, s := v.asks, what()
 	have.Type, have.Unit = cmp.Or(have.Type, s.Type), cmp.Or(have.Unit, s.Unit)
 	have.Pattern, have.Deprecated = cmp.Or(have.Pattern, s.Pattern), cmp.Or(have.Deprecated, s.Deprecated)
+	have.Now, have.Grows = cmp.Or(have.Now, s.Now), have.Grows || s.Grows
 	if have.Default == nil {
 		have.Default = s.Default
 	}

@@ -22,6 +22,8 @@ type source struct {
 	budget int
 	// merging are the mappings whose merge keys are being followed.
 	merging map[*yaml.Node]bool
+	// spans are where variables were replaced; nil when nobody asks.
+	spans *[]span
 }
 
 // variable is what Nodepool replaces before it parses: %(NODEPOOL_X), with no
@@ -77,23 +79,31 @@ func (s *source) expand(text string) string {
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
-		expanded := variable.ReplaceAllStringFunc(line, func(found string) string {
-			name := variable.FindStringSubmatch(found)[1]
-			if content, ok := s.load.env(name); ok {
-				return content
-			}
-			if !strings.HasPrefix(strings.TrimSpace(line), "#") {
+		start, rest := out.Len(), line
+		for m := variable.FindStringSubmatchIndex(rest); m != nil; m = variable.FindStringSubmatchIndex(rest) {
+			name, found := rest[m[2]:m[3]], rest[m[0]:m[1]]
+			out.WriteString(rest[:m[0]])
+			rest = rest[m[1]:]
+			content, ok := s.load.env(name)
+			switch {
+			case ok:
+				s.replaced(name, content, &out)
+			case !strings.HasPrefix(strings.TrimSpace(line), "#"):
 				s.load.found.add(notice, Finding{
 					File: s.file, Line: number,
 					Message: fmt.Sprintf("environment variable %s is not set, %s stays as it is", name, found),
 				})
 			}
-			return found
-		})
+			if !ok {
+				content = found
+			}
+			out.WriteString(content)
+		}
+		out.WriteString(rest)
+		expanded := out.String()[start:]
 		for range strings.Count(expanded, "\n") {
 			s.lines = append(s.lines, number)
 		}
-		out.WriteString(expanded)
 	}
 	s.lines = append(s.lines, max(number, 1))
 	return out.String()

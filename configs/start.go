@@ -9,7 +9,12 @@ import (
 // atStart are the keys that are only looked at when a daemon starts, and whether two
 // configurations say the same there.
 var atStart = map[string]func(a, b *Config) bool{
-	"webapp":                     func(a, b *Config) bool { return a.WebApp == b.WebApp },
+	"webapp.port": func(a, b *Config) bool { return a.WebApp.Port == b.WebApp.Port },
+	"webapp.listen_address": func(a, b *Config) bool {
+		return a.WebApp.ListenAddress == b.WebApp.ListenAddress && a.WebApp.AddressWritten == b.WebApp.AddressWritten
+	},
+	"webapp.history":             func(a, b *Config) bool { return a.WebApp.History == b.WebApp.History },
+	"webapp.token":               func(a, b *Config) bool { return a.WebApp.Token == b.WebApp.Token },
 	"zookeeper-servers[].chroot": func(a, b *Config) bool { return a.ZooKeeper.Chroot == b.ZooKeeper.Chroot },
 	"zookeeper-timeout":          func(a, b *Config) bool { return a.ZooKeeper.Timeout == b.ZooKeeper.Timeout },
 	"zookeeper-tls":              func(a, b *Config) bool { return reflect.DeepEqual(a.ZooKeeper.TLS, b.ZooKeeper.TLS) },

@@ -19,8 +19,8 @@ func TestNeedRestart(t *testing.T) {
 	two.ZooKeeper = configs.ZooKeeper{
 		Chroot: "/x", Timeout: time.Second, TLS: &configs.ZooKeeperTLS{Cert: "y"}, Auth: &configs.ZooKeeperAuth{},
 	}
-	two.WebApp.Port = 1
-	want := []string{"webapp", "zookeeper-auth", "zookeeper-servers[].chroot", "zookeeper-timeout", "zookeeper-tls"}
+	two.WebApp.Port, two.WebApp.Tokens = 1, []configs.WebToken{{Name: "ann"}}
+	want := []string{"webapp.port", "zookeeper-auth", "zookeeper-servers[].chroot", "zookeeper-timeout", "zookeeper-tls"}
 	if diff := cmp.Diff(want, configs.NeedRestart(one, two)); diff != "" {
 		t.Errorf("what needs a restart (-want +got):\n%s", diff)
 	}

@@ -73,7 +73,7 @@ func (l *loader) staticNode(v value, seen map[string]bool) StaticNode {
 	}
 	v.require(v.decode("static node", keys), "name", "labels")
 	if n.ConnectionPort == 0 {
-		n.ConnectionPort = connectionPort(n.ConnectionType)
+		n.ConnectionPort = ConnectionPort(n.ConnectionType)
 	}
 	identity := fmt.Sprintf("%s %s %d", n.Name, n.Username, n.ConnectionPort)
 	if seen[identity] {

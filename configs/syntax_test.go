@@ -107,7 +107,7 @@ func TestYAMLThatNodepoolReads(t *testing.T) {
 func TestLinesAgreeWithPyYAML(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("no python3")
+		lacking(t, "python3")
 	}
 	texts := brokenTexts(t, 160)
 	input, err := json.Marshal(texts)

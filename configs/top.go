@@ -65,35 +65,6 @@ func (l *loader) maxHoldAge(v value) {
 	l.cfg.MaxHoldAge = max(l.cfg.MaxHoldAge, 0)
 }
 
-func (l *loader) webApp(v value) {
-	web := &l.cfg.WebApp
-	have := v.decode("webapp", fields{
-		"port":           exact(&web.Port, 0, 65535), // 0 takes a free one
-		"listen_address": text(&web.ListenAddress),
-		"history":        l.history,
-	})
-	web.AddressWritten = have["listen_address"]
-}
-
-// leastHistory is the least size of a file of history, in bytes.
-const leastHistory = 1 << 20
-
-func (l *loader) history(v value) {
-	h := &l.cfg.WebApp.History
-	*h = History{Days: 30, Size: 512 << 20}
-	have := v.decode("history", fields{
-		"dir":  notEmpty(&h.Dir),
-		"days": number(&h.Days, 1, 3650),
-		"size": func(v value) {
-			size(&h.Size)(v)
-			if h.Size < leastHistory {
-				v.fail("%s is too small, the least is 1M", v.describe())
-			}
-		},
-	})
-	v.require(have, "dir")
-}
-
 func (l *loader) label(v value) Label {
 	var label Label
 	have := v.decode("label", fields{

@@ -76,25 +76,6 @@ type Config struct {
 	doubts doubts         // what no value shows
 }
 
-// WebApp is where the status page listens, and who may see more than Nodepool shows.
-type WebApp struct {
-	Port          int
-	ListenAddress string
-	// AddressWritten says that the file names the address: it is no default.
-	AddressWritten bool
-	// Token is the secure file's, which opens build logs and the status page to
-	// other hosts; "" is none.
-	Token   string
-	History History
-}
-
-// History says where a daemon keeps what it saw end; without a folder it keeps nothing.
-type History struct {
-	Dir  string // where it is not absolute, in the state directory of the daemon's unit
-	Days int    // that entries stay at most
-	Size int64  // of the file, in bytes, at most
-}
-
 // ZooKeeper says how to reach the ensemble.
 type ZooKeeper struct {
 	Servers []string // host:port

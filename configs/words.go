@@ -11,10 +11,11 @@ var (
 	errLastEscape = errors.New("a backslash is the last character")
 )
 
-// SplitWords splits a line as a POSIX shell does before it expands anything:
-// blanks between words, single quotes, double quotes with backslash before
-// another one or a quote, backslash outside of quotes. That is how dib-cmd is
-// read. It fails when a quotation is not closed.
+// SplitWords splits a line as Python's shlex.split does, with which Nodepool reads dib-cmd:
+// blanks between words, single quotes, double quotes with backslash before another one or
+// a quote, backslash outside of quotes. Nothing else means anything: $, #, ; and the like
+// are letters, which is why no parser of shells does it. It fails when a quotation is not
+// closed, or behind a last backslash.
 func SplitWords(line string) ([]string, error) {
 	var (
 		words  []string

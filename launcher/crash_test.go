@@ -43,6 +43,7 @@ type child struct {
 	At             step.Step // where one of those that have it kills itself; "" never
 	BootsFail      bool
 	ChecksFail     bool // of what is tried before it serves
+	Traced         bool // to the collector of the environment
 }
 
 // runChild is the child's main.
@@ -61,7 +62,7 @@ func runChild(arg string) {
 	}
 	log := hclog.New(&hclog.LoggerOptions{Output: os.Stderr, Level: hclog.Info, Name: c.Name})
 	l, err := launcher.New(cfg, launcher.Deps{
-		Client: client, Hostname: c.Name, FQDN: c.Name, Logger: log, Step: c.step,
+		Client: client, Tracer: c.tracer(), Hostname: c.Name, FQDN: c.Name, Logger: log, Step: c.step,
 		Resync: time.Second, Check: c.check(),
 		Open: func(p configs.Provider) (providers.Provider, error) { return c.open(p) },
 	})

@@ -3,10 +3,12 @@ package launcher_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"poolkeeper/launcher"
+	"poolkeeper/providers"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 )
@@ -19,6 +21,9 @@ func TestGauges(t *testing.T) {
 	s.image()
 	undisturbed := s.neighbours()
 	s.orphan(zkmodel.NodeHold, func(n *zkmodel.Node) { n.Type = zkmodel.Strings{"small", "old"} })
+	s.clouds["cloud"].SetEnds(providers.End{Use: providers.EndServer, Name: "nova:443", At: time.Unix(77, 0)},
+		providers.End{Use: providers.EndServer, Name: "nova:443", At: time.Unix(78, 0)}) // told twice
+	s.clouds["other"].SetEnds(providers.End{Use: providers.EndCredential, Name: "nodes", At: time.Unix(88, 0)})
 	registry := prometheus.NewRegistry()
 	first := s.launch(func(d *launcher.Deps) { d.Registerer = registry })
 	if out := s.wait(s.submit(wish("small"))); out.State != "fulfilled" {
@@ -37,27 +42,29 @@ func TestGauges(t *testing.T) {
 	}, "the second request waits")
 	told := gathered(t, registry)
 	for line, want := range map[string]float64{
-		"addressable_requests provider=cloud pool=main":            1,
-		"open_requests state=failed":                               0,
-		"open_requests state=fulfilled":                            1,
-		"open_requests state=pending":                              0,
-		"open_requests state=requested":                            1,
-		"pool_limit provider=cloud pool=main resource=instances":   2,
-		"tenant_limit tenant=t1 resource=cores":                    8,
-		"nodes provider=cloud pool=main state=ready":               1,
-		"nodes provider=cloud pool=main state=hold":                1,
-		"nodes provider=cloud pool=main state=deleting":            0,
-		"label_nodes label=small state=ready":                      1,
-		"label_nodes label=small state=hold":                       1,
-		"label_nodes label=old state=hold":                         1,
-		"label_nodes label=large state=building":                   0,
-		"leaked_nodes_total provider=cloud":                        0,
-		"requests_total provider=cloud pool=main result=fulfilled": 1,
-		"addressable_requests provider=other pool=main":            0,
-		"nodes provider=other pool=main state=ready":               1,
-		"nodes provider=other pool=main state=hold":                1,
-		"label_nodes label=tiny state=hold":                        1,
-		"requests_total provider=other pool=main result=fulfilled": 0,
+		"addressable_requests provider=cloud pool=main":                           1,
+		"open_requests state=failed":                                              0,
+		"open_requests state=fulfilled":                                           1,
+		"open_requests state=pending":                                             0,
+		"open_requests state=requested":                                           1,
+		"pool_limit provider=cloud pool=main resource=instances":                  2,
+		"tenant_limit tenant=t1 resource=cores":                                   8,
+		"nodes provider=cloud pool=main state=ready":                              1,
+		"nodes provider=cloud pool=main state=hold":                               1,
+		"nodes provider=cloud pool=main state=deleting":                           0,
+		"label_nodes label=small state=ready":                                     1,
+		"label_nodes label=small state=hold":                                      1,
+		"label_nodes label=old state=hold":                                        1,
+		"label_nodes label=large state=building":                                  0,
+		"leaked_nodes_total provider=cloud":                                       0,
+		"requests_total provider=cloud pool=main result=fulfilled":                1,
+		"addressable_requests provider=other pool=main":                           0,
+		"nodes provider=other pool=main state=ready":                              1,
+		"nodes provider=other pool=main state=hold":                               1,
+		"label_nodes label=tiny state=hold":                                       1,
+		"requests_total provider=other pool=main result=fulfilled":                0,
+		"poolkeeper_provider_certificate_expiry_timestamp_seconds provider=cloud": 77,
+		"poolkeeper_provider_credential_expiry_timestamp_seconds provider=other":  88,
 	} {
 		if got, there := told[line]; !there || got != want {
 			t.Errorf("%s %v (%t), want %v", line, got, there, want)

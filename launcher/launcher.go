@@ -29,6 +29,7 @@ import (
 	"poolkeeper/providers/registry"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/trace"
 )
 
 // lookLimit is how long one look at everything may take before we call it stuck.
@@ -46,6 +47,8 @@ type Deps struct {
 	Registerer prometheus.Registerer
 	// Statsd is sent Nodepool's figures; nil is sent nothing.
 	Statsd *statsd.Client
+	// Tracer is told where the time of requests goes; nil is told nothing.
+	Tracer *trace.Tracer
 	// Now is the clock of records and ages; nil is time.Now.
 	Now func() time.Time
 	// Hostname is the short name of this host, FQDN the full one; the tree
@@ -155,7 +158,7 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 	host := presence.Host{Name: deps.Hostname, Version: deps.Version}
 	l.self = presence.NewSelf(host, zkmodel.Served(cfg.ProviderNames()), knows(cfg), deps.Process, l.pools, presence.Records(deps.Client, host), l.now, l.log)
 	l.attends = presence.NewAttendance(l.log)
-	figures.Tell(l.shown()) // complete: it may be scraped at any time
+	figures.Tell(l.shown(opened.Known)) // complete: it may be scraped at any time
 	return l, nil
 }
 
@@ -174,7 +177,7 @@ func knows(cfg *configs.Config) zkmodel.Strings {
 }
 
 // shown is what the gauges see of it.
-func (l *Launcher) shown() *metrics.Source {
+func (l *Launcher) shown(known func() map[string]registry.Knowledge) *metrics.Source {
 	usable, looks := map[string]func() bool{}, map[string]func() metrics.Cloud{}
 	for name, c := range l.clouds {
 		usable[name] = c.Usable
@@ -185,7 +188,7 @@ func (l *Launcher) shown() *metrics.Source {
 	}
 	return &metrics.Source{
 		Config: l.cfg, Pools: l.pools, Tree: l.mirror, Image: l.mirror.Image, Complete: l.Ready, Usable: usable,
-		Elected: l.elected, Clouds: looks, Decisions: l.Decisions, Stocked: l.stocked(), Now: func() time.Time { return l.now().Add(l.ahead()) },
+		Elected: l.elected, Clouds: looks, Known: known, Decisions: l.Decisions, Stocked: l.stocked(), Now: func() time.Time { return l.now().Add(l.ahead()) },
 	}
 }
 

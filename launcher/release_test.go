@@ -53,7 +53,7 @@ func (s *site) launchRelease(yaml string) (end func(os.Signal)) {
 		s.t.Fatal(err)
 	}
 	if binary == "" {
-		s.t.Skipf("this tree has no history, so there is no %s to run", release.First)
+		s.t.Skipf("this tree has no history, so there is no %s to run; TestBesideRecordsOfFirstRelease stands in", release.First)
 	}
 	host, port, err := net.SplitHostPort(zktest.Shared(s.t).Addr())
 	if err != nil {

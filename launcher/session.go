@@ -168,14 +168,14 @@ func (s *session) furnish(site string) {
 	s.requests = request.New(request.Deps{
 		Store: s.store, Config: s.cfg, Own: s.own, Jobs: s.jobs, Quotas: s.quotas, Tree: s.mirror, Offers: s.offers,
 		Pools: s.pools, Clouds: s.clouds, Launches: s.launches, Log: s.log, Troubled: &s.tells.requests, Figures: s.metrics,
-		Step: s.deps.Step, Notify: s.notify, Now: s.now, Ahead: s.ahead,
+		Tracer: s.deps.Tracer, Step: s.deps.Step, Notify: s.notify, Now: s.now, Ahead: s.ahead,
 	})
 	clouds := map[string]reaper.Cloud{}
 	for name, c := range s.clouds {
 		clouds[name] = c
 	}
 	s.reaper = reaper.New(reaper.Deps{
-		Store: s.store, Config: s.cfg, Own: s.own, Jobs: s.jobs, Tree: s.mirror, Clouds: clouds, Stock: s.stocked(),
+		Store: s.store, Config: s.cfg, Own: s.own, Jobs: s.jobs, Tree: s.mirror, Request: s.mirror.Request, Clouds: clouds, Stock: s.stocked(),
 		Launch: s.launches, Finder: finder, Judged: s.judgedNow, Drained: s.drained, Book: book, Log: s.log, Refused: &s.tells.nodes, Deleted: s.metrics.Deleted, Step: s.deps.Step,
 		Now: s.now, Ahead: s.ahead,
 	})

@@ -2,6 +2,7 @@ package providers
 
 import (
 	"context"
+	"time"
 
 	"poolkeeper/configs"
 )
@@ -63,6 +64,51 @@ type Teller interface {
 	// return at once without calling the provider.
 	Tell(tell func(trouble error))
 }
+
+// Ender is what a provider implements as well that knows when something ends without which
+// it cannot use its cloud.
+type Ender interface {
+	// Ends tells all that is known, in a fixed order. It asks nobody, and may be called
+	// at any time: a provider finds out while it does what it is there for.
+	Ends() []End
+}
+
+// Asker is what a provider implements as well that asks its cloud over a network.
+type Asker interface {
+	// Calls tells how long answers took, by kind of call, in a fixed order. It asks nobody,
+	// and may be called at any time.
+	Calls() []Calls
+}
+
+// Calls are those of one kind that were answered since the provider was opened.
+type Calls struct {
+	Operation string             // method and resource, "POST servers": one of a few
+	Count     uint64             // all of them
+	Seconds   float64            // what all took together
+	Within    map[float64]uint64 // how many took at most so many seconds
+}
+
+// End is when something ends.
+type End struct {
+	Use  EndUse
+	Name string // of the service, file, credential or user
+	At   time.Time
+}
+
+// EndUse is what it is that ends.
+type EndUse string
+
+// What ends.
+const (
+	EndServer     EndUse = "server"     // a certificate in the chain of a service
+	EndClient     EndUse = "client"     // our own certificate
+	EndCA         EndUse = "ca"         // the last certificate of a file of CAs
+	EndCredential EndUse = "credential" // an application credential
+	EndPassword   EndUse = "password"   // of our user
+)
+
+// IsCertificate tells certificates from what we log in with.
+func (u EndUse) IsCertificate() bool { return u == EndServer || u == EndClient || u == EndCA }
 
 // Zoner is a provider that knows its cloud's availability zones.
 type Zoner interface {

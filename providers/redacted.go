@@ -138,6 +138,22 @@ func (r *redacted) Tell(tell func(error)) {
 	}
 }
 
+// Ends implements Ender. A provider that does not know has nothing that ends.
+func (r *redacted) Ends() []End {
+	if ender, ok := r.Provider.(Ender); ok {
+		return ender.Ends()
+	}
+	return nil
+}
+
+// Calls implements Asker. A provider that asks nobody has made none.
+func (r *redacted) Calls() []Calls {
+	if asker, ok := r.Provider.(Asker); ok {
+		return asker.Calls()
+	}
+	return nil
+}
+
 // Zones are the availability zones of a provider that knows them, or nil.
 func (r *redacted) Zones(ctx context.Context) ([]string, error) {
 	zoner, ok := r.Provider.(Zoner)

@@ -23,9 +23,13 @@ type Access struct {
 func (h *handler) guarded(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Vary", "Authorization")
+		who, wrong := h.acts.Identify(r)
 		switch {
-		case h.trusted(r):
+		case h.trusted(r) || who.Name != "":
 			next(w, r)
+		case h.acts.LogsIn(r):
+			h.acts.Login(w, r)
+		case h.acts.Refuses(w, wrong):
 		case h.Access.Token == "":
 			http.Error(w, "this page answers requests from its own host only; webapp.token in the file with the secrets, "+
 				"or webapp.listen_address in the configuration, opens it for others", http.StatusForbidden)

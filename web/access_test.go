@@ -85,6 +85,9 @@ func TestAccess(t *testing.T) {
 					t.Errorf("%s: %d, want what Nodepool shows to everybody", path, w.Code)
 				}
 			}
+			if w := ask("/ready"); strings.Contains(w.Body.String(), `"checks"`) != (test.status == 200) {
+				t.Errorf("/ready: %s", w.Body)
+			}
 			if w := ask("/dib-image-list"); w.Code != http.StatusOK || strings.Contains(w.Body.String(), "the last lines") != (test.status == 200) {
 				t.Errorf("/dib-image-list: %d %s", w.Code, w.Body)
 			}

@@ -2,20 +2,22 @@ package web
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"poolkeeper/configs"
+	"poolkeeper/web/actions"
 	"poolkeeper/web/buildlog"
 	past "poolkeeper/web/history"
 	"poolkeeper/web/layout"
 	"poolkeeper/web/live"
 	"poolkeeper/web/site"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/history"
 )
 
 // maxScrapes is how many readers of metrics are served at a time.
@@ -39,6 +41,8 @@ type handler struct {
 	door      *hookDoor
 	logs      *buildlog.Handler
 	past      *past.Pages   // nil without a history
+	since     time.Time     // when the daemon began to serve this
+	acts      *actions.Desk // nil where nobody may do anything
 	patience  time.Duration // with a client that does not take the next piece
 }
 
@@ -52,13 +56,22 @@ func newHandler(o Options) *handler {
 	if h.Now == nil {
 		h.Now = time.Now
 	}
+	h.since = h.Now()
 	if h.Logger == nil {
 		h.Logger = hclog.NewNullLogger()
 	}
 	h.logs = buildlog.NewHandler(h.Logs, h.Tree.Images, h.Logger)
 	if watch := h.Tree.Watch; watch != nil {
 		h.live = live.New(func(ctx context.Context, changed func(string)) {
+			var beside sync.WaitGroup
+			if besides := h.Tree.WatchBeside; besides != nil {
+				beside.Go(func() { besides(ctx, func() { changed("beside") }) })
+			}
+			if session := h.Tree.WatchSession; session != nil {
+				beside.Go(func() { session(ctx, func() { changed("session") }) })
+			}
 			watch(ctx, func(part zkmodel.Part) { changed(partNames[part]) })
+			beside.Wait()
 		})
 	}
 	if h.History != nil {
@@ -67,6 +80,17 @@ func newHandler(o Options) *handler {
 	h.site = &site.Site{History: h.past != nil, Tree: h.Tree, Config: h.Config, Guarded: h.Guarded, Now: h.Now, Log: h.logLink, Explain: h.Explain}
 	if h.Gatherer != nil {
 		h.site.Figures = h.figures
+	}
+	if h.Operator != nil && h.Config != nil {
+		h.acts = actions.New(actions.Options{
+			Site: h.Operator, Access: func() *configs.WebApp { return &h.Config().WebApp }, Tree: h.Tree, Daemon: h.Daemon, Logger: h.Logger, Now: h.Now, Show: h.show, Past: h.History,
+		})
+	}
+	if h.History != nil {
+		h.site.Times = func(kind history.Kind, id string) []history.Moment {
+			times, _ := h.History.Times(kind, id) // without them the records tell
+			return times
+		}
 	}
 	h.layout = &layout.Layout{Site: layout.Site{Daemon: h.Daemon, Host: h.Host, Version: h.Version}, Nav: h.site.Nav(), Search: "/search"}
 	return h
@@ -115,41 +139,6 @@ func (h *handler) routes() http.Handler {
 	}
 	h.layout.Links = append(h.layout.Links, "/ready")
 	return h.observe(h.secure(h.readOnly(mux)))
-}
-
-// serveReady tells supervisors and load balancers whether to count on us: as
-// Nodepool's OK, or as JSON for who asks for that and for no text.
-func (h *handler) serveReady(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Access-Control-Allow-Origin", "*")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Vary", "Accept")
-	kind := negotiate(r.Header["Accept"], typeText, typeJSON)
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	if kind == typeJSON {
-		w.Header().Set("Content-Type", typeJSON)
-	}
-	answer := struct {
-		Ready  bool   `json:"ready"`
-		Reason string `json:"reason,omitempty"`
-	}{Ready: true}
-	text := "OK"
-	if err := h.notReady(); err != nil {
-		answer.Ready, answer.Reason, text = false, err.Error(), fmt.Sprintf("not ready: %v\n", err)
-		w.WriteHeader(http.StatusServiceUnavailable)
-	}
-	if kind == typeJSON {
-		_ = json.NewEncoder(w).Encode(answer) // the client may be gone
-		return
-	}
-	fmt.Fprint(w, text)
-}
-
-// notReady is why the daemon is not ready; nil when it is.
-func (h *handler) notReady() error {
-	if h.Ready == nil {
-		return nil
-	}
-	return h.Ready()
 }
 
 // render makes a page once it is its turn. Sending it is not part of that: a

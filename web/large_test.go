@@ -2,12 +2,15 @@ package web
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -128,21 +131,54 @@ func TestPageShowsOnlyVisibleText(t *testing.T) {
 	}
 }
 
-// Supervisors get the shape that they ask for, and never an error for asking.
+// Supervisors get the shape that they ask for, and never an error for asking. What others than
+// the readers of the page get is as it was.
 func TestReadyHeedsAccept(t *testing.T) {
 	fault := error(nil)
 	o := Options{Ready: func() error { return fault }}
 	for accept, want := range map[string]string{
 		"": "OK", "text/plain": "OK", "image/png": "OK", "application/json": `{"ready":true}` + "\n",
 	} {
-		if got := get(t, o, "/ready", "Accept", accept); got.Body != want || got.Status != http.StatusOK {
+		if got := get(t, o, "/ready", "Accept", accept, "Origin", "https://else.where"); got.Body != want || got.Status != http.StatusOK {
 			t.Errorf("Accept %q: %d %q, want %q", accept, got.Status, got.Body, want)
 		}
 	}
 	fault = io.ErrUnexpectedEOF
-	got := get(t, o, "/ready", "Accept", "application/json")
+	got := get(t, o, "/ready", "Accept", "application/json", "Origin", "https://else.where")
 	if want := `{"ready":false,"reason":"unexpected EOF"}` + "\n"; got.Body != want || got.Status != http.StatusServiceUnavailable ||
 		got.Header.Get("Content-Type") != typeJSON {
 		t.Errorf("not ready: %d %q %s", got.Status, got.Body, got.Header.Get("Content-Type"))
+	}
+}
+
+// Who may read the page learns what the daemon lacks for all of its work, and who it is; others
+// only whether it works. Mistakes: a cloud's words for everybody; troubles of another host's
+// daemon; not ready for a trouble with which it goes on.
+func TestReadyHasDetail(t *testing.T) {
+	no := func(s string) error { return errors.New(s) }
+	o := Options{
+		Daemon: "launcher", Host: "nl01.example.org", Version: "1.2.3", Access: Access{Token: "token-of-the-test"}, Now: func() time.Time { return time.Unix(1795161300, 5) },
+		Guarded: func() []string { return []string{"provider north is kept", "image debian is kept"} },
+		Tree: Tree{
+			WaitSynced: func(context.Context) error { return no("outage") },
+			Components: func(kind string) []*zkmodel.Component {
+				if kind != zkmodel.KindPool {
+					return nil
+				}
+				one := func(host, provider, why string) *zkmodel.Component {
+					return &zkmodel.Component{Kind: kind, Hostname: host, ProviderName: provider, Trouble: why}
+				}
+				return []*zkmodel.Component{one("nl01", "north", "503"), one("nl01", "north", "503"), one("nl02", "south", "504"), one("nl01", "east", "")}
+			},
+		},
+	}
+	const want = `{"ready":true,"version":"v1","daemon":"launcher","host":"nl01.example.org","program":"1.2.3","since":"2026-11-20T07:55:00Z","checks":[` +
+		`{"name":"work","ok":true},{"name":"tree","ok":false,"detail":"not in step with ZooKeeper: outage"},` +
+		`{"name":"configuration","ok":false,"detail":"provider north is kept; image debian is kept"},{"name":"providers","ok":false,"detail":"north: 503"}]}` + "\n"
+	if got := get(t, o, "/ready", "Accept", "application/json", "Authorization", "Bearer token-of-the-test"); got.Body != want || got.Status != http.StatusOK {
+		t.Errorf("%d\n%s\n%s", got.Status, got.Body, want)
+	}
+	if got := get(t, o, "/ready", "Accept", "application/json", "Authorization", "Bearer token-of-the-test", "Origin", "https://else.where"); got.Body != `{"ready":true}`+"\n" {
+		t.Errorf("for another site's page: %s", got.Body)
 	}
 }

@@ -7,11 +7,15 @@ import (
 	"poolkeeper/web/layout"
 )
 
-// readOnly refuses whatever is not a plain read, on every path but those of hooks.
+// readOnly refuses whatever is not a plain read, on every path but those of hooks and of what people do.
 func (h *handler) readOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if settings, ok := h.hookOf(r); ok { // which says itself what it takes
 			h.serveHook(w, r, settings)
+			return
+		}
+		if h.acts.Takes(r) {
+			h.acts.ServeHTTP(w, r)
 			return
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {

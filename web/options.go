@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"poolkeeper/configs"
+	"poolkeeper/web/actions"
 	"poolkeeper/web/buildlog"
 	"poolkeeper/web/site"
 	"poolkeeper/zkmodel/history"
@@ -37,6 +38,8 @@ type Options struct {
 	// History is what this daemon has kept of what has ended; nil has no page.
 	History *history.Store
 	Hooks   Hooks // nil takes nothing
+	// Operator does what people may do on the pages, where the configuration names some; nil does nothing.
+	Operator actions.Site
 	// Guarded tells what of the daemon's configuration file is not in effect, a line
 	// for each item; nil is nothing.
 	Guarded func() []string

@@ -1,11 +1,14 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"poolkeeper/web/buildlog"
 	"poolkeeper/web/layout"
@@ -20,13 +23,7 @@ func (h *handler) page(of layout.Maker) http.HandlerFunc { return h.pageIn(h.ren
 // pageIn serves a page that is made in one of some places.
 func (h *handler) pageIn(places chan struct{}, of layout.Maker) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		status := layout.Status{Time: h.Now(), Refresh: refresh(r)}
-		if err := h.notReady(); err != nil {
-			status.NotReady = err.Error()
-		}
-		if err := h.synced(r.Context(), 0); err != nil {
-			status.Stale = err.Error()
-		}
+		status := h.status(r)
 		body, err := inTurn(r.Context(), places, func() ([]byte, error) {
 			p, err := of(r)
 			if err != nil {
@@ -35,6 +32,7 @@ func (h *handler) pageIn(places chan struct{}, of layout.Maker) http.HandlerFunc
 			if h.live == nil {
 				p.Live = ""
 			}
+			h.acts.Dress(r, p)
 			return h.layout.Render(p, status)
 		})
 		var away *layout.RedirectError
@@ -53,6 +51,32 @@ func (h *handler) pageIn(places chan struct{}, of layout.Maker) http.HandlerFunc
 		w.Header().Set("Cache-Control", "no-store")
 		_, _ = w.Write(body) // the client may be gone
 	}
+}
+
+// status is how the daemon is now.
+func (h *handler) status(r *http.Request) layout.Status {
+	status := layout.Status{Time: h.Now(), Refresh: refresh(r)}
+	if err := h.notReady(); err != nil {
+		status.NotReady = err.Error()
+	}
+	if err := h.synced(r.Context(), 0); err != nil {
+		status.Stale = err.Error()
+	}
+	return status
+}
+
+// show sends a page that is made already.
+func (h *handler) show(w http.ResponseWriter, r *http.Request, code int, p *layout.Page) {
+	status := h.status(r)
+	body, err := h.render(r.Context(), func() ([]byte, error) { return h.layout.Render(p, status) })
+	if err != nil {
+		h.renderFailed(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_, _ = w.Write(body) // the client may be gone
 }
 
 // notFound says that there is no such thing, on a page that leads on.
@@ -99,19 +123,28 @@ func (h *handler) figures(label, name string) (list []site.Figure) {
 					others = append(others, l.GetName()+" "+l.GetValue())
 				}
 			}
-			value := ""
-			switch h := m.GetHistogram(); {
-			case m.GetCounter() != nil:
-				value = strconv.FormatFloat(m.GetCounter().GetValue(), 'g', 6, 64)
-			case m.GetGauge() != nil:
-				value = strconv.FormatFloat(m.GetGauge().GetValue(), 'g', 6, 64)
-			case h != nil && h.GetSampleCount() > 0:
-				value = fmt.Sprintf("%d, %.3g s each", h.GetSampleCount(), h.GetSampleSum()/float64(h.GetSampleCount()))
-			}
-			if of {
+			h := m.GetHistogram()
+			if value := figure(family.GetName(), m.GetGauge().GetValue()+m.GetCounter().GetValue(), h.GetSampleCount(), h.GetSampleSum()); of && value != "" {
 				list = append(list, site.Figure{Name: family.GetName(), Labels: strings.Join(others, ", "), Value: value, Help: family.GetHelp()})
 			}
 		}
 	}
+	// How long things take comes first: there are few of these.
+	slices.SortStableFunc(list, func(a, b site.Figure) int {
+		return cmp.Compare(strings.Count(b.Value, " each"), strings.Count(a.Value, " each"))
+	})
 	return list
+}
+
+// figure is what a metric says, for people; "" for nothing: what has never happened, and levels of 0.
+func figure(name string, value float64, count uint64, sum float64) string {
+	switch {
+	case count > 0:
+		return fmt.Sprintf("%d, %.3g s each", count, sum/float64(count))
+	case value == 0:
+		return ""
+	case strings.HasSuffix(name, "_timestamp_seconds"):
+		return time.Unix(int64(value), 0).UTC().Format("2006-01-02 15:04 UTC")
+	}
+	return strconv.FormatFloat(value, 'g', 6, 64)
 }

@@ -158,7 +158,7 @@ func TestNodeAndRequestTroubles(t *testing.T) {
 		"Node 0000000005 is not deleted",
 		"Node 0000000007 cannot be read: decode record: invalid character '}' after object key",
 		"Request 100-0000000002 of zuul-1 failed: no image is ready",
-		"Request 100-0000000004 waits",
+		"Request 100-0000000004 waits: nodes are being launched",
 		"Request 100-0000000005 cannot be read: decode record: invalid character '}' after object key",
 	}
 	if diff := cmp.Diff(want, troublesOf(nil, nodes, requests, everybody)); diff != "" {
@@ -199,10 +199,10 @@ func aSite() Options {
 	nodes := []*zkmodel.Node{
 		testNode("0000000001", ago("ready", 3*time.Second)+`, "provider": "cloud-a", "pool": "main", "type": ["small"], "hostname": "<script>x</script>",
 			"interface_ip": "127.0.0.1", "connection_port": 2222, "image_id": "/nodepool/images/image/builds/0000000001/providers/cloud-a/images/0000000001"`),
-		testNode("0000000002", ago("hold", time.Hour)+`, "provider": "cloud-a", "type": "small", "comment": "for Ann", "connection_port": {"token": "secret"}`),
+		testNode("0000000002", ago("hold", time.Hour)+`, "provider": "cloud-a", "type": "small", "allocated_to": "100-0000000001", "comment": "for Ann", "connection_port": {"token": "secret"}`),
 		testNode("0000000003", ago("ready", time.Hour)+`, "provider": "cloud-a", "type": "small"`),
 	}
-	requests := []*zkmodel.Request{testRequest("100-0000000001", ago("pending", time.Second)+`, "node_types": ["small", "big"], "requestor": "zuul", "declined_by": ["pool-b"]`)}
+	requests := []*zkmodel.Request{testRequest("100-0000000001", ago("pending", time.Second)+`, "node_types": ["small", "big"], "requestor": "zuul", "event_id": "event-7", "declined_by": ["pool-b"]`)}
 	components := append(append([]*zkmodel.Component{}, everybody...),
 		component(zkmodel.KindPool, `"hostname": "l1", "provider_name": "cloud-a", "name": "main", "supported_labels": ["small"], "paused": true, "state": "running"`))
 	return Options{
@@ -241,8 +241,8 @@ func TestPagesShow(t *testing.T) {
 		"/builds/image-0000000002":  {`<pre>E: &lt;b&gt;no&lt;/b&gt; space</pre>`},
 		"/nodes":                    {`<span class="st good">2 ready</span>`, `<span class="st off">1 hold</span>`, `127.0.0.1 port 2222`, `image-0000000001`, `for Ann`},
 		"/nodes?state=hold":         {"0000000002"},
-		"/nodes/0000000002":         {"for Ann", "cloud-a"},
-		"/requests":                 {"small, big", "pool-b"},
+		"/nodes/0000000002":         {"for Ann", "cloud-a", "event-7"},
+		"/requests":                 {"small, big", "pool-b", "event-7"},
 		"/requests/100-0000000001":  {"declined by pool-b", "asked for by zuul"},
 		"/providers":                {"cloud-a", "cloud-b"},
 		"/providers/cloud-a":        {"main"},
@@ -283,6 +283,14 @@ func TestPagesShow(t *testing.T) {
 	for _, path := range []string{"/images/nope", "/builds/image-0000000009", "/nodes/nope", "/requests/nope", "/providers/nope", "/daemons/builder/nope"} {
 		if response := get(t, o, path); response.Status != http.StatusNotFound || !strings.Contains(response.Body, "<nav") {
 			t.Errorf("%s: status %d, want a page that says that it is not there", path, response.Status)
+		}
+	}
+	for path, want := range map[string]string{
+		"/images/imag": `did you mean &#34;image&#34;`, "/builds/image-0000000009": "image-0000000001", "/nodes/0000000009": "0000000001", "/requests/100-0000000002": "100-0000000001",
+		"/providers/cloud-c": "cloud-a", "/daemons/builder/b2": "b1",
+	} {
+		if page := get(t, o, path).Body; !strings.Contains(page, "; these are: ") || !strings.Contains(page, want) {
+			t.Errorf("%s does not say what was meant: %s", path, page[strings.Index(page, "<main"):])
 		}
 	}
 	if response := get(t, o, "/search?q=0000000002"); response.Header.Get("Location") != "/nodes/0000000002" {

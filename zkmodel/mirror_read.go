@@ -19,6 +19,7 @@ func (m *Mirror) Images() []*Image {
 	for _, image := range list {
 		image.judge(m.verdictsOf(image.Name))
 		image.judgeCanaries(m.canariesOf(image.Name))
+		m.notePause(image)
 	}
 	return list
 }
@@ -32,11 +33,16 @@ func (m *Mirror) Image(name string) *Image {
 	m.images.View(func(v recipe.View) { image = viewImage(v, name) })
 	image.judge(m.verdictsOf(name))
 	image.judgeCanaries(m.canariesOf(name))
+	m.notePause(image)
+	return image
+}
+
+// notePause notes who has paused an image.
+func (m *Mirror) notePause(image *Image) {
 	if image.Paused {
 		entry, there := m.pausedBy.Get(PausesPath)
 		image.pausedBy(DecodePauses(entry.Data, entry.Stat, there))
 	}
-	return image
 }
 
 // Judged reports whether people said anything of an image's builds.

@@ -33,6 +33,10 @@ func (m *Mirror) Watch(ctx context.Context, changed func(Part)) {
 	follow(m.verdicts, VerdictsRoot, PartImages)
 	follow(m.pausedBy, PausesPath, PartImages)
 	follow(m.pauses, PausesRoot, PartComponents)
+	if m.trials != nil { // and tell, once they are followed
+		follow(m.trials.tree, ValidationsRoot, PartImages)
+		follow(m.canaries.tree, CanariesRoot, PartImages)
+	}
 	follow(m.nodes, NodesRoot, PartNodes)
 	follow(m.requests, RequestsRoot, PartRequests)
 	follow(m.components, ComponentsRoot, PartComponents)

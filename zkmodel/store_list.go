@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -241,15 +242,23 @@ func (st *Store) children(ctx context.Context, parent string) ([]string, error) 
 // What is not found is left out.
 func gather[T, R any](ctx context.Context, items []T, read func(context.Context, T) (*R, error)) ([]*R, error) {
 	found := make([]*R, len(items))
+	var next atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(readers)
-	for i, item := range items {
-		group.Go(func() (err error) {
-			found[i], err = read(ctx, item)
-			if errors.Is(err, ErrNotFound) {
-				found[i], err = nil, nil
+	for range min(readers, len(items)) { // few goroutines for many items: each new one would have to grow its stack
+		group.Go(func() error {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(items) {
+					return nil
+				}
+				one, err := read(ctx, items[i])
+				switch {
+				case err == nil:
+					found[i] = one
+				case !errors.Is(err, ErrNotFound):
+					return err
+				}
 			}
-			return err
 		})
 	}
 	if err := group.Wait(); err != nil {

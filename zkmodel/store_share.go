@@ -63,6 +63,11 @@ const (
 	configurationLock = OwnRoot + "/fleet/lock"
 )
 
+// PlacesPaths are those below which changes what Places lists.
+func PlacesPaths() []string {
+	return []string{BuildLimitPath, UploadLimitPath, path.Dir(QuotaLockPath("any")), builderIDs, configurationLock}
+}
+
 // Places lists who uses, or waits for, a place of the semaphores of builders, of which
 // there are so many by path, who holds the quota of a provider or works under a builder id,
 // and who pushes a configuration.

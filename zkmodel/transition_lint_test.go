@@ -25,6 +25,7 @@ var maySet = map[string]string{
 	"zkmodel/overview/explain_node.go": "of an upload, as it is told of a node",
 	"zkmodel/overview/images.go":       "whether an image is fresh, as status shows it",
 	"zkmodel/overview/report.go":       "what a site comes to, as status shows it",
+	"web/site/waves.go":                "the word of a step into service on the page",
 	"web/site/grid.go":                 "a cell on the page",
 	"web/site/images_view.go":          "a badge on the page",
 	"web/site/overview.go":             "a badge on the page",

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"poolkeeper/builder/buildlog"
 	"poolkeeper/builder/command"
@@ -16,10 +17,12 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/trace"
 )
 
 // build builds an image under its build lock, from the record to the record.
 func (w *Worker) build(ctx context.Context, a plan.Action) error {
+	began, since := time.Now(), a.Since
 	ctx, giveBack, err := w.claim(ctx, zkmodel.BuildLimitPath, "builds "+a.Image, w.Config().MaxConcurrentBuilds)
 	if err != nil {
 		return err
@@ -53,19 +56,36 @@ func (w *Worker) build(ctx context.Context, a plan.Action) error {
 	}
 	w.InFlight.Build(a.Image, record.ID)
 	w.Step(step.BuildRecorded)
-	return w.finishBuild(ctx, lock, a, in, image, record)
+	span := w.Tracer.Build(record, "make", w.due(in, since), began, w.Now()).Waited("", time.Time{}, began).Set("why", a.Why)
+	span.Next("lock")
+	err = w.finishBuild(ctx, lock, a, in, image, record, span)
+	span.Tell(ctx, err)
+	return err
+}
+
+// due is when a build was due: when it was asked for, or came to the queue at since.
+func (w *Worker) due(in plan.Input, since time.Time) time.Time {
+	if w.Tracer.On() && in.Image.BuildRequested != nil {
+		if asked := in.Image.BuildRequested.Ctime.Add(time.Since(w.Now())); since.IsZero() || asked.Before(since) {
+			return asked
+		}
+	}
+	return since
 }
 
 // finishBuild makes the build of a record, and tells the tree how that ended.
-func (w *Worker) finishBuild(ctx context.Context, lock *recipe.Held, a plan.Action, in plan.Input, image *configs.DiskImage, record *zkmodel.Build) error {
-	log := w.Log.With("image", record.Image, "build", record.ID)
+func (w *Worker) finishBuild(ctx context.Context, lock *recipe.Held, a plan.Action, in plan.Input, image *configs.DiskImage, record *zkmodel.Build, span *trace.Span) error {
+	log := span.Log(w.Log).With("image", record.Image, "build", record.ID)
 	log.Info("Build begins", "why", a.Why, "formats", record.Formats)
 	w.Metrics.BuildBegins(record.Image)
 	defer w.Metrics.BuildEnds(record.Image)
 
 	making, unbind := w.Cancels.Bind(ctx, record)
+	command := span.Next("command")
 	made, err := w.makeLogged(making, lock, in.Config, image, record)
 	unbind()
+	command.Phases(made.Phases).End(err)
+	span.Next("record")
 	switch {
 	case err == nil:
 		if err := w.saveReady(ctx, lock, record, image, made); err != nil {
@@ -75,15 +95,21 @@ func (w *Worker) finishBuild(ctx context.Context, lock *recipe.Held, a plan.Acti
 		}
 		log.Info("Build is ready", "sizes", sizes(record.Files))
 		w.serveRequest(ctx, lock, in, record)
+		if len(in.Config.ProvidersOf(record.Image)) == 0 {
+			span.Over(string(record.State), "")
+		}
 		return nil
 	case stopped(ctx, lock):
 		log.Info("Build is given up: this builder stops")
+		span.Over("given up", "its builder stops")
 		return w.giveUp(ctx, lock, record)
 	case ctx.Err() == nil && !made.Begun && !w.Host.CanBuild():
 		log.Warn("Build is given up: it is left to other builders", "reason", Reason(err))
+		span.Over("given up", Reason(err))
 		return cmp.Or(w.giveUp(ctx, lock, record), ErrStale)
 	case ctx.Err() == nil:
 		log.Error("Build failed", "reason", Reason(err), "exit_code", made.Exit)
+		span.Over("failed", Reason(err))
 		cancelled := errors.Is(err, ErrCancelled)
 		err = w.saveFailed(ctx, lock, record, made, err, a.Failures+1)
 		if cancelled {

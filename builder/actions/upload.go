@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"poolkeeper/builder/plan"
 	"poolkeeper/builder/step"
@@ -11,12 +12,13 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/trace"
 )
 
 // upload sends a build to a provider under the lock of the build's uploads
 // there, from the record to the record.
 func (w *Worker) upload(ctx context.Context, a plan.Action) error {
-	cfg := w.Config()
+	began, cfg := time.Now(), w.Config()
 	cloud, done, err := w.use(cfg, a.Provider) // before anybody is told that we try
 	if err != nil {
 		return err
@@ -68,9 +70,38 @@ func (w *Worker) upload(ctx context.Context, a plan.Action) error {
 	w.Step(step.UploadRecorded)
 	w.Metrics.UploadBegins(a.Image, a.Provider)
 	defer w.Metrics.UploadEnds(a.Image, a.Provider)
-	s := sending{Worker: w, lock: lock, cloud: cloud, record: record, build: build, cfg: in.Config, format: a.Format, trial: tried, noCanary: in.NoCanary[a.Provider]}
+	span := w.Tracer.Build(build, "upload", time.Time{}, began, w.Now()).Waited(a.Provider, dueSince(in.Image, build, a.Provider), w.Now()).Set("provider", a.Provider).Set("upload", record.ID)
+	span.Next("lock")
+	s := sending{Worker: w, span: span, lock: lock, cloud: cloud, record: record, build: build, cfg: in.Config, format: a.Format, trial: tried, noCanary: in.NoCanary[a.Provider]}
 	kept, err = s.run(ctx, a.Failures)
+	if err == nil && w.Tracer.On() && record.State == zkmodel.UploadReady && w.everywhere(ctx, record.UploadKey) {
+		span.Over(string(record.State), "")
+	}
+	span.Tell(ctx, err)
 	return err
+}
+
+// dueSince is since when a build was to be sent to a provider: it was ready, or has failed
+// there.
+func dueSince(i *zkmodel.Image, b *zkmodel.Build, provider string) time.Time {
+	since := b.StateTime
+	for _, one := range i.Builds {
+		for _, u := range one.Uploads {
+			if one.ID == b.ID && u.Provider == provider && u.Broken == nil {
+				since = max(since, u.StateTime)
+			}
+		}
+	}
+	return since.Time()
+}
+
+// everywhere reports whether a build is in service wherever our configuration has its image,
+// and this upload was the last.
+func (w *Worker) everywhere(ctx context.Context, u zkmodel.UploadKey) bool {
+	if err := w.Tree.Barrier(ctx); err != nil {
+		return false
+	}
+	return trace.Everywhere(w.Tree.Image(u.Image), w.Config().ReceiversOf(u.Image), u)
 }
 
 // trialOf is the trial of an upload that is about to begin; nil when it serves at once.
@@ -84,6 +115,7 @@ func (w *Worker) trialOf(cfg *configs.Config, a plan.Action) (*zkmodel.Validatio
 // sending is one upload under way.
 type sending struct {
 	*Worker
+	span   *trace.Span // nil where nothing is told
 	lock   *recipe.Held
 	cloud  lent
 	record *zkmodel.Upload
@@ -98,10 +130,13 @@ type sending struct {
 // run sends the file and tells the tree how that ended. It reports whether the upload is
 // tried now, and its lock kept.
 func (s *sending) run(ctx context.Context, failures int) (kept bool, err error) {
-	log := s.Log.With("image", s.record.Image, "build", s.record.Build, "provider", s.record.Provider, "upload", s.record.ID)
+	log := s.span.Log(s.Log).With("image", s.record.Image, "build", s.record.Build, "provider", s.record.Provider, "upload", s.record.ID)
 	log.Info("Upload begins", "format", s.format)
 	began := s.Now()
+	sent := s.span.Next("send")
 	id, err := s.send(ctx)
+	sent.End(err)
+	s.span.Next("record")
 	switch {
 	case err == nil:
 		s.Step(step.UploadSent)
@@ -126,6 +161,7 @@ func (s *sending) run(ctx context.Context, failures int) (kept bool, err error) 
 		return false, err // the lock is lost, and others know it
 	}
 	log.Error("Upload failed", "reason", Reason(err))
+	defer s.span.End(err)
 	s.record.Reason, s.record.Failures, s.record.Progress = Reason(err), failures+1, nil
 	if err := zkmodel.Move(s.record, zkmodel.UploadFailed, zkmodel.ByUs, zkmodel.EpochOf(s.Now())); err != nil {
 		return false, err

@@ -16,9 +16,10 @@ import (
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/trace"
 )
 
-// Deps is what a Worker is given: all of it is required.
+// Deps is what a Worker is given: all of it is required, but Tracer.
 type Deps struct {
 	Config   func() *configs.Config
 	Store    *zkmodel.Store
@@ -33,6 +34,7 @@ type Deps struct {
 	Trials    Trials
 	Cancels   Cancels
 	Metrics   Metrics
+	Tracer    *trace.Tracer // nil is told nothing
 	Log       hclog.Logger
 
 	Now      func() time.Time     // by ZooKeeper's clock

@@ -17,6 +17,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/trace"
 )
 
 // Deps is what a Control is given: all of it is required.
@@ -39,6 +40,7 @@ type Deps struct {
 	FQDN, Arch                  string
 	BuildWorkers, UploadWorkers int
 	Deciding                    func(ctx context.Context) (done func())
+	Tracer                      *trace.Tracer // nil is told nothing
 	// Paused is why an operator has this builder build nothing, "" while it is to build.
 	Paused            func() string
 	Policy            plan.Policy

@@ -142,7 +142,9 @@ func (l *loop) start(ctx context.Context) {
 		t.cancel = cancel
 		l.work.Go(func() {
 			l.Log.Debug("Action begins", "action", t.key, "why", t.Why)
-			err := l.actions.Do(work, t.Action)
+			doing := t.Action
+			doing.Since = t.since
+			err := l.actions.Do(work, doing)
 			if cause := context.Cause(work); err != nil && (errors.Is(cause, errBuildDeleted) || errors.Is(cause, errJudged)) {
 				err = actions.ErrStale
 			}

@@ -76,7 +76,7 @@ func (c *Control) work(ctx context.Context, s Session) error {
 		Record: func(u *zkmodel.Upload) (*zkmodel.Validation, error) {
 			return trial.WantedFor(c.Config(), c.Mirror.Image(u.Image), u)
 		},
-		Now: c.clock.now, FQDN: c.FQDN, Step: c.Step, Deciding: c.Deciding,
+		Now: c.clock.now, FQDN: c.FQDN, Step: c.Step, Deciding: c.Deciding, Tracer: c.Tracer,
 	})
 	return newLoop(c, s).run(ctx)
 }

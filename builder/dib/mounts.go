@@ -6,65 +6,22 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/moby/sys/mountinfo"
 )
-
-// mount is one line of mountinfo, as far as we care.
-type mount struct {
-	point  string
-	source string
-}
-
-// readMounts lists what is mounted in our namespace, in the order of mounting.
-func readMounts() ([]mount, error) {
-	data, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return nil, fmt.Errorf("list mounts: %w", err)
-	}
-	var list []mount
-	for line := range strings.Lines(string(data)) {
-		// 36 35 98:0 /root /mnt/point rw,noatime master:1 - ext3 /dev/source rw
-		before, after, ok := strings.Cut(line, " - ")
-		left, right := strings.Fields(before), strings.Fields(after)
-		if !ok || len(left) < 5 || len(right) < 2 {
-			continue
-		}
-		list = append(list, mount{point: unescape(left[4]), source: unescape(right[1])})
-	}
-	return list, nil
-}
-
-// unescape undoes the octal escapes of mountinfo: \040 is a blank.
-func unescape(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+4 <= len(s) {
-			if code, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(code))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
-}
 
 // mountsOf lists the mounts that belong to a folder: mounted in it, or from a
 // loop device over one of its files. What was mounted last comes first.
 func mountsOf(dir string, loops []string) ([]string, error) {
-	all, err := readMounts()
+	all, err := mountinfo.GetMounts(nil) // in the order of mounting
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list mounts: %w", err)
 	}
 	var points []string
 	for _, m := range slices.Backward(all) {
-		if below(m.point, dir) || slices.Contains(loops, m.source) {
-			points = append(points, m.point)
+		if below(m.Mountpoint, dir) || slices.Contains(loops, m.Source) {
+			points = append(points, m.Mountpoint)
 		}
 	}
 	slices.SortStableFunc(points, func(a, b string) int {

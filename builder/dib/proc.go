@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/prometheus/procfs"
 )
 
 // process is a line of /proc, as far as we care.
@@ -22,41 +24,30 @@ type process struct {
 
 // readProcess reads /proc/<pid>/stat.
 func readProcess(pid int) (process, error) {
-	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return process{}, err
 	}
-	// The name, in parentheses, may hold anything; the fields follow the last one.
-	_, rest, ok := cutLast(string(data), ") ")
-	fields := strings.Fields(rest)
-	if !ok || len(fields) < 20 {
-		return process{}, fmt.Errorf("read stat of process %d: %w", pid, errors.ErrUnsupported)
-	}
-	p := process{pid: pid, start: fields[19]}
-	p.parent, _ = strconv.Atoi(fields[1])
-	return p, nil
+	return asProcess(p)
 }
 
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
+func asProcess(p procfs.Proc) (process, error) {
+	stat, err := p.Stat()
+	if err != nil {
+		return process{}, err
 	}
-	return s, "", false
+	return process{pid: stat.PID, parent: stat.PPID, start: strconv.FormatUint(stat.Starttime, 10)}, nil
 }
 
 // processes lists all; those that vanish meanwhile are left out.
 func processes() []process {
-	entries, err := os.ReadDir("/proc")
+	all, err := procfs.AllProcs()
 	if err != nil {
 		return nil
 	}
 	var list []process
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
-		}
-		if p, err := readProcess(pid); err == nil {
+	for _, entry := range all {
+		if p, err := asProcess(entry); err == nil {
 			list = append(list, p)
 		}
 	}
@@ -84,6 +75,7 @@ func (s Scratch) tenants() ([]int, error) {
 	all := processes()
 	ours, doubtful := map[int]bool{}, []int(nil)
 	for _, p := range all {
+		// All of it, of which procfs reads a MiB: the token may stand behind that.
 		environ, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.pid), "environ"))
 		vouched, doubted := s.vouched(environ)
 		switch {

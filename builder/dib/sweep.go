@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"syscall"
 	"time"
+
+	"github.com/moby/sys/mountinfo"
 )
 
 // A sweep looks again until nothing is left: what was killed or released a
@@ -132,8 +133,8 @@ func (s Scratch) mountsAreOurs() bool {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return true
 	}
-	points, merr := readMounts()
-	return merr == nil && !s.legacy() && slices.ContainsFunc(points, func(m mount) bool { return m.point == s.Dir })
+	points, merr := mountinfo.GetMounts(mountinfo.SingleEntryFilter(s.Dir))
+	return merr == nil && !s.legacy() && len(points) > 0
 }
 
 // detach is one round of taking off what is mounted on a path or below it: it

@@ -53,6 +53,8 @@ type Action struct {
 	Why       string
 	Failures  int  // that preceded in a row, for Build and Upload
 	Tried     bool // for Upload: it is tried before it serves
+
+	Since time.Time // when it came into the queue, which says so
 }
 
 // Key names what the action works on: no two with the same key run at once.

@@ -12,6 +12,7 @@ import (
 	"poolkeeper/builder/step"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/trace"
 )
 
 // act looks at the upload under its lock, and does what is decided. It says after what
@@ -92,6 +93,7 @@ func (h *holder) end(ctx context.Context, lock *recipe.Held, u *zkmodel.Upload, 
 		return err
 	}
 	h.Step(step.TrialEnded)
+	h.trace(ctx, u, v, t)
 	if waited := v != nil && v.Canary; !waited {
 		h.Metrics.Tried(u, t.End)
 	} else if t.End == plan.TrialServes {
@@ -142,4 +144,29 @@ func (h *holder) tellUntried(ctx context.Context, lock *recipe.Held, u *zkmodel.
 	}
 	log.Warn("An upload is not tried for an hour; the one before it serves", "external_id", u.ExternalID.Text(), "why", v.Text())
 	return 0, nil
+}
+
+// trace tells of a trial that has ended, and, where its upload was the last, of the build.
+func (h *holder) trace(ctx context.Context, u *zkmodel.Upload, v *zkmodel.Validation, t plan.Trial) {
+	if !h.Tracer.On() || v == nil || t.End == plan.TrialLost {
+		return
+	}
+	b, err := h.Store.Build(ctx, u.Image, u.Build)
+	if err != nil {
+		return // it is gone: nobody asks any more
+	}
+	doing := "trial"
+	if v.Canary {
+		doing = "wait for the canary"
+	}
+	now := h.Now()
+	span := h.Tracer.Build(b, doing, time.Time{}, v.Stat.Ctime.Add(time.Since(now)), now).Set("provider", u.Provider).Set("upload", u.ID)
+	if t.End != plan.TrialServes {
+		span.Tell(ctx, errors.New(t.Why))
+		return
+	}
+	if h.Mirror.Barrier(ctx) == nil && trace.Everywhere(h.Snapshot(u.Image).Image, h.Config().ReceiversOf(u.Image), u.UploadKey) {
+		span.Over(string(u.State), "")
+	}
+	span.Tell(ctx, nil)
 }

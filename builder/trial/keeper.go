@@ -13,6 +13,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/trace"
 )
 
 // Mirror is the builder's view of the tree.
@@ -27,7 +28,7 @@ type Metrics interface {
 	Tried(u *zkmodel.Upload, end plan.TrialEnd)
 }
 
-// Deps is what a Keeper is given; all of it is required.
+// Deps is what a Keeper is given; all of it is required, but Tracer.
 type Deps struct {
 	Store    *zkmodel.Store
 	Mirror   Mirror
@@ -42,6 +43,7 @@ type Deps struct {
 	Step    func(step.Step)
 	// Deciding is called before a decision, and done after it.
 	Deciding func(ctx context.Context) (done func())
+	Tracer   *trace.Tracer // nil is told nothing
 }
 
 // Untold is for how long an upload is not tried before an event says so.

@@ -138,8 +138,8 @@ func (w *work) step(ctx context.Context, marks map[wave.Mark]wave.Word, rank int
 	sight.Absent, sight.Nobody = w.hosts.absent(job.Image, w.Host, configured && builds(cfg, image, w.Arch))
 	sight.Resting = w.hosts.resting(job.Image)
 	if flag := sight.Image.BuildRequested; w.Wave.Follow && flag != nil && flag.Czxid > w.Status.Since {
-		mine, err := w.store.Asks(ctx, w.Wave.ID, job.Image)
-		sight.Mine = mine || err != nil // what cannot be read is not known to be another's
+		anothers, err := w.store.Anothers(ctx, w.Wave.ID, job.Image, flag.Czxid)
+		sight.Mine = !anothers || err != nil // what cannot be read is not known to be another's
 	}
 	p := w.Job(rank)
 	estimate := wave.EstimateOf(sight.Image)

@@ -80,6 +80,9 @@ type cli struct {
 	ExportImageData admin.ExportImageDataCmd `cmd:"" group:"misc" help:"Write the records of images into a file, as a backup."`
 	ImportImageData admin.ImportImageDataCmd `cmd:"" group:"misc" help:"Bring the records of images back from such a file."`
 
+	Backup  admin.BackupCmd  `cmd:"" group:"misc" help:"Write what of the tree nobody can make again into a file."`
+	Restore admin.RestoreCmd `cmd:"" group:"misc" help:"Bring such a backup back."`
+
 	BuildGuard agent.BuildGuardCmd `cmd:"" name:"build-guard" hidden:""` // dib.GuardCommand
 
 	Status admin.StatusCmd `cmd:"" group:"misc" help:"Show on one screen how the site is, and what needs attention."`
@@ -91,11 +94,13 @@ type cli struct {
 	Events         admin.EventsCmd           `cmd:"" group:"misc" help:"Print the events of a site, or follow them."`
 	Ltime          admin.LtimeCmd            `cmd:"" group:"misc" help:"Print a logical time, which a listing can be asked to have seen."`
 	ConfigValidate admin.ConfigValidateCmd   `cmd:"" group:"misc" help:"Check the configuration."`
+	ConfigShow     admin.ConfigShowCmd       `cmd:"" group:"misc" help:"Show the configuration as it counts on this host, with where each value comes from; secrets are masked."`
 	ConfigAccept   admin.ConfigAcceptCmd     `cmd:"" name:"config-accept" group:"misc" help:"Accept what a changed configuration drops or raises although it is in use or may be misspelt, on all hosts."`
+	Token          admin.TokenCmd            `cmd:"" group:"misc" help:"Make tokens for those who may do something on the pages."`
 	Secret         secret.Cmd                `cmd:"" group:"misc" help:"Seal values of the configuration, so that only hosts with the key can read them."`
 	ElementsInst   images.ElementsInstallCmd `cmd:"" name:"elements-install" group:"misc" help:"Write the diskimage-builder elements that come with the program into a folder."`
-	Completion     manual.CompletionCmd      `cmd:"" group:"misc" help:"Print the completion of commands and flags for a shell."`
-	Man            manual.ManCmd             `cmd:"" group:"misc" help:"Write the man pages."`
+	Completion     manual.CompletionCmd      `cmd:"" model:"all" group:"misc" help:"Print the completion of commands and flags for a shell."`
+	Man            manual.ManCmd             `cmd:"" model:"all" group:"misc" help:"Write the man pages."`
 	VersionCmd     versionCmd                `cmd:"" name:"version" group:"misc" help:"Print the version."`
 }
 
@@ -109,35 +114,21 @@ var groups = []kong.Group{
 
 // run is the program: it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	var flags cli
-	printed := false // help or version, which is all that was asked for
-	parser, err := kong.New(&flags,
-		kong.Name("poolkeeper"),
-		kong.Description("Builds machine images, uploads them to clouds and launches nodes from them."),
-		kong.Vars{"version": versionText()},
-		kong.ExplicitGroups(groups),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
-		kong.Writers(stdout, stderr),
-		kong.Exit(func(int) { printed = true }),
-	)
-	if err != nil { // a mistake in the tags above
-		return complain(stderr, err, exitUsage)
-	}
+	code := exitDone
 	if len(args) == 0 {
-		_, _ = parser.Parse([]string{"--help"})
-		return exitFailed
+		args, code = []string{"--help"}, exitFailed
 	}
-	command, err := parser.Parse(args)
+	command, err := parse(args, stdout, stderr)
 	switch {
-	case printed:
-		return exitDone
 	case err != nil:
 		complain(stderr, err, exitUsage)
 		fmt.Fprintln(stderr, `Run "poolkeeper --help" for the commands, "poolkeeper COMMAND --help" for one.`)
 		return exitUsage
+	case command.printed:
+		return code
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	a := &app.App{Flags: &flags.Flags, Stdin: os.Stdin, Stdout: stdout, Stderr: stderr}
+	a := &app.App{Flags: command.flags, Stdin: os.Stdin, Stdout: stdout, Stderr: stderr}
 	command.Bind(ofSecrets(a))
 	if err := a.Secrets.Error(command.Run(a)); err != nil {
 		if code, ok := errors.AsType[app.ExitCode](err); ok {

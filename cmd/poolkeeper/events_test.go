@@ -157,6 +157,15 @@ func TestEventsCommand(t *testing.T) {
 	if code, out, complaints := ask(none, "events"); code != exitDone || out != "" || !strings.Contains(complaints, "has no `events:`") {
 		t.Errorf("exit code %d: %s%s", code, out, complaints)
 	}
+	// Who follows is told at once, and does not wait without a word.
+	follows, leave := context.WithCancel(t.Context())
+	complaints, end := &logged{}, make(chan int, 1)
+	go func() { end <- run(follows, []string{"-c", none, "events", "--follow"}, io.Discard, complaints) }()
+	zktest.Eventually(t, func() bool { return strings.Contains(complaints.String(), "has no `events:`") }, "it is said that there are no events")
+	leave()
+	if code := <-end; code != exitDone {
+		t.Errorf("exit code %d: %s", code, complaints)
+	}
 	// Who has paused the image is there, and nothing of events.
 	if names, err := session.Children(t.Context(), "/poolkeeper"); err != nil || !slices.Equal(names, []string{"pauses"}) {
 		t.Errorf("without events: /poolkeeper has %q: %v", names, err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -93,5 +94,37 @@ func TestReferenceOfCommands(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(have), text.String()); diff != "" {
 		t.Errorf("%s is not what the commands say; UPDATE_GOLDEN=1 writes it anew (-page +commands):\n%s", page, diff)
+	}
+}
+
+// A command line is read alike by the model of the few commands that it can mean and by that of all: catches a command
+// that is not found by its name, and help that lacks what the model of all has.
+func TestFewCommandsAreReadAsAll(t *testing.T) {
+	parser, err := kong.New(&cli{}, kong.Name("poolkeeper"), kong.Vars{"version": ""}, kong.ExplicitGroups(groups))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range parser.Model.Children {
+		for _, name := range append([]string{command.Name}, command.Aliases...) {
+			few := meant([]string{"-c", "nodepool.yaml", name, "image"})
+			if needsAll := name == "completion" || name == "man"; needsAll != (len(few) == 0) || len(few) > 1 {
+				t.Errorf("%s: a model of %d commands", name, len(few))
+			}
+		}
+	}
+	for _, line := range []string{
+		"list --help", "--help list", "wave --help", "wave show --help", "delete --help", "-c list request-list --help", // what prints, and nothing runs
+		"--help", "-c list --help", "--help -c list", "-c list --version", "lits", "lits list", "list --stat ready", "wave shwo", "list list", "image-build", "",
+	} {
+		args := strings.Fields(line)
+		var out, wantOut, complaints strings.Builder
+		got, err := parse(args, &out, &complaints)
+		want, wantErr := parseAs(&cli{}, args, &wantOut, &complaints)
+		if out.String() != wantOut.String() || (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() || got.printed != want.printed {
+			t.Errorf("%s: %v, want %v\n%s", line, err, wantErr, cmp.Diff(wantOut.String(), out.String()))
+		}
+	}
+	if got, err := parse([]string{"request-list", "-c", "list", "-o", "name"}, io.Discard, io.Discard); err != nil || got.Command() != "request-list" || got.flags.Config != "list" {
+		t.Errorf("a file with the name of a command: %+v, %v", got, err)
 	}
 }

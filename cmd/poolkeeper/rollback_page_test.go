@@ -92,7 +92,7 @@ func TestRollbackPage(t *testing.T) {
 func TestRollbackRefuses(t *testing.T) {
 	config, store := rollbackSite(t)
 	for line, want := range map[string]string{
-		"image-rollback nowhere":                            "nowhere: not found; dib-image-list shows the builds",
+		"image-rollback nowhere":                            `nowhere: not found; these are: debian-12`,
 		"image-rollback debian-12 --provider west":          "no build of image debian-12 serves in west",
 		"image-rollback debian-12 --build 0000000009":       "build debian-12-0000000009: not found",
 		"image-rollback debian-12 --release":                "image debian-12 is not pinned there: not found",

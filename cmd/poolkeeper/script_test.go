@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,6 +29,9 @@ func TestMain(m *testing.M) {
 //
 //	znode PATH [DATA]   write a znode, parents included; ! checks that there is none
 //	oneline             the program's stderr is one line, and no stack trace
+//	silent              the program's stderr is empty
+//
+// Neither counts that a command says it waits for ZooKeeper: the machine may be busy.
 func TestScripts(t *testing.T) {
 	server := zktest.Shared(t)
 	_, port, err := net.SplitHostPort(server.Addr())
@@ -38,6 +43,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		UpdateScripts:       os.Getenv("UPDATE_GOLDEN") != "",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("NODEPOOL_PORT", port)
 			env.Setenv("NODEPOOL_NOBODY", unusedPort(t))
@@ -55,6 +61,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"znode":   tree.znode,
 			"oneline": oneLine,
+			"silent":  silent,
 		},
 	})
 }
@@ -123,9 +130,22 @@ func oneLine(ts *testscript.TestScript, neg bool, _ []string) {
 	if neg {
 		ts.Fatalf("oneline has no opposite")
 	}
-	text := ts.ReadFile("stderr")
+	text := withoutWaiting(ts.ReadFile("stderr"))
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) != 1 || !strings.HasPrefix(text, "poolkeeper: ") || strings.Contains(text, "goroutine ") {
 		ts.Fatalf("want one line of stderr that begins with \"poolkeeper: \", got:\n%s", text)
 	}
 }
+
+// silent checks that nothing was told.
+func silent(ts *testscript.TestScript, neg bool, _ []string) {
+	if text := withoutWaiting(ts.ReadFile("stderr")); neg != (text != "") {
+		ts.Fatalf("silent: stderr is:\n%s", text)
+	}
+}
+
+// waiting is what a command says of ZooKeeper while it takes long to answer.
+var waiting = regexp.MustCompile(`(?m)^poolkeeper: still trying to reach ZooKeeper, .*\n`)
+
+// withoutWaiting is text of stderr without what only a busy machine makes a command say.
+func withoutWaiting(stderr string) string { return waiting.ReplaceAllString(stderr, "") }

@@ -15,7 +15,9 @@ import (
 // checkAlive checks the machine of a static node before it is given away. One that
 // does not answer, or has other keys, is marked for deletion, and registered anew. It may
 // take as long as the machine's timeout, so nothing waits for it but the request.
-func (l *Launches) checkAlive(ctx context.Context, o *Order, n *Run) error {
+func (l *Launches) checkAlive(ctx context.Context, o *Order, n *Run) (failed error) {
+	span := o.Span.Begin("node").Set("node", n.Node.ID).Set("label", n.Place.Label).Set("provider", n.Node.Provider).Set("pool", n.Node.Pool)
+	defer func() { span.End(failed) }()
 	machine, known := machineOf(o.Pool, n.Node)
 	if !known {
 		return l.markDead(ctx, n, fmt.Errorf("%w: it is configured no more", node.ErrNoAnswer))
@@ -28,7 +30,7 @@ func (l *Launches) checkAlive(ctx context.Context, o *Order, n *Run) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		l.Log.Warn("Static node does not answer as it should; it is registered anew when it does", "request", o.Request.ID, "event", o.Request.EventID, "node", n.Node.ID, "name", n.Node.Hostname, "error", err)
+		o.Span.Log(l.Log).Warn("Static node does not answer as it should; it is registered anew when it does", "request", o.Request.ID, "event", o.Request.EventID, "node", n.Node.ID, "name", n.Node.Hostname, "error", err)
 		return l.markDead(ctx, n, fmt.Errorf("%w: %w", node.ErrNoAnswer, err))
 	}
 	return nil

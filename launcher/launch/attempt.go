@@ -42,13 +42,14 @@ func (l *Launches) attempt(ctx context.Context, o *Order, n *Run) error {
 	}
 	err = l.bootWatched(ctx, p, o, n, id)
 	for errors.Is(err, providers.ErrRestarted) {
-		l.Log.Warn("Machine is started again by its provider; its launch goes on", "request", o.Request.ID, "event", o.Request.EventID, "node", n.Node.ID, "error", err)
+		o.Span.Log(l.Log).Warn("Machine is started again by its provider; its launch goes on", "request", o.Request.ID, "event", o.Request.EventID, "node", n.Node.ID, "error", err)
 		n.Node.Reason = err.Error() // why it takes so long, and in which way it runs
 		err = l.bootWatched(ctx, p, o, n, id)
 	}
 	if err != nil {
 		return err
 	}
+	n.attempt.Next("record")
 	if said := l.trust().Withdrawn(n.Node.ImageID, o.Pool.Provider.Name); said != "" {
 		return fmt.Errorf("its build was %s, while it booted", said) // the next attempt boots from what serves
 	}
@@ -70,6 +71,7 @@ func (l *Launches) attempt(ctx context.Context, o *Order, n *Run) error {
 // machine is the id of the machine of this attempt: the one that the launcher
 // before us made, where we have taken over, else a new one.
 func (l *Launches) machine(ctx context.Context, p supply.Machines, o *Order, n *Run) (string, error) {
+	n.attempt.Next("create")
 	spec := n.spec
 	n.spec = providers.NodeSpec{}
 	var err error
@@ -219,10 +221,10 @@ func (l *Launches) logConsole(ctx context.Context, o *Order, n *Run) {
 	}
 	text, err := p.ConsoleLog(ctx, n.Node.ExternalID.Text(), consoleSize)
 	if err != nil {
-		l.Log.Warn("Cannot read console", "request", o.Request.ID, "event", o.Request.EventID, "node", n.Node.ID, "error", err)
+		o.Span.Log(l.Log).Warn("Cannot read console", "request", o.Request.ID, "event", o.Request.EventID, "node", n.Node.ID, "error", err)
 		return
 	}
-	l.Log.Info("Console of the failed node", "request", o.Request.ID, "event", o.Request.EventID, "node", n.Node.ID, "console", string(text))
+	o.Span.Log(l.Log).Info("Console of the failed node", "request", o.Request.ID, "event", o.Request.EventID, "node", n.Node.ID, "console", string(text))
 }
 
 // bootWatched waits until a machine runs and shows its host keys. A provider that
@@ -231,12 +233,14 @@ func (l *Launches) logConsole(ctx context.Context, o *Order, n *Run) {
 //
 // Errors: providers.ErrRestarted when the machine has to be waited for anew.
 func (l *Launches) bootWatched(ctx context.Context, p supply.Machines, o *Order, n *Run, id string) error {
+	n.attempt.Next("boot")
 	instance, err := l.boot(ctx, p, o, n, id)
 	if err != nil {
 		return err
 	}
 	l.Step(step.Booted)
 	node.Describe(n.Node, instance)
+	n.attempt.Next("host keys")
 	err = node.Watched(ctx, p, id, func(ctx context.Context) (err error) {
 		n.Node.HostKeys, err = l.Scanner.HostKeys(ctx, n.Node, instance, o.Pool.ChecksHostKeys(n.Place.Label), o.Pool.Provider.BootTimeout)
 		return err

@@ -20,6 +20,7 @@ import (
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/trace"
 )
 
 // Order is what the nodes of one request have in common while they are launched.
@@ -32,6 +33,8 @@ type Order struct {
 	// Alone says that the request has one node only, which is written ready with what
 	// becomes of it then (Run.Unsaved).
 	Alone bool
+	// Span is in which the nodes are launched; nil where nothing is told.
+	Span *trace.Span
 	// Gone says that the request is gone, so that no other provider takes it.
 	Gone bool
 }
@@ -49,6 +52,7 @@ type Run struct {
 	spec     providers.NodeSpec // of the next attempt, when it is chosen already
 	notes    []canary.Note      // of the attempt that failed; counted with the next write
 	accepted bool               // the cloud's acceptance has taught its lesson
+	attempt  *trace.Span        // that is under way; nil where nothing is told
 }
 
 // Teacher learns from what launches meet in clouds, for all launchers: a *shared.Teacher.
@@ -151,14 +155,22 @@ func (l *Launches) Bring(ctx context.Context, o *Order, n *Run) error {
 // launch makes a machine for a node and brings the node to ready, or to failed
 // or aborted. Each attempt begins from nothing, once what the last one left in
 // the cloud is gone.
-func (l *Launches) launch(ctx context.Context, o *Order, n *Run) error {
+func (l *Launches) launch(ctx context.Context, o *Order, n *Run) (failed error) {
 	ctx, cancel := n.Lock.Bind(ctx)
 	defer cancel()
-	log := l.Log.With("request", o.Request.ID, "event", o.Request.EventID, "node", n.Node.ID, "label", n.Place.Label, "provider", n.Node.Provider)
+	span := o.Span.Begin("node").Set("node", n.Node.ID).Set("label", n.Place.Label).Set("provider", n.Node.Provider).Set("pool", n.Node.Pool)
+	defer func() { span.End(failed) }()
+	log := span.Log(l.Log).With("request", o.Request.ID, "event", o.Request.EventID, "node", n.Node.ID, "label", n.Place.Label, "provider", n.Node.Provider)
 	last := o.Pool.Provider.LaunchRetries
 	for n.Node.Attempt = max(n.Node.Attempt, 1); ; n.Node.Attempt++ {
 		start := l.Now()
+		n.attempt = span.Next("attempt").SetInt("attempt", n.Node.Attempt)
 		err := l.attempt(ctx, o, n)
+		if n.attempt.Set("image", n.Node.ImageID) != nil {
+			n.attempt.Set("external_id", n.Node.ExternalID.Text())
+		}
+		n.attempt.End(err)
+		span.Next("conclude")
 		if err == nil {
 			l.accepted(ctx, o, n)
 			l.trust().Booted(n.Node.ImageID)

@@ -45,10 +45,11 @@ func (l *Launches) answered(ctx context.Context, n *Run, err error) {
 // begun finds the machine that was asked for already, by us or by the launcher before
 // us; "" when there is none and none can come any more.
 func (l *Launches) begun(ctx context.Context, p supply.Machines, o *Order, n *Run) (string, error) {
+	n.attempt.Next("search")
 	moved, done := l.seek(o)
 	defer done()
 	ids, err := l.Finder.Search(ctx, p, n.Node, o.Pool.Provider.UnansweredCreateTimeout, moved, func(left time.Duration) error {
-		l.Log.Warn("Creation got no answer; its machine is looked for before another is asked for",
+		o.Span.Log(l.Log).Warn("Creation got no answer; its machine is looked for before another is asked for",
 			"request", o.Request.ID, "event", o.Request.EventID, "node", n.Node.ID, "provider", n.Node.Provider, "asked", n.Node.Asked.Time(), "left", left.Round(time.Second))
 		n.Node.Reason = fmt.Sprintf("%s of %s; until %s its machine may still be made", providers.ErrUnanswered,
 			n.Node.Asked.Time().UTC().Format(time.TimeOnly), l.Now().Add(left).UTC().Format(time.TimeOnly))

@@ -10,6 +10,7 @@ import (
 	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/providers"
+	"poolkeeper/providers/registry"
 	"poolkeeper/zkmodel"
 )
 
@@ -36,6 +37,8 @@ type Source struct {
 	Elected func() bool
 	// Clouds tells for each configured provider how it looks at the moment.
 	Clouds map[string]func() Cloud
+	// Known tells for each provider that is open what it knows of its cloud.
+	Known func() map[string]registry.Knowledge
 	// Decisions are the last ones over the requests.
 	Decisions func() []schedule.Decision
 	// Stocked are the labels that are kept in stock.
@@ -62,6 +65,7 @@ type gauges struct {
 
 	oldest, quota, taken, refusing, wanted *prometheus.Desc
 
+	known  *registry.Figures
 	series series // of the counters
 }
 
@@ -69,7 +73,7 @@ func newGauges() *gauges {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(prometheus.BuildFQName("poolkeeper", "launcher", name), help, labels, nil)
 	}
-	return &gauges{
+	g := &gauges{
 		nodes:       desc("nodes", "Nodes in the tree.", "provider", "pool", "state"),
 		labels:      desc("label_nodes", "Nodes in the tree, by label; one of several labels counts for each.", "label", "state"),
 		requests:    desc("open_requests", "Node requests in the tree.", "state"),
@@ -86,6 +90,8 @@ func newGauges() *gauges {
 		refusing:    desc("provider_refusals", "Rounds of launches in a row that ended with the cloud's refusal; 0 when it takes what it is asked for.", "provider"),
 		wanted:      desc("min_ready", "Ready nodes of the label that are to be kept in stock.", "label"),
 	}
+	g.known = registry.NewFigures(func() map[string]registry.Knowledge { return g.source.Load().Known() })
+	return g
 }
 
 // Describe implements prometheus.Collector.
@@ -96,6 +102,7 @@ func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	} {
 		out <- d
 	}
+	g.known.Describe(out)
 }
 
 // Collect implements prometheus.Collector.
@@ -146,6 +153,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		tell(g.canaries, n, provider, image, build, result)
 	})
 	g.collectMore(of, requests, tell)
+	g.known.Collect(out)
 	for tenant, limits := range pool.TenantLimits(of.Config) {
 		for resource, limit := range limits {
 			tell(g.tenants, limit, tenant, resource)

@@ -15,6 +15,7 @@ import (
 	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/providers"
+	"poolkeeper/providers/registry"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -37,7 +38,7 @@ func site(seen *tree, names ...string) *Source {
 		Config: &configs.Config{Labels: []configs.Label{{Name: "small"}}},
 		Tree:   seen, Complete: func() error { return nil }, Usable: map[string]func() bool{},
 		Elected: func() bool { return true },
-		Clouds:  map[string]func() Cloud{}, Decisions: func() []schedule.Decision { return nil }, Now: func() time.Time { return time.Unix(1000, 0) },
+		Clouds:  map[string]func() Cloud{}, Known: func() map[string]registry.Knowledge { return nil }, Decisions: func() []schedule.Decision { return nil }, Now: func() time.Time { return time.Unix(1000, 0) },
 	}
 	for _, name := range names {
 		section := configs.Pool{Name: "main", MaxServers: 3, MaxCores: -1, MaxRAM: -1, MaxVolumes: -1, MaxVolumeGB: -1, Labels: []configs.PoolLabel{{Name: "small"}}}

@@ -47,10 +47,12 @@ type Deps struct {
 	Own    *inflight.Records // what is in our hands
 	Jobs   *inflight.Jobs
 	Tree   Prover
-	Clouds map[string]Cloud // by provider
-	Stock  []configs.Label  // those that we keep in stock
-	Launch Adopter
-	Finder node.Finder
+	// Request is a request as the tree has it, nil when it is gone; nil knows none.
+	Request func(id string) *zkmodel.Request
+	Clouds  map[string]Cloud // by provider
+	Stock   []configs.Label  // those that we keep in stock
+	Launch  Adopter
+	Finder  node.Finder
 	// Judged says of an idle node what was said of the build that it booted from, when that
 	// is not to serve any more; "" when it may.
 	Judged func(*zkmodel.Node) string
@@ -89,6 +91,22 @@ func New(deps Deps) *Reaper {
 	return &Reaper{
 		Deps: deps, duties: reap.NewDuties(), configured: configuredRules(deps.Config, deps.Stock), told: map[string]time.Time{},
 	}
+}
+
+// of is the log of what is done to a node: it names the request that the node is of and, while that
+// is there, Zuul's event.
+func (r *Reaper) of(n *zkmodel.Node) hclog.Logger {
+	if n.AllocatedTo == "" {
+		return r.Log
+	}
+	log := r.Log.With("request", n.AllocatedTo)
+	if r.Request == nil {
+		return log
+	}
+	if one := r.Request(n.AllocatedTo); one != nil && one.EventID != "" {
+		log = log.With("event", one.EventID)
+	}
+	return log
 }
 
 // Reap does what is due, under the node's lock and after a second look at it.
@@ -206,7 +224,7 @@ func (r *Reaper) settleNode(ctx context.Context, lock *recipe.Held, n *zkmodel.N
 	if _, err := r.Store.Request(ctx, n.AllocatedTo); !errors.Is(err, zkmodel.ErrNotFound) {
 		return err
 	}
-	r.Log.Info("Node is free again", "node", n.ID, "request", n.AllocatedTo)
+	r.of(n).Info("Node is free again", "node", n.ID)
 	node.Free(n)
 	return r.Store.SaveNode(ctx, lock, n)
 }

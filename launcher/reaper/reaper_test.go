@@ -1,11 +1,15 @@
 package reaper
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/configs"
 	"poolkeeper/launcher/reap"
@@ -49,6 +53,26 @@ func TestMachineGoesBetweenMarkAndRecord(t *testing.T) {
 	}
 	if left := r.here.left(); !slices.Equal(left, []string{"other"}) || !slices.Equal(r.deleted, []string{"here"}) {
 		t.Errorf("left are %q, counted %q", left, r.deleted)
+	}
+}
+
+// Mistake: a search of the log for Zuul's event that does not find what became of its node.
+func TestLinesNameTheEventOfTheNode(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	r := newRoom(t, func(d *Deps) {
+		d.Log = hclog.New(&hclog.LoggerOptions{Output: &log})
+		d.Request = func(id string) *zkmodel.Request { return &zkmodel.Request{ID: id, EventID: "event-of-" + id} }
+	})
+	n := r.node(zkmodel.NodeUsed, external("vm"), allocated("200-0000000001"))
+	if err := r.reap(n, reap.DutyRemove); err != nil {
+		t.Fatal(err)
+	}
+	const of = "event=event-of-200-0000000001 request=200-0000000001"
+	for _, line := range []string{"Deleting node: ", "Node is deleted: "} {
+		if !strings.Contains(log.String(), line+of) {
+			t.Errorf("no %s%s in\n%s", line, of, &log)
+		}
 	}
 }
 

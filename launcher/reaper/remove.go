@@ -35,7 +35,7 @@ func (r *Reaper) remove(ctx context.Context, lock *recipe.Held, n *zkmodel.Node,
 		if err != nil {
 			return err
 		}
-		r.Log.Info("Deleting node", "node", n.ID, "provider", n.Provider, "state", was, "why", why)
+		r.of(n).Info("Deleting node", "node", n.ID, "provider", n.Provider, "state", was, "why", why)
 		r.Own.Note(n)
 		r.Step(step.DeleteMarked)
 	}
@@ -51,7 +51,7 @@ func (r *Reaper) remove(ctx context.Context, lock *recipe.Held, n *zkmodel.Node,
 	}
 	r.Step(step.Deleted)
 	r.Deleted(n.Provider)
-	r.Log.Info("Node is deleted", "node", n.ID, "provider", n.Provider)
+	r.of(n).Info("Node is deleted", "node", n.ID, "provider", n.Provider)
 	return nil
 }
 
@@ -84,7 +84,7 @@ func (r *Reaper) removeMachine(ctx context.Context, lock *recipe.Held, n *zkmode
 		// Its launcher may have died between the cloud's answer and the record, or the
 		// cloud has not answered.
 		ids, err = r.Finder.Search(ctx, p, n, c.Section().UnansweredCreateTimeout, nil, func(left time.Duration) error {
-			r.Log.Info("Node keeps its place while its machine may still be made", "node", n.ID, "provider", n.Provider,
+			r.of(n).Info("Node keeps its place while its machine may still be made", "node", n.ID, "provider", n.Provider,
 				"asked", n.Asked.Time(), "left", left.Round(time.Second))
 			return nil
 		})

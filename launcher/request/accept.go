@@ -28,6 +28,8 @@ func (s *Server) accept(ctx context.Context, d schedule.Accept) error {
 		},
 		nodes: make([]*launch.Run, len(d.Places)),
 	}
+	h.span = s.Tracer.Request(h.Request, "serve", s.Ahead()).Set("provider", d.Pool.Provider).Set("pool", d.Pool.Name)
+	h.span.Next("accept")
 	if err := zkmodel.Move(h.Request, zkmodel.RequestPending, zkmodel.ByUs, s.epoch()); err != nil {
 		return err
 	}
@@ -62,9 +64,10 @@ func (s *Server) accept(ctx context.Context, d schedule.Accept) error {
 	if err := s.takeReady(ctx, h, d.Places); err != nil {
 		s.putBack(ctx, h, "could not be accepted: "+err.Error())
 		s.releaseLocks(ctx, h)
+		h.span.Tell(ctx, err)
 		return err
 	}
-	s.Log.Info("Request accepted", "request", h.Request.ID, "event", h.Request.EventID, "requestor", h.Request.Requestor,
+	h.span.Log(s.Log).Info("Request accepted", "request", h.Request.ID, "event", h.Request.EventID, "requestor", h.Request.Requestor,
 		"labels", h.Request.NodeTypes, "provider", d.Pool.Provider, "pool", d.Pool.Name)
 	s.Jobs.Spawn(func() { s.handle(ctx, h) })
 	return nil

@@ -19,9 +19,14 @@ func (s *Server) decline(ctx context.Context, d schedule.Decline) error {
 	if err != nil {
 		return err
 	}
+	span := s.Tracer.Request(r, "decline", s.Ahead())
 	err = s.writeDecline(ctx, lock, r, d.Pools, d.Reason)
+	if err == nil && r.State == zkmodel.RequestFailed {
+		span.Over(string(r.State), d.Reason)
+	}
 	err = errors.Join(err, lock.Release(ctx))
 	if err == nil {
+		span.Tell(ctx, errors.New(d.Reason))
 		s.Own.Finish(r.ID)
 	}
 	return err

@@ -66,7 +66,7 @@ func (s *Server) releaseLocks(ctx context.Context, h *run) {
 		err = errors.Join(err, h.lock.Release(ctx))
 	}
 	if err != nil && s.Store.Session().Context().Err() == nil {
-		s.Log.Warn("Locks of a request are given up late", "request", h.Request.ID, "event", h.Request.EventID, "error", err)
+		h.span.Log(s.Log).Warn("Locks of a request are given up late", "request", h.Request.ID, "event", h.Request.EventID, "error", err)
 	}
 	var ids []string
 	for _, n := range h.nodes {

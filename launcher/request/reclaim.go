@@ -26,11 +26,14 @@ func (s *Server) reclaim(ctx context.Context, d schedule.Reclaim) error {
 	if err != nil {
 		return err
 	}
+	span := s.Tracer.TakenOver(r, "serve", s.Ahead())
+	span.Next("take over")
 	err = s.Tree.Barrier(ctx) // shows every node that its launcher made
 	if err == nil {
 		if h := s.resume(ctx, lock, r); h != nil {
+			h.span = span.Set("provider", h.Pool.Provider.Name).Set("pool", h.Pool.Section.Name)
 			s.Step(step.Resumed)
-			s.Log.Info("Request of a launcher that is gone goes on", "request", r.ID, "event", r.EventID)
+			span.Log(s.Log).Info("Request of a launcher that is gone goes on", "request", r.ID, "event", r.EventID)
 			s.Jobs.Spawn(func() { s.handle(ctx, h) })
 			return nil
 		}
@@ -41,6 +44,7 @@ func (s *Server) reclaim(ctx context.Context, d schedule.Reclaim) error {
 		s.markOrphan(r.ID)
 		return err
 	}
+	span.Tell(ctx, errors.New("its nodes cannot be gone on with; it waits again"))
 	s.Own.Finish(r.ID)
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"poolkeeper/launcher/supply"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/trace"
 )
 
 // Launches bring nodes to ready: a *launch.Launches.
@@ -56,7 +57,7 @@ type Figures interface {
 	Declined(to zkmodel.RequestState)
 }
 
-// Deps is what a Server is given, all of it required but for Step.
+// Deps is what a Server is given, all of it required but for Tracer and Step.
 type Deps struct {
 	Store    *zkmodel.Store
 	Config   *configs.Config
@@ -72,6 +73,7 @@ type Deps struct {
 	Log      hclog.Logger
 	Troubled *recipe.Throttle // of requests that we may not change
 	Figures  Figures
+	Tracer   *trace.Tracer // nil tells nothing
 	Step     func(step.Step)
 	Notify   func() // decisions may differ now
 	Now      func() time.Time
@@ -101,6 +103,7 @@ type run struct {
 	launch.Order
 	lock  *recipe.Held
 	nodes []*launch.Run // in the order of the request's labels
+	span  *trace.Span   // nil where nothing is told
 }
 
 // lockRequest locks the request of a decision and reads it again: what was

@@ -22,20 +22,24 @@ import (
 func (s *Server) handle(ctx context.Context, h *run) {
 	locked, cancel := h.lock.Bind(ctx)
 	defer cancel()
+	h.span.Next("begin")
 	err := s.begin(locked, h)
 	if err == nil {
+		h.Span = h.span.Next("launch")
 		var group sync.WaitGroup
 		for _, n := range h.nodes {
 			group.Go(func() { n.Err = s.Launches.Bring(locked, &h.Order, n) })
 		}
 		group.Wait()
+		h.span.Next("settle")
 		if err = context.Cause(locked); err == nil {
 			err = s.settle(ctx, h)
 		}
 	}
 	s.releaseLocks(ctx, h)
+	h.span.Tell(ctx, err)
 	if err != nil && ctx.Err() == nil {
-		s.Troubled.Failed(s.Log, err, "Request could not be settled; it is taken up again", "request", h.Request.ID, "event", h.Request.EventID)
+		s.Troubled.Failed(h.span.Log(s.Log), err, "Request could not be settled; it is taken up again", "request", h.Request.ID, "event", h.Request.EventID)
 		s.Jobs.Failed(inflight.Request(h.Request.ID), inflight.ShortPause)
 		s.markOrphan(h.Request.ID)
 	}
@@ -104,7 +108,10 @@ func (s *Server) settle(ctx context.Context, h *run) error {
 	var err error
 	switch {
 	case failed != nil:
-		err = s.declineFailed(ctx, h, failed)
+		if err = s.declineFailed(ctx, h, failed); err == nil && h.Request.State == zkmodel.RequestFailed {
+			h.span.Over(string(h.Request.State), h.Request.Reason)
+		}
+		h.span.End(failed)
 	case later != nil:
 		s.putBack(ctx, h, later.Error())
 		if !errors.Is(later, providers.ErrQuota) && !errors.Is(later, providers.ErrUnanswered) { // these go elsewhere at once, or wait
@@ -148,19 +155,21 @@ func (s *Server) fulfill(ctx context.Context, h *run) error {
 		return err
 	}
 	h.lock = nil
+	h.span.Over(string(h.Request.State), "")
 	for _, n := range h.nodes {
 		n.Lock = nil
 		s.Own.Note(n.Node)
 	}
 	s.Step(step.Fulfilled)
 	s.Figures.Fulfilled(h.Pool, s.Now().Sub(h.Request.Stat.Ctime))
-	s.Log.Info("Request fulfilled", "request", h.Request.ID, "event", h.Request.EventID, "nodes", h.Request.Nodes)
+	h.span.Log(s.Log).Info("Request fulfilled", "request", h.Request.ID, "event", h.Request.EventID, "nodes", h.Request.Nodes)
 	return nil
 }
 
 // cancelled gives the nodes of a request that is gone back for others to use.
 func (s *Server) cancelled(ctx context.Context, h *run) error {
-	s.Log.Info("Request was cancelled; its nodes stay for others", "request", h.Request.ID, "event", h.Request.EventID)
+	h.span.Over("cancelled", "its requestor has left")
+	h.span.Log(s.Log).Info("Request was cancelled; its nodes stay for others", "request", h.Request.ID, "event", h.Request.EventID)
 	s.Figures.Cancelled(h.Pool)
 	return s.freeNodes(ctx, h)
 }
@@ -172,8 +181,9 @@ func (s *Server) putBack(ctx context.Context, h *run, reason string) {
 		h.Request.Nodes, h.Request.Reason = nil, reason
 		err = s.moveRequest(ctx, h, zkmodel.RequestRequested)
 	}
+	h.span.End(errors.New(reason))
 	if err != nil && ctx.Err() == nil && !errors.Is(err, zkmodel.ErrConflict) {
-		s.Log.Warn("Request could not be put back; it begins again", "request", h.Request.ID, "event", h.Request.EventID, "error", err)
+		h.span.Log(s.Log).Warn("Request could not be put back; it begins again", "request", h.Request.ID, "event", h.Request.EventID, "error", err)
 		s.markOrphan(h.Request.ID)
 	}
 }

@@ -9,6 +9,7 @@ package fake
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -51,9 +52,13 @@ type Provider struct {
 	ledger ledger
 	faults faults
 	spread atomic.Uint32 // spreads machines over the availability zones
+	ends   atomic.Pointer[[]providers.End]
 }
 
-var _ providers.Provider = (*Provider)(nil)
+var (
+	_ providers.Provider = (*Provider)(nil)
+	_ providers.Ender    = (*Provider)(nil)
+)
 
 // New opens the cloud of one provider section. Without settings of its own it is
 // Nodepool's stock: 20 instances, 0.1 s for everything.
@@ -95,3 +100,14 @@ func (p *Provider) Close() error { return p.ledger.close() }
 
 // SetHook installs what every call asks from now on; nil removes it.
 func (p *Provider) SetHook(h Hook) { p.faults.set(h) }
+
+// SetEnds says what Ends tells from now on: by itself it knows nothing that ends.
+func (p *Provider) SetEnds(ends ...providers.End) { p.ends.Store(&ends) }
+
+// Ends implements providers.Ender.
+func (p *Provider) Ends() []providers.End {
+	if ends := p.ends.Load(); ends != nil {
+		return slices.Clone(*ends)
+	}
+	return nil
+}

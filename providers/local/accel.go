@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/procfs"
 
 	"poolkeeper/configs"
 	"poolkeeper/providers"
@@ -38,13 +39,13 @@ func (c Choice) String() string { return c.Accel + ", because " + c.Why }
 
 // accelerator finds out how guests run fastest here.
 type accelerator struct {
-	wanted  string // of the configuration
-	dir     string
-	qemu    string
-	device  string // of KVM
-	cpuinfo string // where an x86 tells what its processor has; "" elsewhere
-	limit   time.Duration
-	log     hclog.Logger
+	wanted string // of the configuration
+	dir    string
+	qemu   string
+	device string // of KVM
+	proc   string // where an x86 tells in cpuinfo what its processor has; "" elsewhere
+	limit  time.Duration
+	log    hclog.Logger
 }
 
 // newAccelerator prepares the choice; nothing is tried before choose.
@@ -53,7 +54,7 @@ func newAccelerator(wanted, dir, qemu string, log hclog.Logger) *accelerator {
 		wanted: wanted, dir: dir, qemu: qemu, device: "/dev/kvm", limit: probeTime, log: log,
 	}
 	if runtime.GOARCH == "amd64" || runtime.GOARCH == "386" {
-		a.cpuinfo = "/proc/cpuinfo"
+		a.proc = procfs.DefaultMountPoint
 	}
 	return a
 }
@@ -120,8 +121,8 @@ func (a *accelerator) find(ctx context.Context, binary string) (c Choice, sure b
 
 // noKVM is why KVM need not be tried, or "".
 func (a *accelerator) noKVM() string {
-	if a.cpuinfo != "" {
-		has, err := virtualizes(a.cpuinfo)
+	if a.proc != "" {
+		has, err := virtualizes(a.proc)
 		if err == nil && !has {
 			return "the processor has neither vmx nor svm, without which KVM runs no guest at full speed"
 		}

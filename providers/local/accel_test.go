@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/procfs"
 	"go.uber.org/goleak"
 
 	"poolkeeper/configs"
@@ -30,17 +31,17 @@ func pretendedQEMU(t *testing.T, native, emulated string) *accelerator {
 		filepath.Join(dir, "starts"), native, emulated), 0o700)
 	write(t, filepath.Join(dir, "kvm"), "", 0o600)
 	a := newAccelerator(autoAccel, dir, qemu, hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Debug}))
-	a.device, a.cpuinfo = filepath.Join(dir, "kvm"), cpuinfo(t, "fpu vmx ssse3")
+	a.device, a.proc = filepath.Join(dir, "kvm"), cpuinfo(t, "fpu vmx ssse3")
 	return a
 }
 
-// cpuinfo is a /proc/cpuinfo of a processor with these flags.
+// cpuinfo is a /proc with the cpuinfo of a processor with these flags.
 func cpuinfo(t *testing.T, flags string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "cpuinfo")
+	dir := t.TempDir()
 	one := "processor\t: %d\nmodel name\t: one with vmx in its name\nflags\t\t: " + flags + "\nvmx flags\t: vnmi\nbugs\t\t:\n\n"
-	write(t, path, fmt.Sprintf(one, 0)+fmt.Sprintf(one, 1), 0o600)
-	return path
+	write(t, filepath.Join(dir, "cpuinfo"), fmt.Sprintf(one, 0)+fmt.Sprintf(one, 1), 0o600)
+	return dir
 }
 
 // starts counts how often QEMU was started with an accelerator.
@@ -120,7 +121,7 @@ func TestFlags(t *testing.T) {
 		"fpu ssse3": emulation, "": emulation, "vmxx svm_lock hypervisor": emulation,
 	} {
 		a := pretendedQEMU(t, done, "sleep 60")
-		a.cpuinfo = cpuinfo(t, flags)
+		a.proc = cpuinfo(t, flags)
 		if got := choose(t, a); got.Accel != want || want == emulation && !strings.Contains(got.Why, "neither vmx nor svm") {
 			t.Errorf("flags %q: chose %s", flags, got)
 		}
@@ -132,11 +133,13 @@ func TestFlags(t *testing.T) {
 
 // Where the flags cannot be read, or mean nothing, the probe decides.
 func TestNoFlags(t *testing.T) {
-	for _, path := range []string{"", "/no/such/file", cpuinfo(t, "")[:1]} {
+	other := t.TempDir() // of another architecture, or a kernel that tells less
+	write(t, filepath.Join(other, "cpuinfo"), "processor\t: 0\nfeatures\t: vmx\n", 0o600)
+	for _, proc := range []string{"", "/no/such/folder", "/", other} {
 		a := pretendedQEMU(t, done, "sleep 60")
-		a.cpuinfo = path
+		a.proc = proc
 		if got := choose(t, a); got.Accel != kvm {
-			t.Errorf("cpuinfo %q: chose %s", path, got)
+			t.Errorf("processors of %q: chose %s", proc, got)
 		}
 	}
 }
@@ -220,7 +223,7 @@ func TestNoKVM(t *testing.T) {
 func TestConfiguredAccel(t *testing.T) {
 	for wanted, want := range map[string]string{"tcg": emulation, "kvm": "kvm", "tcg,thread=single": "tcg,thread=single"} {
 		a := pretendedQEMU(t, "exit 1", "exit 1")
-		a.wanted, a.cpuinfo = wanted, cpuinfo(t, "")
+		a.wanted, a.proc = wanted, cpuinfo(t, "")
 		if got := choose(t, a); got.Accel != want || a.starts(t, "") > 1 {
 			t.Errorf("%s: chose %s", wanted, got)
 		}
@@ -277,10 +280,10 @@ func TestRealProbe(t *testing.T) {
 	a := newAccelerator(autoAccel, t.TempDir(), newTools(Options{}).qemu, hclog.NewNullLogger())
 	c := choose(t, a)
 	t.Logf("chose %s", c)
-	if has, err := virtualizes("/proc/cpuinfo"); err == nil && !has && c.Accel != emulation {
+	if has, err := virtualizes(procfs.DefaultMountPoint); err == nil && !has && c.Accel != emulation {
 		t.Errorf("no vmx, no svm, and chose %s", c)
 	}
-	a.cpuinfo = ""
+	a.proc = ""
 	if err := os.Remove(filepath.Join(a.dir, accelName)); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/prometheus/procfs"
+
 	"poolkeeper/providers"
 )
 
@@ -90,14 +92,14 @@ func process(t *testing.T, g guest) int {
 
 func pids(t *testing.T, g guest) []int {
 	t.Helper()
-	entries, err := os.ReadDir("/proc")
+	all, err := procfs.AllProcs()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var found []int
-	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil && isGuest(pid, g.UUID) {
-			found = append(found, pid)
+	for _, p := range all {
+		if isGuest(p, g.UUID) {
+			found = append(found, p.PID)
 		}
 	}
 	return found

@@ -70,7 +70,7 @@ func lyingHost(t *testing.T, cfg configs.Provider, mode string) *Provider {
 	p := open(t, cfg, Options{QEMU: badKVM(t, mode)})
 	device := filepath.Join(t.TempDir(), "kvm")
 	write(t, device, "", 0o600)
-	p.speed.device, p.speed.cpuinfo = device, cpuinfo(t, "vmx")
+	p.speed.device, p.speed.proc = device, cpuinfo(t, "vmx")
 	p.speed.limit = time.Minute
 	p.patience = 3 * time.Second
 	t.Cleanup(func() { _ = p.Close() })

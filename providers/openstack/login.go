@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 	sdk "github.com/gophercloud/gophercloud/v2/openstack"
@@ -117,12 +118,22 @@ func (p *Provider) connect(ctx context.Context) (*session, error) {
 		return nil, unreadable(err)
 	}
 	s := &session{cloud: cloud, door: newTransport(config, p.cfg.Rate, p.pace, p.log)}
-	s.door.told = p.health.answered
+	s.door.told = func(req *http.Request, resp *http.Response, took time.Duration, err error) {
+		p.health.answered(req, resp, err)
+		if err == nil {
+			p.calls.answered(req, took)
+		}
+		if resp != nil && p.ends.answered(req, resp.TLS, p.now()) {
+			s.door.close()
+		}
+	}
+	p.ends.readFiles(cloud)
 	if s.client, err = p.authenticate(ctx, cloud, s.door); err != nil {
 		s.door.close()
 		return nil, err
 	}
 	p.secrets.Set("token of "+p.cfg.Name, s.client.Token())
+	p.loggedIn(ctx, cloud, s.client)
 	s.client.ReauthFunc = func(ctx context.Context) error { return p.renew(ctx, s) }
 	if err := s.findServices(p.cfg.Region); err != nil {
 		s.door.close()
@@ -146,6 +157,7 @@ func (p *Provider) renew(ctx context.Context, s *session) error {
 	p.health.note(atLogin, nil)
 	p.secrets.Set("token of "+p.cfg.Name, s.client.Token(), fresh.Token())
 	s.client.CopyTokenFrom(fresh)
+	p.loggedIn(ctx, cloud, fresh)
 	p.log.Debug("Renewed the token", "cloud", cloud.Name)
 	return nil
 }

@@ -27,6 +27,7 @@ type Logins struct {
 
 	mu      sync.Mutex
 	refused map[string]refusal // by account
+	ends    map[string]asked   // by account
 }
 
 // refusal is what the last log-ins of an account came to.
@@ -34,6 +35,13 @@ type refusal struct {
 	times int
 	until time.Time // when the next may be tried
 	err   error     // of the last
+}
+
+// asked is what the last question came to when an account's credential ends.
+type asked struct {
+	at    time.Time
+	known bool
+	end   time.Time // zero is never
 }
 
 // accountOf identifies credentials without holding them.
@@ -92,4 +100,31 @@ func (l *Logins) forget(account string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.refused, account)
+}
+
+// end is when the credential of an account ends, asked for once: that never changes. After
+// an error it is unknown for a day. Zero is never, or unknown.
+func (l *Logins) end(ctx context.Context, account string, now func() time.Time, ask func() (time.Time, error)) time.Time {
+	unlock, err := l.lock.lock(ctx, "end of "+account)
+	if err != nil {
+		return time.Time{}
+	}
+	defer unlock()
+	l.mu.Lock()
+	last, before := l.ends[account]
+	l.mu.Unlock()
+	if before && (last.known || now().Sub(last.at) < endsEvery) {
+		return last.end
+	}
+	end, err := ask()
+	if ctx.Err() != nil {
+		return time.Time{}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ends == nil {
+		l.ends = map[string]asked{}
+	}
+	l.ends[account] = asked{now(), err == nil, end}
+	return end
 }

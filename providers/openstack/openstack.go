@@ -65,6 +65,8 @@ type Provider struct {
 	logins   *Logins
 	login    login
 	health   *health
+	ends     ends
+	calls    calls
 	roster   roster
 	gate     *gate
 	creating keyed
@@ -81,6 +83,8 @@ var (
 	_ providers.Cleaner  = (*Provider)(nil)
 	_ providers.Teller   = (*Provider)(nil)
 	_ providers.Checker  = (*Provider)(nil)
+	_ providers.Ender    = (*Provider)(nil)
+	_ providers.Asker    = (*Provider)(nil)
 )
 
 // New reads what clouds.yaml or the environment says about the provider's

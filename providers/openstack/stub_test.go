@@ -1,9 +1,11 @@
 package openstack
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -44,6 +46,8 @@ type stub struct {
 	boot     time.Duration
 	page     int // entries of a page
 	noImport bool
+	// passwordEnds is what Keystone tells of our user's password; nil is never.
+	passwordEnds any
 }
 
 // mishap is something that goes wrong with the next calls that match.
@@ -55,6 +59,12 @@ type mishap struct {
 
 func newStub(t *testing.T) *stub {
 	t.Helper()
+	return newStubOver(t, nil)
+}
+
+// newStubOver is newStub over TLS, unless there is no configuration for that.
+func newStubOver(t *testing.T, config *tls.Config) *stub {
+	t.Helper()
 	s := &stub{
 		mux: http.NewServeMux(), ended: make(chan struct{}), password: "word", tokens: map[string]bool{}, images: map[string]*stubImage{},
 		servers: map[string]*stubServer{}, ips: map[string]*stubIP{}, ports: map[string]map[string]any{}, disks: map[string]int{},
@@ -65,7 +75,13 @@ func newStub(t *testing.T) *stub {
 	s.glance()
 	s.nova()
 	s.neutron()
-	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	if s.TLS = config; config != nil {
+		s.Config.ErrorLog = log.New(io.Discard, "", 0) // of clients that trust it not
+		s.StartTLS()
+	} else {
+		s.Start()
+	}
 	t.Cleanup(func() {
 		close(s.ended)
 		s.Close()
@@ -175,6 +191,7 @@ func (s *stub) login(w http.ResponseWriter, r *http.Request) {
 				Password struct {
 					User struct{ Password string }
 				}
+				Credential struct{ ID, Secret string } `json:"application_credential"`
 			}
 		}
 	}
@@ -184,7 +201,8 @@ func (s *stub) login(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if body.Auth.Identity.Password.User.Password != s.password {
+	identity := body.Auth.Identity
+	if identity.Password.User.Password+identity.Credential.Secret != s.password {
 		s.refusals++
 		reply(w, http.StatusUnauthorized, map[string]any{"error": map[string]any{"message": "The request you have made requires authentication."}})
 		return
@@ -193,9 +211,14 @@ func (s *stub) login(w http.ResponseWriter, r *http.Request) {
 	token := fmt.Sprintf("token-%d", s.logins)
 	s.tokens[token] = true
 	w.Header().Set("X-Subject-Token", token)
-	reply(w, http.StatusCreated, map[string]any{"token": map[string]any{
+	about := map[string]any{
 		"expires_at": "2099-01-01T00:00:00.000000Z", "catalog": s.catalog(),
-	}})
+		"user": map[string]any{"id": "user", "name": "ci", "password_expires_at": s.passwordEnds},
+	}
+	if id := identity.Credential.ID; id != "" {
+		about["application_credential"] = map[string]any{"id": id, "name": "nodes", "restricted": true}
+	}
+	reply(w, http.StatusCreated, map[string]any{"token": about})
 }
 
 func (s *stub) catalog() []map[string]any {
@@ -206,7 +229,7 @@ func (s *stub) catalog() []map[string]any {
 	var list []map[string]any
 	for name, path := range services {
 		list = append(list, map[string]any{"type": name, "name": name, "endpoints": []map[string]any{{
-			"interface": "public", "region": "north", "region_id": "north", "url": "http://" + s.Listener.Addr().String() + path,
+			"interface": "public", "region": "north", "region_id": "north", "url": s.URL + path,
 		}}})
 	}
 	return list

@@ -33,7 +33,7 @@ type transport struct {
 	pace    pace
 	log     hclog.Logger
 	// told hears how each try ended whose caller still waits; nil is nobody.
-	told func(*http.Request, *http.Response, error)
+	told func(req *http.Request, resp *http.Response, took time.Duration, err error)
 }
 
 // newTransport makes a transport that waits every between two calls.
@@ -144,7 +144,7 @@ func (t *transport) try(req *http.Request) (*http.Response, error) {
 	}
 	t.trace(req, resp, err, start)
 	if t.told != nil && req.Context().Err() == nil {
-		t.told(req, resp, err)
+		t.told(req, resp, time.Since(start), err)
 	}
 	if err != nil {
 		return nil, err

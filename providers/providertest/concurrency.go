@@ -2,6 +2,8 @@ package providertest
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -18,6 +20,7 @@ func concurrencyTests() []contract {
 		{"racing creates never exceed the quota", racingQuota},
 		{"racing deletes of one node all succeed", racingDeletes},
 		{"images and lists do not disturb each other", racingImages},
+		{"what ends is told at any time, once, and whole", endsAtAnyTime},
 	}
 }
 
@@ -118,4 +121,37 @@ func (s *suite) listed(id string) error {
 		}
 	}
 	return errors.New("an uploaded image is not listed: " + id)
+}
+
+// endsAtAnyTime asks a provider that knows what ends (providers.Ender), before it was used,
+// beside other calls, and afterwards.
+func endsAtAnyTime(s *suite) {
+	ender, ok := s.cloud.(providers.Ender)
+	if !ok {
+		return
+	}
+	uses := []providers.EndUse{providers.EndServer, providers.EndClient, providers.EndCA, providers.EndCredential, providers.EndPassword}
+	look := func() error {
+		told := map[string]bool{}
+		for _, end := range ender.Ends() {
+			key := string(end.Use) + " " + end.Name
+			if end.Name == "" || end.At.IsZero() || !slices.Contains(uses, end.Use) || told[key] {
+				return fmt.Errorf("told %+v", end)
+			}
+			told[key] = true
+		}
+		return nil
+	}
+	err := look()
+	var group errgroup.Group
+	for range parties {
+		group.Go(func() error {
+			_, err := s.cloud.ListNodes(s.ctx)
+			return err
+		})
+		group.Go(look)
+	}
+	if err := errors.Join(err, group.Wait(), look()); err != nil {
+		s.Error(err)
+	}
 }

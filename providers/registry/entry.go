@@ -14,8 +14,9 @@ type entry struct {
 	provider providers.Provider
 	err      error
 
-	users   int  // under the registry's mutex
-	retired bool // likewise: it is closed when the last user is done
+	users   int                // under the registry's mutex
+	known   providers.Provider // likewise; nil until it is open
+	retired bool               // likewise: it is closed when the last user is done
 }
 
 // enter finds or makes the entry of a section, and counts a user. An entry that it
@@ -42,6 +43,9 @@ func (r *Registry) start(e *entry) {
 		return
 	}
 	r.tell(e, r.events.Opened, nil)
+	r.mu.Lock()
+	e.known = e.provider
+	r.mu.Unlock()
 	if teller, ok := e.provider.(providers.Teller); ok {
 		teller.Tell(func(trouble error) { r.tell(e, r.events.Told, trouble) })
 	}

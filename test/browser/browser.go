@@ -3,6 +3,7 @@ package browser
 
 import (
 	"context"
+	_ "embed" // the script
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
@@ -127,6 +129,29 @@ func (b *Browser) Until(expression string) {
 		is := false
 		return chromedp.Run(ctx, chromedp.Evaluate(expression, &is)) == nil && is // no answer is no yet
 	}, "%s", expression)
+}
+
+//go:embed contrast.js
+var contrast string
+
+// Faint is all text of the page that has too little contrast with what is behind it, in light and in dark
+// colours: less than AA of WCAG 2.2 asks for.
+func (b *Browser) Faint() (found []string) {
+	b.tb.Helper()
+	for _, scheme := range []string{"dark", "light"} {
+		b.Do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
+		got := Value[struct {
+			Looked int
+			Found  []string
+		}](b, contrast)
+		if got.Looked < 20 {
+			b.tb.Errorf("only %d texts were looked at", got.Looked)
+		}
+		for _, one := range got.Found {
+			found = append(found, scheme+": "+one)
+		}
+	}
+	return found
 }
 
 // Complaints are what pages have complained of so far.

@@ -76,6 +76,9 @@ func TestLogAndHistory(t *testing.T) {
 			if got := browser.Value[int64](b, "document.documentElement.scrollWidth"); got > width {
 				t.Errorf("%s is %d px wide at %d", url, got, width)
 			}
+			for _, faint := range b.Faint() {
+				t.Errorf("%s at %d, %s", url, width, faint)
+			}
 		}
 	}
 	b.Go(page + "#L120") // which is not among the last lines

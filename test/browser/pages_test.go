@@ -2,6 +2,7 @@ package browser_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +17,9 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"github.com/hashicorp/go-hclog"
 
+	"poolkeeper/builder/waves"
 	"poolkeeper/configs"
 	"poolkeeper/test/browser"
 	"poolkeeper/test/largesite"
@@ -24,7 +27,11 @@ import (
 	"poolkeeper/web"
 	"poolkeeper/web/buildlog"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/action"
+	"poolkeeper/zkmodel/fleet"
+	"poolkeeper/zkmodel/overview"
 	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/wave"
 )
 
 // served is the large site in a ZooKeeper, and a web server that follows it.
@@ -56,6 +63,8 @@ func serve(t *testing.T) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.WebApp.Tokens = []configs.WebToken{{Name: "ann", Hash: configs.TokenHash(annsToken), May: configs.MayDestroy}}
+	config := func() *configs.Config { return cfg }
 	s.log = filepath.Join(t.TempDir(), "log")
 	s.append(t, "one\ntw")
 	logs := buildlog.NewDir(func(string, string) string { return s.log })
@@ -63,23 +72,28 @@ func serve(t *testing.T) *served {
 	s.grew = grew
 	t.Cleanup(done)
 	m := zkmodel.NewMirror(client, zkmodel.PartImages|zkmodel.PartNodes|zkmodel.PartRequests|zkmodel.PartComponents, nil)
+	m.FollowValidations()
+	m.FollowCanaries()
+	beside := overview.NewFollower(client, hclog.NewNullLogger())
 	server, err := web.New(t.Context(), web.Options{
-		Addr: "127.0.0.1:0", Daemon: "launcher", Host: "nl01.example.org", Version: "1.4.0", Logs: logs, Config: func() *configs.Config { return cfg },
+		Addr: "127.0.0.1:0", Daemon: "launcher", Host: "nl01.example.org", Version: "1.4.0", Logs: logs, Config: config,
+		Operator: &action.Site{Client: client, Config: config, Job: waves.Job, Logger: hclog.NewNullLogger()},
 		Tree: web.Tree{
 			Images: m.Images, Nodes: m.Nodes, Requests: m.Requests, Components: m.Components, Validations: m.Validations, ProviderPauses: m.ProviderPauses, Watch: m.Watch,
-			WaitSynced: m.WaitSynced, WaitFor: m.WaitFor,
+			WaitSynced: m.WaitSynced, WaitFor: m.WaitFor, Beside: beside.Look, WatchBeside: beside.Watch,
 		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	running := make(chan error, 2)
+	running := make(chan error, 3)
 	go func() { running <- m.Run(ctx) }()
+	go func() { beside.Run(ctx); running <- nil }()
 	go func() { running <- server.Run(ctx) }()
 	s.stop = sync.OnceFunc(func() {
 		stop()
-		for range 2 {
+		for range 3 {
 			if err := <-running; err != nil && !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
@@ -125,7 +139,7 @@ func (s *served) fetch(t *testing.T, path string) (status int, body string) {
 // one is a page of each kind.
 var one = []string{
 	"/", "/attention", "/images", "/images/rockylinux-9", "/builds/debian-12-0000000007", "/nodes", "/nodes/0000070004", "/requests", "/requests/200-0000000303",
-	"/providers", "/providers/vexxhost-ca1", "/daemons", "/daemons/builder/nb01.example.org", "/search?q=noble",
+	"/providers", "/providers/vexxhost-ca1", "/daemons", "/daemons/builder/nb02.example.org", "/waves", "/search?q=noble",
 }
 
 // The pages of the large site in a real browser. Mistakes: an overview that does not fit on a screen; a table that makes a
@@ -138,26 +152,68 @@ func TestPages(t *testing.T) {
 	if got := browser.Value[int](b, "document.documentElement.scrollHeight"); got > 900 {
 		t.Errorf("the overview is %d px high at 1280, want at most 900", got)
 	}
+	picture(t, b)
+	faint(t, b)
+	widths(t, b, s)
+	follow(t, s)
+	keys(t, b, s)
+	changes(t, b, s)
+	comes(t, b, s)
+	ages(t, b, s)
+	grows(t, b, s)
+	acts(t, b, s)
+	if said := b.Complaints(); said != "" {
+		t.Errorf("pages complain:\n%s", said)
+	}
+	ends(t, b, s)
+}
+
+// faint sees that Faint finds what has too little contrast. Mistake: a test that finds nothing, whatever there is.
+func faint(t *testing.T, b *browser.Browser) {
+	t.Helper()
+	for name, change := range map[string]string{ // of what no live change makes anew
+		"a colour": `e.style.color = "#707070"`, "opacity": `e.style.opacity = "0.4"`, "what is behind": `e.style.backgroundColor = "#767676"`, "a gradient": `e.style.backgroundImage = "linear-gradient(#777, #787878)"`,
+	} {
+		b.Do(chromedp.Evaluate(`{ const e = document.querySelector(".brand"); `+change+` }`, nil))
+		if len(b.Faint()) == 0 {
+			t.Errorf("text that %s makes hard to read is not found", name)
+		}
+		b.Do(chromedp.Evaluate(`document.querySelector(".brand").removeAttribute("style")`, nil))
+	}
+}
+
+// pictureFile is what README shows.
+const pictureFile = "../../docs/picture/overview.png"
+
+// picture makes README's picture where POOLKEEPER_PICTURE is 1, and else holds the one that is there against the
+// page. Mistake: a picture of a page that looks otherwise by now.
+func picture(t *testing.T, b *browser.Browser) {
+	t.Helper()
+	const golden = "testdata/picture.golden"
+	parts := browser.Value[string](b, `[...document.querySelectorAll("nav a, h1, h2, main th[scope=col], .legend span")].map((e) => e.textContent).join("\n")`)
 	if os.Getenv("POOLKEEPER_PICTURE") == "1" {
-		var picture []byte
-		b.Do(chromedp.CaptureScreenshot(&picture))
-		small, err := browser.Small(picture)
+		var taken []byte
+		b.Do(chromedp.CaptureScreenshot(&taken))
+		small, err := browser.Small(taken)
 		if err == nil {
-			err = os.WriteFile("../../docs/picture/overview.png", small, 0o644) //nolint:gosec // for all to see
+			err = errors.Join(os.WriteFile(pictureFile, small, 0o644), //nolint:gosec // for all to see
+				os.WriteFile(golden, fmt.Appendf(nil, "%x\n%s\n", sha256.Sum256(small), parts), 0o644)) //nolint:gosec // the same
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	widths(t, b, s)
-	follow(t, s)
-	keys(t, b, s)
-	changes(t, b, s)
-	grows(t, b, s)
-	if said := b.Complaints(); said != "" {
-		t.Errorf("pages complain:\n%s", said)
+	shown, err := os.ReadFile(pictureFile)
+	if err != nil {
+		t.Fatal(err)
 	}
-	ends(t, b, s)
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%x\n%s\n", sha256.Sum256(shown), parts); got != string(want) {
+		t.Errorf("%s is not of this page: POOLKEEPER_PICTURE=1 makes it anew; the page has\n%s\nwhen it was made it had\n%s", pictureFile, got, want)
+	}
 }
 
 // widths looks at each page at a desk and on a phone.
@@ -178,6 +234,11 @@ func widths(t *testing.T, b *browser.Browser, s *served) {
 			if path == "/" && width == 390 {
 				if got := browser.Value[int](b, "document.documentElement.scrollHeight"); got > 5*844 {
 					t.Errorf("the overview is %d px high on a phone, want at most 5 screens of 844", got)
+				}
+			}
+			if width > 1000 || path == "/nodes" { // where heads of columns stand before each cell
+				for _, faint := range b.Faint() {
+					t.Errorf("%s at %d, %s", path, width, faint)
 				}
 			}
 			for what, expression := range map[string]string{
@@ -275,6 +336,54 @@ func changes(t *testing.T, b *browser.Browser, s *served) {
 	if got := browser.Value[string](b, `document.activeElement.getAttribute("href") || ""`); got != "/nodes/0000070004" {
 		t.Errorf("the focus is on %q, want the link that had it", got)
 	}
+}
+
+// comes sees waves, trials, canaries and versions of the configuration change on a page that is open. Mistake: what the mirror
+// does not follow stands there as it was when the page was loaded.
+func comes(t *testing.T, b *browser.Browser, s *served) {
+	t.Helper()
+	b.Go(s.url + "/")
+	b.Do(chromedp.Evaluate(`document.body.dataset.same = "yes"`, nil))
+	put := func(at, record string) {
+		t.Helper()
+		if err := largesite.Put(t.Context(), s.session, at, record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status := s.site.Records[wave.Root+"/status/openssl-2026-11"]
+	member := fleet.MembersPath + "/builder-nb02.example.org-0000000001"
+	verdict := zkmodel.CanaryPath(largesite.Provider(2), largesite.Image(5))
+	for n, one := range []struct{ at, record, shows string }{
+		{wave.Root + "/status/openssl-2026-11", strings.Replace(status, `"completed":12`, `"completed":17`, 1), "19/25 jobs"},
+		{member, strings.Replace(strings.Replace(s.site.Records[member], `"number":7`, `"number":6`, 1), `"before"`, `"old"`, 1), "config 6 of 8"},
+		{verdict, "", ""}, // the canary is over
+	} {
+		if one.record != "" {
+			put(one.at, one.record)
+			b.Until(fmt.Sprintf(`document.querySelector("main").textContent.includes(%q)`, one.shows))
+			continue
+		}
+		if err := s.session.Delete(t.Context(), one.at, recipe.AnyVersion); err != nil {
+			t.Fatal(n, err)
+		}
+		b.Until(`!document.querySelector("#rollouts").textContent.includes("canary")`)
+	}
+	if !browser.Value[bool](b, `document.body.dataset.same == "yes"`) {
+		t.Error("the page was loaded as a whole")
+	}
+}
+
+// ages sees how old things are go on, though the page is not loaded again.
+func ages(t *testing.T, b *browser.Browser, s *served) {
+	t.Helper()
+	b.Go(s.url + "/nodes")
+	b.Do(chromedp.Evaluate(`{
+		const e = document.querySelector("time[data-age]"), now = document.getElementById("now");
+		e.dateTime = new Date(Date.parse(now.dateTime) - 3725000).toISOString();
+		e.textContent = "3s";
+		window.aged = e;
+	}`, nil))
+	b.Until(`window.aged.isConnected && window.aged.textContent == "1h 2m"`)
 }
 
 // grows follows a log whose last line had no end when the page was loaded. Mistake: that line stands there twice.

@@ -1,8 +1,12 @@
 package docs
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -60,6 +64,38 @@ func TestWishesThatAreCited(t *testing.T) {
 				t.Errorf("%s:%d: %s has no wish %s", f.path, f.lineOf(at[0]), list, number)
 			}
 		}
+	}
+}
+
+// A wish that is left out, and an answer that says yes without a test, a page or a figure, fail here.
+// That the tests exist is for TestTestsThatAreCited to see.
+func TestWishesAreAnswered(t *testing.T) {
+	const list = "docs/better.md"
+	text := page(t, list).text
+	last := map[string]int{}
+	shown := regexp.MustCompile("`(?:Test|Benchmark)[A-Z]\\w*|`[\\w./-]+(?:\\.txtar|\\.go|\\.md|/\\w+)`|\\]\\(|\\d+(?:\\.\\d+)? (?:ms|s|MiB)\\b|\\d/s\\b|\\b\\d{3}\\b")
+	for _, m := range regexp.MustCompile(`(?m)^\| ([A-F]?)(\d+) \| .* \| (.*) \|$`).FindAllStringSubmatch(text, -1) {
+		number, err := strconv.Atoi(m[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		last[m[1]] = max(last[m[1]], number)
+		if !strings.HasPrefix(m[3], "**No") && !shown.MatchString(m[3]) {
+			t.Errorf("%s: wish %s%s: nothing shows the answer: %s", list, m[1], m[2], m[3])
+		}
+		if again := regexp.MustCompile(`^\*\*(Yes|Done|Partly|No)\b`); last[""] < 52 && !again.MatchString(m[3]) {
+			t.Errorf("%s: wish %s%s has no answer: %s", list, m[1], m[2], m[3])
+		}
+	}
+	for prefix, count := range last {
+		for number := 1; number <= count; number++ {
+			if !strings.Contains(text, fmt.Sprintf("\n| %s%d |", prefix, number)) {
+				t.Errorf("%s: there is no wish %s%d", list, prefix, number)
+			}
+		}
+	}
+	if last["A"] < 10 || last["B"] < 20 || last[""] < 74 || last["F"] < 8 {
+		t.Errorf("the test sees only %v", last)
 	}
 }
 
@@ -155,5 +191,33 @@ func TestFilesThatAreCited(t *testing.T) {
 	}
 	if cited < 100 {
 		t.Errorf("%d files are cited only: does the pattern still match?", cited)
+	}
+}
+
+// The package has the pages, and all below docs that they link to or show. Mistake: a page on a
+// host without its picture, or with a link that leads nowhere.
+func TestPackageHasWhatItsPagesLinkTo(t *testing.T) {
+	build, err := os.ReadFile("../../scripts/packaging/deb/build")
+	if err != nil {
+		t.Fatal(err)
+	}
+	find := regexp.MustCompile(`(?m)^find docs [^|]*`).FindString(string(build))
+	list := exec.CommandContext(t.Context(), "sh", "-c", find)
+	list.Dir = "../.."
+	packed, err := list.Output()
+	if err != nil || find == "" {
+		t.Fatalf("%q: %v", find, err)
+	}
+	link := regexp.MustCompile(`\]\(([^)#\s]+?)(?:#[^)]*)?\)`)
+	for _, f := range tree(t, ".md") {
+		if !strings.HasPrefix(f.path, "docs/") {
+			continue
+		}
+		for _, m := range link.FindAllStringSubmatch(prose(f.text), -1) {
+			to := path.Join(path.Dir(f.path), m[1])
+			if strings.HasPrefix(to, "docs/") && path.Ext(to) != "" && !strings.HasPrefix(to, "docs/systemd/") && !strings.Contains(string(packed), to+"\n") {
+				t.Errorf("%s links to %s, which the package lacks", f.path, to)
+			}
+		}
 	}
 }

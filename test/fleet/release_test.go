@@ -71,7 +71,7 @@ func TestHalfOfTheFleetIsOld(t *testing.T) {
 		t.Fatal(err)
 	}
 	if binary == "" {
-		t.Skipf("this tree has no history, so there is no %s to run", release.First)
+		t.Skipf("this tree has no history, so there is no %s to run; TestBesideRecordsOfFirstRelease (launcher) stands in", release.First)
 	}
 	s.killedAtTheEnd("builder-1", "launcher-1", "builder-old", "launcher-old")
 	s.start("builder-1")

@@ -67,6 +67,7 @@ func New(size Size, now time.Time) *Site {
 		s.request(n)
 	}
 	s.daemons()
+	s.rollouts()
 	return s
 }
 
@@ -104,6 +105,8 @@ func (s *Site) image(n int) {
 		case p == down:
 			s.upload(name, 7, p, s.at("failed", time.Duration(10+n)*time.Minute)+fmt.Sprintf(
 				`, "failures": %d, "reason": "Post \"https://image.vexxhost.example/v2/images\": 503 Service Unavailable (request %08x-77aa)"}`, 2+n%3, n*7919))
+		case n == tried && p == 0:
+			s.upload(name, 7, p, s.at("uploading", 5*time.Minute)+fmt.Sprintf(`, "builder": "nb01", "external_id": "1111-%d-%d"}`, n, p))
 		case n%9 == 4 && p == 1:
 			s.upload(name, 7, p, s.at("uploading", 4*time.Minute)+fmt.Sprintf(`, "builder": "nb01", "progress": {"sent": %d, "total": 8589934592, "rate": 52428800, "eta": 94}}`, int64(3+n%4)<<30))
 		default:
@@ -191,7 +194,7 @@ func (s *Site) daemons() {
 			case paused:
 				more = `, "paused": true, "reason": "provider openmetal-iad3 is paused by ann: new switches"`
 			}
-			s.component(zkmodel.KindPool, fmt.Sprintf("nl0%d-%02d", n+1, p), fmt.Sprintf(`"state": "running", "version": "1.4.0", "provider_name": %q, "name": "main", "id": "nl0%d-%d-main", "supported_labels": [%s]%s`,
+			s.component(zkmodel.KindPool, fmt.Sprintf("nl0%d-%02d", n+1, p), fmt.Sprintf(`"state": "running", "version": "1.4.0", "provider_name": %q, "name": "main", "id": "nl0%d-%d-main", "knows": ["canary", "validation", "verdicts"], "supported_labels": [%s]%s`,
 				Provider(p), n+1, p, strings.Join(labels, ", "), more), fmt.Sprintf("nl0%d.example.org", n+1))
 		}
 	}
@@ -220,6 +223,12 @@ func (s *Site) Config() string {
 		due := "rebuild-age: 86400"
 		if n%3 == 2 {
 			due = "rebuild-schedule: '0 3 * * *'"
+		}
+		switch n {
+		case tried:
+			due += ", validate: {timeout: 300}"
+		case canary:
+			due += ", canary: {share: 10%}"
 		}
 		fmt.Fprintf(&out, "  - {name: %s, elements: [vm, nodepool-base], %s}\n", Image(n), due)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"poolkeeper/web/site"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/overview"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -22,6 +23,7 @@ type Tree struct {
 	Nodes      []*zkmodel.Node
 	Requests   []*zkmodel.Request
 	Pauses     []*zkmodel.ProviderPause
+	Beside     *overview.Beside
 	components []*zkmodel.Component
 }
 
@@ -75,6 +77,8 @@ func (s *Site) Tree() *Tree {
 			t.Pauses = append(t.Pauses, pause)
 		}
 	}
+	s.judge(t)
+	t.Beside = s.beside()
 	return t
 }
 
@@ -85,6 +89,9 @@ func (s *Site) Store(ctx context.Context, session *recipe.Session) error {
 		if err := Put(ctx, session, at, s.Records[at]); err != nil {
 			return err
 		}
+	}
+	if err := s.storeCanary(ctx, session); err != nil {
+		return err
 	}
 	for _, image := range s.Building {
 		lock := zkmodel.BuildsLockPath(image)
@@ -118,5 +125,6 @@ func (t *Tree) Web() site.Tree {
 	return site.Tree{
 		Images: func() []*zkmodel.Image { return t.Images }, Nodes: func() []*zkmodel.Node { return t.Nodes }, Requests: func() []*zkmodel.Request { return t.Requests },
 		Components: t.Components, ProviderPauses: func() []*zkmodel.ProviderPause { return t.Pauses },
+		Beside: func() *overview.Beside { return t.Beside },
 	}
 }

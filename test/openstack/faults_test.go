@@ -209,8 +209,14 @@ func revoke(tb testing.TB, gate *proxy) {
 	}
 }
 
-// The credential that an operator should use does all that a password does.
+// The credential that an operator should use does all that a password does, and Keystone tells
+// its user when it ends.
 func TestApplicationCredential(t *testing.T) {
 	empty(t, smallCredential)
-	life(t, open(t, section(smallCredential), cloudsFile()), bootable(t))
+	p := open(t, section(smallCredential), cloudsFile())
+	life(t, p, bootable(t))
+	want := providers.End{Use: providers.EndCredential, Name: "small", At: time.Date(2099, time.May, 6, 7, 8, 9, 0, time.UTC)}
+	if ends := p.Ends(); len(ends) != 1 || ends[0] != want {
+		t.Errorf("Ends told %+v, want %+v", ends, want)
+	}
 }

@@ -1,14 +1,13 @@
 package openstack_test
 
 import (
-	"bytes"
 	"crypto/rand"
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
+
+	"github.com/prometheus/procfs"
 
 	"poolkeeper/providers"
 	"poolkeeper/providers/openstack"
@@ -79,21 +78,15 @@ func TestSiteLaunchFootprint(t *testing.T) {
 // bytesRead is what this process has read so far, by whatever call.
 func bytesRead(t *testing.T) int {
 	t.Helper()
-	text, err := os.ReadFile("/proc/self/io")
+	self, err := procfs.Self()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "rchar: "); ok {
-			n, err := strconv.Atoi(strings.TrimSpace(rest))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
+	io, err := self.IO()
+	if err != nil || io.RChar == 0 {
+		t.Fatalf("no rchar: %v", err)
 	}
-	t.Fatal("/proc/self/io has no rchar")
-	return 0
+	return int(io.RChar)
 }
 
 func writeNoise(path string, size int64) error {
@@ -116,19 +109,13 @@ func residentWhile(tb testing.TB, work func()) int {
 		tb.Fatal(err)
 	}
 	work()
-	status, err := os.ReadFile("/proc/self/status")
+	self, err := procfs.Self()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	for line := range bytes.Lines(status) {
-		if rest, ok := strings.CutPrefix(string(line), "VmHWM:"); ok {
-			kib, err := strconv.Atoi(strings.Fields(rest)[0])
-			if err != nil {
-				tb.Fatal(err)
-			}
-			return kib << 10
-		}
+	status, err := self.NewStatus()
+	if err != nil || status.VmHWM == 0 {
+		tb.Fatalf("no VmHWM: %v", err)
 	}
-	tb.Fatal("/proc/self/status has no VmHWM")
-	return 0
+	return int(status.VmHWM)
 }

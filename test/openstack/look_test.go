@@ -50,8 +50,24 @@ func (s *site) awaitImages(n int) []map[string]any {
 	return rows
 }
 
-// wantTruth compares the records with the cloud, as the official client sees it.
+// wantTruth compares the records with the cloud, as the official client sees it. What is not true must
+// stay so for a while: an upload that begins, or has just failed, has an image before its record names it.
 func (s *site) wantTruth() {
+	s.t.Helper()
+	wrong := s.untrue()
+	for deadline := time.Now().Add(30 * time.Second); len(wrong) > 0 && time.Now().Before(deadline); wrong = s.untrue() {
+		pause(s.t, 2*time.Second)
+	}
+	for _, what := range wrong {
+		s.t.Error(what)
+	}
+	if len(wrong) > 0 {
+		s.t.Logf("records: %v\n%v", s.list("list"), s.list("image-list"))
+	}
+}
+
+// untrue is what records and the cloud say otherwise.
+func (s *site) untrue() (wrong []string) {
 	s.t.Helper()
 	lists := listings(s.t, s.cloud, listServers, listPorts, listFloatingIPs, listImages)
 	servers, ports, ips, images := lists[0], lists[1], lists[2], lists[3]
@@ -64,20 +80,18 @@ func (s *site) wantTruth() {
 		}
 	}
 	if len(ports) != len(servers) || len(ips) > 0 {
-		s.t.Errorf("%d servers have the ports %v and the floating IPs %v", len(servers), ports, ips)
+		wrong = append(wrong, fmt.Sprintf("%d servers have the ports %v and the floating IPs %v", len(servers), ports, ips))
 	}
 	for _, one := range append(servers, images...) {
 		if !recorded[one.ID] && one.Name != leakName {
-			s.t.Errorf("leaked: %+v", one)
+			wrong = append(wrong, fmt.Sprintf("leaked: %+v", one))
 		}
 		delete(recorded, one.ID)
 	}
 	for id := range recorded {
-		s.t.Errorf("recorded, and not in the cloud: %s", id)
+		wrong = append(wrong, "recorded, and not in the cloud: "+id)
 	}
-	if s.t.Failed() {
-		s.t.Logf("records: %v\n%v", s.list("list"), s.list("image-list"))
-	}
+	return wrong
 }
 
 // awaitLog waits until a daemon has logged a line with all words.

@@ -139,7 +139,7 @@ func unit(t *testing.T) []Command {
 
 // What README.md, docs/install.md and the first sample show is run as it stands, until a
 // node answers: by a user with sudo and, where CI wants it, README.md by root as well. In a
-// root of its own (POOLKEEPER_ROOT) both do everything.
+// root of its own (POOLKEEPER_ROOT, as docs/hosts.md has it) both do everything.
 func TestWalk(t *testing.T) {
 	needMachine(t)
 	t.Run("visitor", func(t *testing.T) { inRoot(t, allSteps(t), "visitor") })

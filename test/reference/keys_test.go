@@ -34,7 +34,8 @@ type book struct {
 	meanings meanings
 	origin   map[string]*configs.Shape // of what is said in byKind
 	tables   []table
-	like     *book // what the same keys mean elsewhere; nil for the main file
+	like     *book  // what the same keys mean elsewhere; nil for the main file
+	file     string // "" is the main one, else secure or host
 }
 
 // bookOf is what the code and the samples say of a file.
@@ -236,13 +237,13 @@ func change(path string) string {
 }
 
 // markdown is the reference of a file.
-func (b *book) markdown(text *strings.Builder, level string) {
+func (b *book) markdown(text *strings.Builder, level string, since *sinces) {
 	for _, one := range b.tables {
-		fmt.Fprintf(text, "\n%s %s\n\n| key | type | default | whose | change | meaning |\n|---|---|---|---|---|---|\n", level, one.title)
+		fmt.Fprintf(text, "\n%s %s\n\n| key | type | default | since | change | meaning |\n|---|---|---|---|---|---|\n", level, one.title)
 		for _, k := range one.keys {
-			whose := "Nodepool"
+			came := "Nodepool"
 			if k.ours {
-				whose = "ours"
+				came = since.of(b.t, strings.TrimSpace(b.file+" "+k.path))
 			}
 			said := k.text
 			if k.shape.Deprecated != "" {
@@ -257,7 +258,7 @@ func (b *book) markdown(text *strings.Builder, level string) {
 			if links := b.below(k); links != "" {
 				said = strings.Trim(said+"; "+links, "; ")
 			}
-			fmt.Fprintf(text, "| `%s` | %s | %s | %s | %s | %s |\n", k.name, typeOf(k), cell(k.preset()), whose, change(k.path), cell(said))
+			fmt.Fprintf(text, "| `%s` | %s | %s | %s | %s | %s |\n", k.name, typeOf(k), cell(k.preset()), came, change(k.path), cell(said))
 		}
 	}
 }
@@ -297,31 +298,35 @@ Made from the decoders of ` + "`configs`" + ` and the remarks of the annotated s
 How to go about it: docs/configure.md. For editors: [nodepool.schema.json](nodepool.schema.json).
 
 - **default**: what counts when the key is left out; empty is nothing.
-- **whose**: of Nodepool's format, or ours. Nodepool's daemons pass over ours.
+- **since**: Nodepool, for a key of its format; else the section of [CHANGELOG.md](../../CHANGELOG.md) in which the key came. It is ours then, and Nodepool's
+  daemons pass over it.
 - **change**: "reload" counts as soon as a daemon reads the changed file, which it does by itself. "restart" counts at
   the daemon's next start; its log names such keys. A builder refuses a file with another ` + "`images-dir`" + ` until then.
 - Any scalar may be sealed (docs/secrets.md); ` + "`%(NODEPOOL_X)`" + ` stands for a variable of the environment.
 `)
+	since := readSince(t)
 	main := mainBook(t)
 	main.likeOpenStack()
-	main.markdown(&text, "##")
+	main.markdown(&text, "##", since)
 	text.WriteString("\nA `fake` provider has the keys of an `openstack` one, too.\n")
 	text.WriteString("\n## The secure file\n\nWhat `-s FILE` may hold. It wins over the configuration.\n")
 	secure := bookOf(t, files.Secure, mainBook(t), "secure.yaml")
 	secure.named("secure")
-	secure.markdown(&text, "###")
+	secure.markdown(&text, "###", since)
 	text.WriteString("\n## The host file\n\nWhat `--host-config FILE` may hold beside a pushed configuration (docs/fleet-configuration.md). It wins over what is pushed.\n")
 	host := bookOf(t, files.Host, mainBook(t), "host.yaml", "openstack.yaml")
 	host.named("host")
 	for i := range host.tables[0].keys {
 		host.tables[0].keys[i].ours = true // as the file is
 	}
-	host.markdown(&text, "###")
+	host.markdown(&text, "###", since)
+	since.finish(t)
 	same(t, "docs/reference/configuration.md", linked(text.String()))
 }
 
 // named puts a word before all headings.
 func (b *book) named(word string) {
+	b.file = word
 	for i := range b.tables {
 		b.tables[i].title = word + " " + strings.TrimPrefix(strings.ToLower(b.tables[i].title), "the ")
 	}

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // errPortTaken says that another process took the port that we meant to use.
@@ -123,12 +125,12 @@ func (p *process) signal(sig syscall.Signal) { _ = syscall.Kill(p.pid, sig) }
 // exited reports whether the server has ended by itself. The shell has not
 // collected it then, so that its number cannot be another's.
 func (p *process) exited() bool {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/stat")
+	server, err := procfs.NewProc(p.pid)
 	if err != nil {
 		return true
 	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	return strings.HasPrefix(rest, "Z")
+	stat, err := server.Stat()
+	return err != nil || stat.State == "Z"
 }
 
 // writeConfig writes the zoo.cfg of a server in dir.

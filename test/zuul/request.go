@@ -21,6 +21,7 @@ type Wish struct {
 	Provider         string
 	Tenant           string
 	Fresh            bool // no node that was launched before
+	SpanInfo         any  // the span in which it is asked for, as requestor_data has it
 }
 
 // Outcome is what became of a request.
@@ -47,6 +48,9 @@ func (c *Client) Submit(w Wish) (string, error) {
 		"node_types": w.Labels, "nodes": []string{}, "provider": nil, "relative_priority": w.RelativePriority,
 		"requestor": c.system, "requestor_data": map[string]any{"tenant_name": w.Tenant, "job_name": "job"},
 		"reuse": !w.Fresh, "state": "requested", "state_time": seconds(time.Now()), "tenant_name": w.Tenant,
+	}
+	if w.SpanInfo != nil {
+		values["requestor_data"] = map[string]any{"tenant_name": w.Tenant, "job_name": "job", "span_info": w.SpanInfo}
 	}
 	if w.Provider != "" {
 		values["provider"] = w.Provider

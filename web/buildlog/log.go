@@ -54,13 +54,8 @@ func (h *Handler) ServeLog(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	file, more, err := h.logs.Open(image, build)
-	if errors.Is(err, fs.ErrNotExist) {
-		http.Error(w, h.whereLogIs(image, build), http.StatusNotFound)
-		return
-	}
-	if err != nil {
-		h.logFailed(w, image, build, err)
+	file, more, ok := h.opened(w, image, build)
+	if !ok {
 		return
 	}
 	defer func() { _ = file.Close() }() // it was only read
@@ -78,6 +73,20 @@ func (h *Handler) ServeLog(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("ETag", fmt.Sprintf(`"%x-%x"`, info.Size(), info.ModTime().UnixNano()))
 	body := io.NewSectionReader(file, 0, info.Size()) // it may be growing
 	http.ServeContent(w, r, "", info.ModTime(), body)
+}
+
+// opened opens a log that is asked for. Where that cannot be done it answers, and ok is false.
+func (h *Handler) opened(w http.ResponseWriter, image, build string) (file *os.File, more More, ok bool) {
+	file, more, err := h.open(image, build)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		http.Error(w, h.whereLogIs(image, build), http.StatusNotFound)
+		return nil, nil, false
+	case err != nil:
+		h.logFailed(w, image, build, err)
+		return nil, nil, false
+	}
+	return file, more, true
 }
 
 // parseLogName splits IMAGE-BUILD and checks both: they become a file's name.

@@ -2,10 +2,8 @@ package buildlog
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"html/template"
-	"io/fs"
 	"net/http"
 	"os"
 	"strconv"
@@ -29,18 +27,13 @@ func (h *Handler) ServeFollow(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "want the name of a build, and from=N", http.StatusBadRequest)
 		return
 	}
-	file, more, err := h.open(image, build)
-	if errors.Is(err, fs.ErrNotExist) {
-		http.Error(w, h.whereLogIs(image, build), http.StatusNotFound)
-		return
-	}
-	if err != nil {
-		h.logFailed(w, image, build, err)
+	file, more, ok := h.opened(w, image, build)
+	if !ok {
 		return
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	done, ok := h.enter(w)
-	if !ok {
+	done, free := h.enter(w)
+	if !free {
 		return
 	}
 	defer done()

@@ -78,7 +78,13 @@ func (h *Pages) ServeJSON(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	select {
+	case h.turn() <- struct{}{}:
+	case <-r.Context().Done():
+		return
+	}
 	found, err := h.Store.Find(q)
+	<-h.turn()
 	if err != nil {
 		h.Logger.Error("Cannot read history", "error", err)
 		http.Error(w, "the history cannot be read; the daemon's log says why", http.StatusServiceUnavailable)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -28,6 +29,15 @@ type Pages struct {
 	Store  Finder
 	Logger hclog.Logger
 	Now    func() time.Time
+
+	once sync.Once
+	one  chan struct{} // held by what reads for the JSON
+}
+
+// turn has room for one: what reads the file for the JSON may take half a second, and there may be many who ask.
+func (h *Pages) turn() chan struct{} {
+	h.once.Do(func() { h.one = make(chan struct{}, 1) })
+	return h.one
 }
 
 //go:embed page.html
@@ -249,6 +259,9 @@ func rowOf(e *history.Entry, now time.Time) row {
 		v.Children = layout.Link{Text: "its nodes", To: Path + "?" + url.Values{keyRequest: {e.ID}}.Encode()}
 	case history.Upload:
 		add(e.Image, keyImage)
+	case history.Action:
+		add(e.Image, keyImage)
+		v.Steps, v.Took = e.Became+" by "+e.Requestor, ""
 	}
 	for _, label := range e.Labels {
 		add(label, keyLabel)

@@ -75,6 +75,9 @@ type Page struct {
 	Trail    []Link // the pages above it
 	Query    string // what was searched for
 	Count    int    // what the title of the window counts; 0 is nothing
+	User     Link   // who reads it, or the way to say so; "" is nobody, and no way
+	Actions  []Link // what that one may do here
+	Told     *Told  // what came of what was done last
 	// Live are the parts of the tree that the page is made of, as /live names them; "" is none. When
 	// one changes, the elements that have an id and data-part are replaced by those of the page as it is.
 	Live string
@@ -82,6 +85,9 @@ type Page struct {
 	// the page's own. What of them moves a cursor, or is too long, is replaced.
 	Body any
 }
+
+// Told is what came of something that was done.
+type Told struct{ Lines []string }
 
 // Layout makes pages.
 type Layout struct {
@@ -116,6 +122,9 @@ func (l *Layout) Render(p *Page, s Status) ([]byte, error) {
 	s.NotReady, s.Stale = Visible(s.NotReady), Visible(s.Stale)
 	p.Title, p.Query = Visible(p.Title), Visible(p.Query)
 	clean(p.Trail)
+	clean(&p.User)
+	clean(p.Actions)
+	clean(p.Told)
 	clean(p.Body)
 	var out bytes.Buffer
 	if err := p.Template.of().Execute(&out, frame{l, p, s}); err != nil {

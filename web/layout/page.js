@@ -16,6 +16,24 @@
   };
   local(document);
 
+  // Ages go on by themselves, by the server's clock: the page need not be made anew for them.
+  const span = (s) => { // as zkmodel/listing has it
+    if (s < 60) return s + "s";
+    if (s < 600) return Math.floor(s / 60) + "m " + s % 60 + "s";
+    if (s < 3600) return Math.floor(s / 60) + "m";
+    if (s < 86400) return Math.floor(s / 3600) + "h " + Math.floor(s / 60) % 60 + "m";
+    return Math.floor(s / 86400) + "d " + Math.floor(s / 3600) % 24 + "h";
+  };
+  const clock = () => Date.parse(document.getElementById("now").dateTime);
+  let made = clock(), since = performance.now();
+  setInterval(() => {
+    if (document.hidden) return;
+    for (const e of document.querySelectorAll("time[data-age]")) {
+      const at = Date.parse(e.dateTime), age = Math.floor((made + performance.now() - since - at) / 1000);
+      if (age >= 0 && e.textContent !== span(age)) e.textContent = span(age);
+    }
+  }, 5000);
+
   // Live: when a part of the tree changes that the page is made of, what differs is replaced.
   const parts = (document.body.dataset.live || "").split(" ").filter(Boolean);
   let busy = false, again = false, last = 0, heard = new Date();
@@ -63,6 +81,8 @@
       if (answer.ok) {
         swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
         heard = new Date();
+        made = clock();
+        since = performance.now();
       } else old(answer.status === 404 ? "What this page is about is gone." : "The page cannot be made anew: status " + answer.status + ".");
     } catch (e) { old("The daemon does not answer."); } // the stream tells when it does
     last = Date.now();
@@ -74,7 +94,7 @@
       if (stream || document.hidden) return;
       stream = new EventSource("/live");
       stream.onopen = () => { if (known) load(); known = true; };
-      stream.addEventListener("changed", (e) => { if (e.data.split(" ").some((p) => parts.includes(p))) load(); });
+      stream.addEventListener("changed", (e) => { if (e.data.split(" ").some((p) => p === "session" || parts.includes(p))) load(); });
       stream.onerror = () => {
         if (stream.readyState === 2) { stream = null; setTimeout(listen, 30000); }
         load(); // or it says that there is no answer
@@ -85,7 +105,8 @@
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden) { listen(); load(); } else if (stream) { stream.close(); stream = null; }
     });
-    setInterval(() => { if (!document.hidden) load(); }, 60000); // ages
+    // What goes on without a change of the tree: what is fresh becomes stale.
+    setInterval(() => { if (!document.hidden) load(); }, 300000);
   }
 
   // Keys: / searches, g and a letter goes to a page of the navigation.

@@ -18,15 +18,17 @@ func (s *Site) build(r *http.Request) (*layout.Page, error) {
 	look, name := s.look(), r.PathValue("build")
 	var image *zkmodel.Image
 	var b *zkmodel.BuildTree
+	var names []string
 	for _, i := range look.images {
 		for _, one := range i.Builds {
+			names = append(names, one.Name())
 			if one.Name() == name {
 				image, b = i, one
 			}
 		}
 	}
 	if b == nil {
-		return nil, s.gone("build", name)
+		return nil, s.gone("build", name, names)
 	}
 	v := look.viewBuild(image, b)
 	sh := &sheet{Heading: name, Badges: []layout.Badge{v.State}, Facts: append(look.buildFacts(b, v), s.ended("image", image.Name, "build", b.ID)...)}

@@ -7,10 +7,14 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"poolkeeper/web/layout"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/event/dispatch"
+	"poolkeeper/zkmodel/fleet"
 	"poolkeeper/zkmodel/listing"
+	"poolkeeper/zkmodel/overview"
 )
 
 // daemonBadge is how a daemon is.
@@ -35,6 +39,107 @@ func poolBadge(c *zkmodel.Component) layout.Badge {
 	return layout.StateBadge(c.State, c.Broken)
 }
 
+// member is what a daemon tells of the fleet's configuration that it runs; nil where it tells nothing.
+func (s *snapshot) member(c *zkmodel.Component) *fleet.Member {
+	if s.beside == nil {
+		return nil
+	}
+	for n := range s.beside.Members {
+		if m := &s.beside.Members[n]; m.Err == nil && m.Kind == c.Kind && m.Host == c.Hostname {
+			return m
+		}
+	}
+	return nil
+}
+
+// runs is the version of the fleet's configuration that a daemon runs; nothing where it has a file.
+func (s *snapshot) runs(c *zkmodel.Component) layout.Badge {
+	m := s.member(c)
+	switch {
+	case m == nil:
+		return layout.Badge{}
+	case m.Number == 0:
+		return layout.Mark("no configuration", "bad")
+	case s.beside.Current == nil || m.Runs(s.beside.Current):
+		return layout.Mark(fmt.Sprintf("config %d", m.Number), "off")
+	case m.Reason != "":
+		return layout.Mark(fmt.Sprintf("config %d of %d", m.Number, s.beside.Current.Number), "bad")
+	}
+	return layout.Mark(fmt.Sprintf("config %d of %d", m.Number, s.beside.Current.Number), "late")
+}
+
+// fleetPart is the fleet's configuration, and which version each daemon runs; nil where daemons have files.
+func (s *snapshot) fleetPart() *part {
+	if s.beside == nil || len(s.beside.Members) == 0 {
+		return nil
+	}
+	one := &part{ID: "fleet", Title: "The fleet's configuration", Note: "No version can be read."}
+	if r := s.report().Rollout; r != nil {
+		one.Note = listing.Words(", ", r.Words(), r.Message)
+		if r.Since != nil {
+			one.Note = listing.Words(", ", r.Words(), "pushed by "+r.By+" "+listing.Span(s.now.Sub(*r.Since))+" ago", r.Message)
+		}
+	}
+	if err := s.beside.Unversioned; err != nil {
+		one.Note += ": " + err.Error()
+	}
+	one.Table = tableOf("Which version of the configuration each daemon runs", "", []string{"Daemon", "Runs", "Since", "Refuses"}, s.beside.Members, func(m fleet.Member) row {
+		if m.Err != nil {
+			return row{Cells: []cell{text(m.Name), state(layout.Mark("cannot be read", "bad")), {}, {Why: m.Err.Error()}}}
+		}
+		runs := s.runs(&zkmodel.Component{Kind: m.Kind, Hostname: m.Host})
+		began := cell{}
+		if m.Since != 0 {
+			began = since(layout.Moment(time.Unix(m.Since, 0), s.now))
+		}
+		name := linked(daemonLink(m.Kind, m.Host)).small(m.Kind)
+		if !s.hasDaemon(m.Kind, m.Host) {
+			name = text(m.Host).small(m.Kind)
+		}
+		return row{Cells: []cell{name, state(runs), began, {Why: m.Reason}}}
+	})
+	return one
+}
+
+// runsCell is runs with why it is not another.
+func (s *snapshot) runsCell(c *zkmodel.Component) cell {
+	one := cell{Badges: badges(s.runs(c))}
+	if m := s.member(c); m != nil {
+		one.Why = m.Reason
+	}
+	return one
+}
+
+// badges are those that there are.
+func badges(b layout.Badge) []layout.Badge {
+	if b.Text == "" {
+		return nil
+	}
+	return []layout.Badge{b}
+}
+
+// sinksPart is how far the sinks of events have come; nil where there are none.
+func (s *snapshot) sinksPart() *part {
+	if s.beside == nil || len(s.beside.Sinks) == 0 {
+		return nil
+	}
+	t := tableOf("Sinks of events, and what each has not got", "", []string{"Sink", "State", "Waits since", "Dead letters"}, s.beside.Sinks, func(p dispatch.SinkPlace) row {
+		how, waits := layout.Mark("has all", "good"), cell{}
+		if !p.Next.IsZero() {
+			how, waits = layout.Mark("is given events", "busy"), since(layout.Moment(p.Next, s.now))
+			if s.now.Sub(p.Next) > overview.SinkLate {
+				how = layout.Mark("does not get its events", "bad")
+			}
+		}
+		letters := cell{}
+		if p.Letters > 0 {
+			letters = letters.marked(fmt.Sprint(p.Letters), "bad")
+		}
+		return row{Cells: []cell{text(p.Sink), state(how), waits, letters}}
+	})
+	return &part{ID: "sinks", Title: "Sinks of events", Table: t}
+}
+
 // hasDaemon reports whether a daemon runs.
 func (s *snapshot) hasDaemon(kind, host string) bool {
 	return slices.ContainsFunc(s.daemons, func(c *zkmodel.Component) bool { return c.Kind == kind && c.Hostname == host })
@@ -47,15 +152,22 @@ func (s *Site) daemons(r *http.Request) (*layout.Page, error) {
 	has := func(c *zkmodel.Component) map[string][]string {
 		return map[string][]string{"q": append([]string{c.Kind, c.Hostname, c.Version, c.ProviderName, c.PoolName, c.State}, c.SupportedLabels...)}
 	}
-	daemons := tableOf("Builders and launchers that run", "None is running.", []string{"Kind", "Host", "State", "Does for all", "Version"}, kept(f, look.daemons, has), func(c *zkmodel.Component) row {
+	daemons := tableOf("Builders and launchers that run", "None is running.", []string{"Kind", "Host", "State", "Does for all", "Version", "Configuration"}, kept(f, look.daemons, has), func(c *zkmodel.Component) row {
 		return row{ID: c.Kind + "-" + c.Hostname, Cells: []cell{
 			text(c.Kind), linked(daemonLink(c.Kind, cmp.Or(c.Hostname, c.Name))), state(daemonBadge(c)).why(listing.Why(c.Reason, c.Broken)),
 			text(strings.Join(slices.Sorted(maps.Keys(c.Shares)), ", ")), text(c.Version),
+			{Badges: badges(look.runs(c))},
 		}}
 	})
 	sh := &sheet{Filter: f, Parts: []part{
 		{ID: "daemons", Table: daemons}, {ID: "pools", Title: "Pools of launchers", Table: look.poolTable(kept(f, look.pools, has))},
 	}}
+	if one := look.fleetPart(); one != nil {
+		sh.Parts = append(sh.Parts, *one)
+	}
+	if one := look.sinksPart(); one != nil {
+		sh.Parts = append(sh.Parts, *one)
+	}
 	return sheetPage("/daemons", "Daemons", sh), nil
 }
 
@@ -84,7 +196,13 @@ func (s *Site) daemon(r *http.Request) (*layout.Page, error) {
 	look, kind, host := s.look(), r.PathValue("kind"), r.PathValue("host")
 	at := slices.IndexFunc(look.daemons, func(c *zkmodel.Component) bool { return c.Kind == kind && cmp.Or(c.Hostname, c.Name) == host })
 	if at < 0 {
-		return nil, fmt.Errorf("%s on %s: %w", kind, host, layout.ErrNotFound)
+		var hosts []string
+		for _, c := range look.daemons {
+			if c.Kind == kind {
+				hosts = append(hosts, cmp.Or(c.Hostname, c.Name))
+			}
+		}
+		return nil, absent(kind+" on", host, hosts)
 	}
 	c := look.daemons[at]
 	var providers []string
@@ -96,6 +214,7 @@ func (s *Site) daemon(r *http.Request) (*layout.Page, error) {
 		Facts: facts(
 			fact{Name: "Reason", Cell: cell{Why: listing.Why(c.Reason, c.Broken)}},
 			fact{Name: "Version", Cell: text(c.Version)},
+			fact{Name: "Configuration", Cell: look.runsCell(c)},
 			fact{Name: "Process", Cell: mono(c.Instance)},
 			fact{Name: "Serves", Cell: several(links(providers, providerLink))},
 			fact{Name: "Takes", Cell: text(strings.Join(c.Commands, ", "))},

@@ -143,7 +143,7 @@ func cellOf(image *overview.Image, p *overview.Place) gridCell {
 	}
 	mark(p.Uploading != "", fmt.Sprintf("↑%d%%", p.Percent), fmt.Sprintf("a newer build is being uploaded, %d %%", p.Percent))
 	mark(p.Trial != "", "try", "a newer build is on trial")
-	mark(p.Canary != "", "½", "a canary serves a share")
+	mark(p.Canary != "", "◔", "a canary serves a share")
 	mark(p.Pinned, "pin", "pinned")
 	mark(p.Paused, "‖", "paused")
 	if p.Failed != nil {

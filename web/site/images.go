@@ -116,7 +116,7 @@ func (s *Site) image(r *http.Request) (*layout.Page, error) {
 	at := slices.IndexFunc(look.images, func(i *zkmodel.Image) bool { return i.Name == name })
 	configured, _ := look.cfg.DiskImage(name)
 	if at < 0 && configured == nil {
-		return nil, fmt.Errorf("image %s: %w", name, layout.ErrNotFound)
+		return nil, absent("image", name, look.imageNames())
 	}
 	image := &zkmodel.Image{Name: name}
 	if at >= 0 {
@@ -133,13 +133,24 @@ func (s *Site) image(r *http.Request) (*layout.Page, error) {
 	return sheetPage("/images", "Image "+name, sh, to("Images", "/images")), nil
 }
 
+// imageNames are those that the tree has, or the configuration.
+func (s *snapshot) imageNames() (names []string) {
+	for _, i := range s.images {
+		names = append(names, i.Name)
+	}
+	for n := range s.cfg.DiskImages {
+		names = append(names, s.cfg.DiskImages[n].Name)
+	}
+	return names
+}
+
 // explain is what this host's builder has to do for an image. It reads the tree anew, so it does not
 // follow changes.
 func (s *Site) explain(r *http.Request) (*layout.Page, error) {
 	look, name := s.look(), r.PathValue("image")
 	_, configured := look.cfg.DiskImage(name)
 	if !configured && !slices.ContainsFunc(look.images, func(i *zkmodel.Image) bool { return i.Name == name }) {
-		return nil, fmt.Errorf("image %s: %w", name, layout.ErrNotFound)
+		return nil, absent("image", name, look.imageNames())
 	}
 	one := part{ID: "rules", Note: "What this host's builder has to do for the image, rule by rule; poolkeeper explain " + name + " prints the same."}
 	reasons, err := s.Explain(r.Context(), name)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 
+	"poolkeeper/configs"
 	"poolkeeper/web/layout"
 	"poolkeeper/zkmodel"
 )
@@ -78,10 +79,23 @@ func historyOf(pairs ...string) string {
 	return historyPath + "?" + values.Encode()
 }
 
+// absent is the error of a thing that nothing has the name of, with the name that may have been meant.
+func absent(kind, name string, known []string) error {
+	return fmt.Errorf("%s %s: %w%s", kind, name, layout.ErrNotFound, configs.Similar(name, known))
+}
+
+// idsOf are those of a list.
+func idsOf[T any](list []T, id func(T) string) (ids []string) {
+	for _, one := range list {
+		ids = append(ids, id(one))
+	}
+	return ids
+}
+
 // gone is the error of a thing that has no record: where there is a history, that is where it leads.
-func (s *Site) gone(kind, id string) error {
+func (s *Site) gone(kind, id string, known []string) error {
 	if s.History {
 		return &layout.RedirectError{To: historyOf("kind", kind, "id", id)}
 	}
-	return fmt.Errorf("%s %s: %w", kind, id, layout.ErrNotFound)
+	return absent(kind, id, known)
 }

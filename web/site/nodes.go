@@ -73,7 +73,7 @@ func (s *Site) node(r *http.Request) (*layout.Page, error) {
 	look, id := s.look(), r.PathValue("node")
 	at := slices.IndexFunc(look.nodes, func(n *zkmodel.Node) bool { return n.ID == id })
 	if at < 0 {
-		return nil, s.gone("node", id)
+		return nil, s.gone("node", id, idsOf(look.nodes, func(n *zkmodel.Node) string { return n.ID }))
 	}
 	n := look.nodes[at]
 	v := look.viewNode(n)
@@ -85,6 +85,15 @@ func (s *Site) node(r *http.Request) (*layout.Page, error) {
 		sh.Parts = append(sh.Parts, part{ID: "attention", Title: "Needs attention", Table: items})
 	}
 	return sheetPage("/nodes", "Node "+id, sh, to("Nodes", "/nodes")), nil
+}
+
+// eventOf is Zuul's event of the request that a node is of; "" when that is gone.
+func (s *snapshot) eventOf(n *zkmodel.Node) string {
+	at := slices.IndexFunc(s.requests, func(r *zkmodel.Request) bool { return n.AllocatedTo != "" && r.ID == n.AllocatedTo })
+	if at < 0 {
+		return ""
+	}
+	return s.requests[at].EventID
 }
 
 // nodeFacts are what is known of a node.
@@ -116,6 +125,7 @@ func (s *snapshot) nodeFacts(n *zkmodel.Node, v nodeView) []fact {
 		fact{Name: "Address", Cell: mono(v.Address)},
 		fact{Name: "Resources", Cell: text(strings.Join(uses, ", "))},
 		fact{Name: "Allocated to", Cell: linked(s.requestOf(n.AllocatedTo))},
+		fact{Name: "Event", Cell: mono(s.eventOf(n))},
 		fact{Name: "Tenant", Cell: text(n.TenantName)},
 		fact{Name: "Requestor", Cell: text(n.Requestor)},
 		fact{Name: "Held for", Cell: hold},

@@ -12,7 +12,6 @@ import (
 
 	"poolkeeper/web/layout"
 	"poolkeeper/zkmodel"
-	"poolkeeper/zkmodel/listing"
 	"poolkeeper/zkmodel/overview"
 )
 
@@ -40,7 +39,9 @@ type overviewBody struct {
 	Pools   *list[poolLine]
 	Waits   *list[wait]
 	Waiting int
-	Daemons *list[daemonLine]
+	// Rollouts come into service step by step; nil where there are none.
+	Rollouts *list[rollout]
+	Daemons  *list[daemonLine]
 }
 
 // sum is one figure of the whole site.
@@ -90,7 +91,7 @@ type wait struct {
 	Count  int
 	Means  string
 	To     string
-	Oldest string
+	Oldest layout.When
 	ID     layout.Link
 	Labels string
 	Reason string // of the oldest, where more is known
@@ -101,22 +102,28 @@ type daemonLine struct {
 	Kind    string
 	State   layout.Badge
 	Version string
+	Runs    layout.Badge // version of the fleet's configuration
 	Hosts   []layout.Link
 	More    int
 }
 
 // report is the overview as the command status makes it, of what this daemon follows.
 func (s *snapshot) report() *overview.Report {
-	t := s.overviewTree()
-	report := overview.New(t, s.cfg)
-	report.Images = append(report.Images, t.Others(s.cfg)...)
-	return report
+	if s.made == nil {
+		t := s.overviewTree()
+		s.made = overview.New(t, s.cfg)
+		s.made.Images = append(s.made.Images, t.Others(s.cfg)...)
+	}
+	return s.made
 }
 
 // overviewTree is a snapshot as overview has it.
 func (s *snapshot) overviewTree() *overview.Tree {
 	t := &overview.Tree{
-		Now: s.now, Images: s.images, Nodes: s.nodes, Requests: s.requests, Pools: s.pools, Trials: s.trials, Stopped: s.pauses, Guarded: s.guarded,
+		Now: s.now, Images: s.images, Nodes: s.nodes, Requests: s.requests, Pools: s.pools, Trials: s.trials, Stopped: s.pauses, Guarded: s.guarded, LeftOut: s.leftOut(),
+	}
+	if s.beside != nil {
+		t.Beside = *s.beside
 	}
 	for _, c := range s.daemons {
 		t.Daemons = append(t.Daemons, zkmodel.Daemon{Component: *c})
@@ -143,7 +150,12 @@ func (s *Site) overview(*http.Request) (*layout.Page, error) {
 		v.State = layout.Mark("needs attention now", "bad")
 	case overview.Well:
 	}
-	v.Matters = firstOf(report.Attention, mostMatters, look.matter)
+	matters := mostMatters
+	if coming := look.rollouts(report); len(coming) > 0 {
+		v.Rollouts = firstOf(coming, mostRollouts, func(r rollout) rollout { return r })
+		matters -= fewerMatters
+	}
+	v.Matters = firstOf(report.Attention, matters, look.matter)
 	if s.Tree.Images != nil {
 		v.Grid = look.grid(report)
 		v.Wide = len(v.Grid.Heads) > manyPlaces
@@ -175,7 +187,7 @@ func freshSum(r *overview.Report) sum {
 		}
 	}
 	parts := []string{fmt.Sprintf("%d of %d uploads fresh", counts[overview.Fresh], all)}
-	for _, f := range []overview.Freshness{overview.Stale, overview.Missing, overview.Unknown} {
+	for _, f := range []overview.Freshness{overview.Stale, overview.Missing, overview.Unknown, overview.Waits} {
 		if counts[f] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[f], f))
 		}
@@ -243,7 +255,7 @@ func (s *snapshot) poolLine(c overview.Capacity) poolLine {
 // wait shows why requests wait.
 func (s *snapshot) wait(w overview.Wait) wait {
 	return wait{
-		Count: w.Count, Means: w.Cause.Means(), To: listTo("/requests", "cause", string(w.Cause)), Oldest: listing.Span(time.Duration(w.Oldest) * time.Second),
+		Count: w.Count, Means: w.Cause.Means(), To: listTo("/requests", "cause", string(w.Cause)), Oldest: layout.Moment(s.now.Add(-time.Duration(w.Oldest)*time.Second), s.now),
 		ID: requestLink(w.ID), Labels: strings.Join(w.Labels, ", "), Reason: firstLine(w.Reason),
 	}
 }
@@ -252,10 +264,12 @@ func (s *snapshot) wait(w overview.Wait) wait {
 func (s *snapshot) daemonLines() *list[daemonLine] {
 	var lines []daemonLine
 	for _, c := range s.daemons {
-		b := daemonBadge(c)
-		at := slices.IndexFunc(lines, func(l daemonLine) bool { return l.Kind == c.Kind && l.State == b && l.Version == c.Version })
+		b, runs := daemonBadge(c), s.runs(c)
+		at := slices.IndexFunc(lines, func(l daemonLine) bool {
+			return l.Kind == c.Kind && l.State == b && l.Version == c.Version && l.Runs == runs
+		})
 		if at < 0 {
-			at, lines = len(lines), append(lines, daemonLine{Kind: c.Kind, State: b, Version: c.Version})
+			at, lines = len(lines), append(lines, daemonLine{Kind: c.Kind, State: b, Version: c.Version, Runs: runs})
 		}
 		if len(lines[at].Hosts) >= mostDaemons {
 			lines[at].More++

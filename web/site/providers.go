@@ -126,7 +126,7 @@ func (s *Site) providers(r *http.Request) (*layout.Page, error) {
 
 // freshBadges count images by how fresh they are.
 func freshBadges(counts map[overview.Freshness]int) (list []layout.Badge) {
-	for _, f := range []overview.Freshness{overview.Fresh, overview.Stale, overview.Missing, overview.Unknown} {
+	for _, f := range []overview.Freshness{overview.Fresh, overview.Stale, overview.Missing, overview.Unknown, overview.Waits} {
 		if counts[f] > 0 {
 			list = append(list, layout.Mark(fmt.Sprintf("%d %s", counts[f], f), freshKinds[f]))
 		}
@@ -152,7 +152,7 @@ func (s *snapshot) nodeBadges(provider string) (list []layout.Badge) {
 func (s *Site) provider(r *http.Request) (*layout.Page, error) {
 	look, name := s.look(), r.PathValue("provider")
 	if !slices.Contains(look.providerNames(), name) {
-		return nil, fmt.Errorf("provider %s: %w", name, layout.ErrNotFound)
+		return nil, absent("provider", name, look.providerNames())
 	}
 	badge, why := look.condition(name)
 	sh := &sheet{Heading: name, Badges: []layout.Badge{badge}}
@@ -278,4 +278,4 @@ func (s *snapshot) placeRow(what cell, image *overview.Image, p *overview.Place)
 }
 
 // freshKinds are the colours of freshness.
-var freshKinds = map[overview.Freshness]string{overview.Fresh: "good", overview.Stale: "late", overview.Missing: "bad", overview.Unknown: "off"}
+var freshKinds = map[overview.Freshness]string{overview.Fresh: "good", overview.Stale: "late", overview.Missing: "bad", overview.Unknown: "off", overview.Waits: "off"}

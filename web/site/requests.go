@@ -9,6 +9,7 @@ import (
 
 	"poolkeeper/web/layout"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/history"
 	"poolkeeper/zkmodel/listing"
 )
 
@@ -39,7 +40,7 @@ func (s *Site) requests(r *http.Request) (*layout.Page, error) {
 			}
 			return row{ID: one.ID, Cells: []cell{
 				id(requestLink(one.ID)), state(layout.StateBadge(one.State, one.Broken)), since(look.changed(one)),
-				several(links(one.NodeTypes, look.labelLink)), several(links(one.Nodes, nodeLink)), text(one.Requestor), why,
+				several(links(one.NodeTypes, look.labelLink)), several(links(one.Nodes, nodeLink)), text(one.Requestor).small(one.EventID), why,
 			}}
 		})
 	t.Listing = to("listing", "/request-list")
@@ -55,7 +56,7 @@ func (s *Site) request(r *http.Request) (*layout.Page, error) {
 	look, id := s.look(), r.PathValue("request")
 	at := slices.IndexFunc(look.requests, func(one *zkmodel.Request) bool { return one.ID == id })
 	if at < 0 {
-		return nil, s.gone("request", id)
+		return nil, s.gone("request", id, idsOf(look.requests, func(r *zkmodel.Request) string { return r.ID }))
 	}
 	one := look.requests[at]
 	sh := &sheet{Heading: "Request " + id, Badges: []layout.Badge{layout.StateBadge(one.State, one.Broken)}, Facts: append(look.requestFacts(one), s.ended("request", id)...)}
@@ -110,12 +111,21 @@ func (s *snapshot) life(r *zkmodel.Request, nodes []*zkmodel.Node) *table {
 		asked = r.Stat.Ctime
 	}
 	steps := []step{{at: asked, what: listing.Words(" ", "asked for by", r.Requestor)}}
+	past := s.past(history.Request, r.ID, string(r.State))
+	for _, m := range past {
+		if m.State != string(zkmodel.RequestRequested) {
+			steps = append(steps, step{at: m.At, what: requestWords(m.State)})
+		}
+	}
 	for _, pool := range r.DeclinedBy {
 		steps = append(steps, step{what: "declined by " + pool})
 	}
 	for _, n := range nodes {
 		if n.CreatedTime != 0 {
-			steps = append(steps, step{at: n.CreatedTime.Time(), what: listing.Words(" ", "accepted: node for it in", n.Provider, n.Pool), link: nodeLink(n.ID)})
+			steps = append(steps, step{at: n.CreatedTime.Time(), what: listing.Words(" ", "accepted by", n.Launcher+":", "node for it in", n.Provider, n.Pool), link: nodeLink(n.ID)})
+		}
+		for _, m := range s.past(history.Node, n.ID, string(n.State)) {
+			steps = append(steps, step{at: m.At, what: "node " + m.State, link: nodeLink(n.ID)})
 		}
 		what := listing.Words(" ", "node", string(n.State))
 		if n.Attempt > 1 {
@@ -123,7 +133,7 @@ func (s *snapshot) life(r *zkmodel.Request, nodes []*zkmodel.Node) *table {
 		}
 		steps = append(steps, step{at: listing.Changed(n.StateTime, n.Stat.Mtime), what: what, link: nodeLink(n.ID), why: n.Reason})
 	}
-	steps = append(steps, step{at: listing.Changed(r.StateTime, r.Stat.Mtime), what: string(r.State), why: listing.Why(r.Reason, r.Broken)})
+	steps = append(steps, step{at: listing.Changed(r.StateTime, r.Stat.Mtime), what: requestWords(string(r.State)), why: listing.Why(r.Reason, r.Broken)})
 	slices.SortStableFunc(steps[1:], func(a, b step) int {
 		if a.at.IsZero() || b.at.IsZero() {
 			return 0
@@ -137,6 +147,26 @@ func (s *snapshot) life(r *zkmodel.Request, nodes []*zkmodel.Node) *table {
 		}
 		return row{Cells: []cell{moment(layout.Moment(one.at, s.now)), text(after), text(one.what).why(one.why), id(one.link)}}
 	})
+}
+
+// past are the states that something has been in before its present one, where this daemon keeps them.
+func (s *snapshot) past(kind history.Kind, id, state string) []history.Moment {
+	if s.Times == nil {
+		return nil
+	}
+	times := s.Times(kind, id)
+	if n := len(times); n > 0 && times[n-1].State == state {
+		times = times[:n-1] // the record tells that
+	}
+	return times
+}
+
+// requestWords say what a state of a request means for who has asked.
+func requestWords(state string) string {
+	means := map[string]string{
+		string(zkmodel.RequestPending): "accepted, nodes are made", string(zkmodel.RequestFulfilled): "handed over", string(zkmodel.RequestFailed): "no launcher could serve it",
+	}
+	return listing.Words(": ", state, means[state])
 }
 
 // candidates are the pools that could serve a request.

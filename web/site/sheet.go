@@ -125,8 +125,8 @@ var sheetTemplate = layout.Parse(sheetText)
 
 // parts are those of the tree that the pages of a section are made of.
 var parts = map[string]string{
-	"/": "images nodes requests components", "/images": "images components", "/nodes": "nodes", "/requests": "requests nodes components",
-	"/providers": "images nodes components", "/daemons": "components images",
+	"/": "images nodes requests components beside", "/images": "images components", "/nodes": "nodes", "/requests": "requests nodes components",
+	"/providers": "images nodes components beside", "/daemons": "components images beside", wavesPath: "beside",
 }
 
 // sheetPage makes the page of a sheet.

@@ -11,6 +11,8 @@ import (
 	"poolkeeper/web/layout"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/attention"
+	"poolkeeper/zkmodel/history"
+	"poolkeeper/zkmodel/overview"
 )
 
 // Tree is what the daemon follows of the tree; a zkmodel.Mirror has these as
@@ -26,6 +28,14 @@ type Tree struct {
 	Validations func(provider string) ([]*zkmodel.Validation, error)
 	// ProviderPauses are the providers that people have paused; nil is nobody knows.
 	ProviderPauses func() []*zkmodel.ProviderPause
+	// Beside is what of the tree the mirror does not have: waves, the fleet's configuration, limits
+	// that clouds told, sinks of events; nil where nobody reads it, or nothing is known yet.
+	Beside func() *overview.Beside
+	// WatchBeside tells that something of that has changed, until ctx ends; nil where nobody tells.
+	WatchBeside func(ctx context.Context, changed func())
+	// WatchSession tells that the session with ZooKeeper has ended, or that there is another, until ctx
+	// ends; nil where nobody tells.
+	WatchSession func(ctx context.Context, changed func())
 	// Watch tells of parts that have changed, by the names of zkmodel.Part, until ctx ends; nil where nobody tells.
 	Watch func(ctx context.Context, changed func(zkmodel.Part))
 	// WaitSynced returns once all parts have been read in the session that
@@ -50,6 +60,9 @@ type Site struct {
 	Explain func(ctx context.Context, image string) ([]Reason, error)
 	// History says that there is a page of what has ended.
 	History bool
+	// Times are the states that something has been in, and since when, as this daemon has seen them; nil
+	// where nobody keeps them.
+	Times func(kind history.Kind, id string) []history.Moment
 	// Figures are what this daemon measures of a thing, by the label that names it; nil is
 	// nothing.
 	Figures func(label, name string) []Figure
@@ -80,6 +93,7 @@ func (s *Site) Nav() []layout.Link {
 	add(s.Tree.Requests != nil, "Requests", "/requests")
 	add(s.Tree.Components != nil, "Providers", "/providers")
 	add(s.Tree.Components != nil, "Daemons", "/daemons")
+	add(s.Tree.Beside != nil, "Waves", wavesPath)
 	add(s.History, "History", historyPath)
 	return nav
 }
@@ -98,6 +112,9 @@ func (s *Site) Routes() []Route {
 	}
 	if s.Tree.Components != nil {
 		routes = append(routes, Route{"/providers", s.providers}, Route{"/providers/{provider}", s.provider}, Route{"/daemons", s.daemons}, Route{"/daemons/{kind}/{host}", s.daemon})
+	}
+	if s.Tree.Beside != nil {
+		routes = append(routes, Route{wavesPath, s.waves})
 	}
 	return routes
 }
@@ -124,6 +141,8 @@ type snapshot struct {
 	trials   []*zkmodel.Validation
 	pauses   []*zkmodel.ProviderPause
 	guarded  []string
+	beside   *overview.Beside // nil when nobody knows
+	made     *overview.Report // of all this, once it was asked for
 }
 
 // look takes a snapshot.
@@ -154,6 +173,9 @@ func (s *Site) look() *snapshot {
 	if s.Tree.ProviderPauses != nil {
 		look.pauses = s.Tree.ProviderPauses()
 	}
+	if s.Tree.Beside != nil {
+		look.beside = s.Tree.Beside()
+	}
 	return look
 }
 
@@ -161,12 +183,14 @@ func (s *Site) look() *snapshot {
 func (s *Site) Items() []attention.Item { return s.look().items() }
 
 // items is what needs attention.
-func (s *snapshot) items() []attention.Item {
-	site := attention.Site{
-		Now: s.now, Images: s.images, Nodes: s.nodes, Requests: s.requests, Daemons: s.daemons, Pools: s.pools,
-		NoComponents: s.Tree.Components == nil, Trials: s.trials, Guarded: s.guarded,
+func (s *snapshot) items() []attention.Item { return s.report().Items }
+
+// leftOut is what of this daemon's configuration is left out, as something is wrong with it.
+func (s *snapshot) leftOut() (lines []string) {
+	for _, f := range s.cfg.Frozen {
+		lines = append(lines, f.String())
 	}
-	return site.Items()
+	return lines
 }
 
 // log is where the log of a build can be read.

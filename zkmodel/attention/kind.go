@@ -44,6 +44,12 @@ const (
 	Missing Kind = "image-missing"
 	Behind  Kind = "configuration-behind"
 	Unread  Kind = "tree-unreadable"
+
+	VersionUnread Kind = "configuration-unreadable"
+	SecretUnread  Kind = "secret-unreadable"
+	NearLimit     Kind = "provider-near-limit"
+	EventsStuck   Kind = "events-stuck"
+	DeadLetters   Kind = "events-refused"
 )
 
 // told is how several of a kind are told in one line, behind their number, and what to
@@ -83,6 +89,11 @@ var kinds = map[Kind]told{
 	Stale:         {"images are older than their schedule allows", "poolkeeper explain IMAGE"},
 	Missing:       {"times an image is missing", "poolkeeper explain IMAGE"},
 	Behind:        {"daemons do not run the fleet's configuration", "poolkeeper config who"},
+	VersionUnread: {"versions of the configuration cannot be read", "poolkeeper config history"},
+	SecretUnread:  {"secrets cannot be read", "poolkeeper secret list"},
+	NearLimit:     {"clouds are nearly full", "poolkeeper info PROVIDER"},
+	EventsStuck:   {"sinks do not get their events", "poolkeeper daemon list"},
+	DeadLetters:   {"sinks have refused events", "poolkeeper events --dead"},
 	Unread:        {"parts of the tree cannot be read", "poolkeeper config-validate"},
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/listing"
 )
@@ -58,6 +59,10 @@ func (s *Site) Items() []Item {
 		list = append(list, Item{Kind: Guarded, What: "Not all of the configuration is in effect (poolkeeper config-accept)", Why: line})
 	}
 	for _, line := range s.LeftOut {
+		if strings.Contains(line, configs.Unopened) {
+			list = append(list, Item{Kind: SecretUnread, What: "A secret cannot be read, and what needs it is left out", Why: line})
+			continue
+		}
 		list = append(list, Item{Kind: LeftOut, What: "Something is wrong with the configuration, and is left out", Why: line})
 	}
 	for _, image := range s.Images {
@@ -236,20 +241,20 @@ func (s *Site) uploadTroubles(image *zkmodel.Image) []Item {
 // nodeTroubles judges a node.
 func (s *Site) nodeTroubles(n *zkmodel.Node) []Item {
 	since := listing.Changed(n.StateTime, n.Stat.Mtime)
-	name := listing.Words(" in ", "Node "+n.ID, n.Provider)
-	t := Item{Why: listing.Why(n.Reason, n.Broken), Since: since, Provider: n.Provider, Name: n.ID}
 	slow := s.Now.Sub(since) > slowDeletion
+	kind, what := NodeStuck, " is not deleted"
 	switch {
 	case n.Broken != nil:
-		t.Kind, t.What = NodeUnread, name+" cannot be read"
+		kind, what = NodeUnread, " cannot be read"
 	case n.State == zkmodel.NodeFailed || n.State == zkmodel.NodeAborted:
-		t.Kind, t.What = NodeFailed, name+" failed"
+		kind, what = NodeFailed, " failed"
 	case slow && (n.State == zkmodel.NodeDeleting || n.State == zkmodel.NodeUsed && !n.Locked):
-		t.Kind, t.What = NodeStuck, name+" is not deleted"
 	default:
-		return nil
+		return nil // of tens of thousands most; no text is made for these
 	}
-	return []Item{t}
+	return []Item{{
+		Kind: kind, What: listing.Words(" in ", "Node "+n.ID, n.Provider) + what, Why: listing.Why(n.Reason, n.Broken), Since: since, Provider: n.Provider, Name: n.ID,
+	}}
 }
 
 // requestTroubles judges a node request.

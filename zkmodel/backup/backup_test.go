@@ -268,6 +268,12 @@ func TestKilledAfterAnyRequest(t *testing.T) {
 // cutOff begins an import over a tap, until that ends.
 func cutOff(t *testing.T, tap *zktest.Tap, root string, d backup.Data) {
 	t.Helper()
+	cut(t, tap, root, func(ctx context.Context, store *zkmodel.Store) { _, _ = backup.Restore(ctx, store, d, false) })
+}
+
+// cut begins something over a tap, until that ends.
+func cut(t *testing.T, tap *zktest.Tap, root string, do func(context.Context, *zkmodel.Store)) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	client, err := recipe.Dial(recipe.Config{Servers: []string{tap.Addr()}, Chroot: root, Timeout: 2 * time.Second})
@@ -279,7 +285,7 @@ func cutOff(t *testing.T, tap *zktest.Tap, root string, d backup.Data) {
 	go func() {
 		defer close(ended)
 		if s, err := client.Session(ctx); err == nil {
-			_, _ = backup.Restore(ctx, zkmodel.NewStore(s, nil), d, false)
+			do(ctx, zkmodel.NewStore(s, nil))
 		}
 	}()
 	zktest.Eventually(t, func() bool {

@@ -59,6 +59,8 @@ const (
 	SourceFailed  = "poolkeeper.source.failed"
 	SourceAnswers = "poolkeeper.source.answers"
 	Configuration = "poolkeeper.configuration.changed"
+	// OperatorAction is what a person wanted from a page, done or not.
+	OperatorAction = "poolkeeper.operator.action"
 	// Gap tells of events that were dropped before they were delivered.
 	Gap = "poolkeeper.events.gap"
 )

@@ -1,13 +1,12 @@
 package figures
 
 import (
-	"crypto/x509"
-	"encoding/pem"
 	"os"
 	"sync"
 	"time"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/kit"
 )
 
 // certificateFile is a file of certificates, and what it is for. In a bundle some may have
@@ -57,29 +56,13 @@ func (c *certificates) end(file certificateFile) (end time.Time, there bool) {
 	k, read := c.known[path]
 	if !read || k.size != info.Size() || !k.changed.Equal(info.ModTime()) {
 		k = known{size: info.Size(), changed: info.ModTime()}
-		k.end, k.there = endOf(file)
+		if text, err := os.ReadFile(path); err == nil {
+			k.end, k.there = kit.CertificatesEnd(text, file.bundle)
+		}
 		if c.known == nil {
 			c.known = map[string]known{}
 		}
 		c.known[path] = k
 	}
 	return k.end, k.there
-}
-
-// endOf reads a file of PEM blocks.
-func endOf(file certificateFile) (end time.Time, there bool) {
-	data, err := os.ReadFile(file.path)
-	if err != nil {
-		return time.Time{}, false
-	}
-	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
-		certificate, err := x509.ParseCertificate(block.Bytes)
-		if block.Type != "CERTIFICATE" || err != nil {
-			continue
-		}
-		if !there || certificate.NotAfter.Before(end) != file.bundle {
-			end, there = certificate.NotAfter, true
-		}
-	}
-	return end, there
 }

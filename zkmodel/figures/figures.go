@@ -7,6 +7,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -42,10 +43,10 @@ type Collector struct {
 	certificates certificates
 	synced       atomic.Bool // the tree was read once
 
-	build, reloaded, reloadedAt, frozen, expiry      *prometheus.Desc
-	components, pools                                *prometheus.Desc
-	ready, readyAt, builtAt, builds, uploads, paused *prometheus.Desc
-	given, maintained                                *prometheus.Desc
+	build, reloaded, reloadedAt, frozen, sealed, expiry *prometheus.Desc
+	components, pools                                   *prometheus.Desc
+	ready, readyAt, builtAt, builds, uploads, paused    *prometheus.Desc
+	given, maintained                                   *prometheus.Desc
 }
 
 // New makes one.
@@ -59,6 +60,7 @@ func New(of Source) *Collector {
 		reloaded:   desc("configuration_last_reload_successful", "1 when the configuration was taken the last time that it was read, else 0."),
 		reloadedAt: desc("configuration_last_reload_success_timestamp_seconds", "When the configuration was taken the last time."),
 		frozen:     desc("configuration_frozen", "Items of the configuration that are left out because of a mistake."),
+		sealed:     desc("configuration_secrets_unreadable", "Items of the configuration that are left out because a sealed value cannot be read."),
 		expiry: desc("certificate_expiry_timestamp_seconds",
 			"When the first certificate of a file ends that the configuration names; of a file of CAs, the last.", "use", "file"),
 		components: desc("components", "Builders, and pools of launchers, that are registered.", "kind"),
@@ -77,7 +79,7 @@ func New(of Source) *Collector {
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.build, c.reloaded, c.reloadedAt, c.frozen, c.expiry, c.components, c.pools,
+		c.build, c.reloaded, c.reloadedAt, c.frozen, c.sealed, c.expiry, c.components, c.pools,
 		c.ready, c.readyAt, c.builtAt, c.builds, c.uploads, c.paused, c.given, c.maintained,
 	} {
 		out <- d
@@ -92,6 +94,13 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	cfg := c.of.Config()
 	tell(c.build, 1, c.of.Version, runtime.Version())
 	tell(c.frozen, float64(len(cfg.Frozen)))
+	unopened := 0
+	for _, item := range cfg.Frozen {
+		if strings.Contains(item.Why, configs.Unopened) {
+			unopened++
+		}
+	}
+	tell(c.sealed, float64(unopened))
 	if c.of.Reloads != nil {
 		ok, at := c.of.Reloads.last()
 		tell(c.reloaded, number(ok))

@@ -163,6 +163,17 @@ func TestReloads(t *testing.T) {
 	(*Reloads)(nil).Note(time.Unix(8, 0), nil)
 }
 
+// What is left out as a sealed value does not open is counted by itself, too: an alert of its own rings.
+func TestSecretsThatCannotBeRead(t *testing.T) {
+	cfg := &configs.Config{Frozen: []configs.Frozen{
+		{Kind: "provider", Name: "north", Why: "nodepool.yaml:7: the " + configs.Unopened + ": no key opens it"}, {Kind: "label", Name: "small", Why: "unknown key"},
+	}}
+	got := told(t, New(Source{Config: func() *configs.Config { return cfg }, Tree: &tree{}}))
+	if got["configuration_frozen"] != 2 || got["configuration_secrets_unreadable"] != 1 {
+		t.Errorf("told %v", got)
+	}
+}
+
 // A file's first end counts, also after it was replaced, of a bundle of CAs the last: an old
 // one that stays in it would ring for ever. A file that is no certificate, or
 // is not there, is not told of: 0 would be an alarm.

@@ -16,10 +16,11 @@ const (
 	Upload  Kind = "upload"
 	Request Kind = "request"
 	Node    Kind = "node"
+	Action  Kind = "action" // what a person wanted from a page of this daemon
 )
 
 // Kinds are all of them; their place is part of the file.
-var Kinds = []Kind{Build, Upload, Request, Node}
+var Kinds = []Kind{Build, Upload, Request, Node, Action}
 
 // Outcome is what something came to.
 type Outcome string
@@ -47,11 +48,11 @@ type Moment struct {
 	At    time.Time `json:"at"`
 }
 
-// Entry is the life of a build, an upload, a request or a node, as far as it was seen. Of
-// secrets, addresses and what users say of their nodes it has nothing.
+// Entry is the life of a build, an upload, a request or a node, as far as it was seen, or what a person did. Of
+// secrets, addresses (but for where an action came from) and what users say of their nodes it has nothing.
 type Entry struct {
 	Kind Kind `json:"kind"`
-	// ID is IMAGE-BUILD, IMAGE-BUILD/PROVIDER/UPLOAD, or that of the request or node.
+	// ID is IMAGE-BUILD, IMAGE-BUILD/PROVIDER/UPLOAD, or that of the request or node; of an action, of what it was done to.
 	ID      string  `json:"id"`
 	Became  string  `json:"state"` // the last state that was seen
 	Outcome Outcome `json:"outcome,omitempty"`
@@ -71,7 +72,7 @@ type Entry struct {
 	Provider  string   `json:"provider,omitempty"`
 	Pool      string   `json:"pool,omitempty"`
 	Labels    []string `json:"labels,omitempty"`
-	Host      string   `json:"host,omitempty"`    // the builder, or launcher
+	Host      string   `json:"host,omitempty"`    // the builder, or launcher; where an action came from
 	Request   string   `json:"request,omitempty"` // that a node was for
 	Nodes     []string `json:"nodes,omitempty"`   // of a request
 	Requestor string   `json:"requestor,omitempty"`

@@ -178,8 +178,11 @@ func (r *Recorder) open() bool {
 	return err == nil
 }
 
-// tell logs the first of alike errors, and the end of them.
+// tell counts errors, and logs the first of alike errors, and the end of them.
 func (r *Recorder) tell(err error) {
+	if err != nil {
+		r.Store.failures.Add(1)
+	}
 	switch {
 	case err != nil && r.failed == nil:
 		r.Logger.Warn("The history cannot be written; it is tried again", "file", r.Store.Path(), "error", err)

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -75,6 +76,8 @@ type Store struct {
 	mu    sync.RWMutex // is held to read it while the file is used
 	db    *bbolt.DB    // nil without one
 	anew  int          // how often it was begun anew
+
+	failures atomic.Int64 // to write it
 }
 
 // New makes a Store of a file that is opened by Open.
@@ -291,6 +294,31 @@ func (s *Store) Write(changes []Change, gaps []Gap) error {
 				err = db.Update(func(tx *bbolt.Tx) error { return s.write(tx, changes, gaps) })
 			}
 		}
+		if err != nil {
+			return fmt.Errorf("write history: %w", err)
+		}
+		return nil
+	})
+}
+
+// Add writes an entry that has ended when it is seen, as an action. It says nothing of what else was recorded.
+//
+// Errors: ErrClosed while the file is not open.
+func (s *Store) Add(e Entry) error {
+	e.bound()
+	data, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", e.key(), err)
+	}
+	return s.use(func(db *bbolt.DB) error {
+		err := db.Update(func(tx *bbolt.Tx) error {
+			t := tally{tx: tx}
+			t.read()
+			if err := t.put(e.place(), data); err != nil {
+				return err
+			}
+			return errors.Join(s.prune(&t, s.now()), t.write())
+		})
 		if err != nil {
 			return fmt.Errorf("write history: %w", err)
 		}

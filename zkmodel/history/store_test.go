@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 )
 
@@ -64,6 +65,46 @@ func ids(a *Answer) string {
 		list = append(list, strings.TrimLeft(e.ID, "0"))
 	}
 	return strings.Join(list, " ")
+}
+
+// Mistakes: a file that grows without anybody being told; an oldest entry that went long ago; errors of a file that is gone, told as size 0.
+func TestFigures(t *testing.T) {
+	s := newStore(t, filepath.Join(t.TempDir(), "history.db"), DefaultLimits)
+	if f, err := s.Figures(); err != nil || f.Entries != 0 || !f.Oldest.IsZero() || f.Bytes == 0 {
+		t.Errorf("an empty file: %+v, %v", f, err)
+	}
+	write(t, s, ended(1, 29*24*time.Hour, Succeeded), ended(2, time.Hour, Failed))
+	if f, err := s.Figures(); err != nil || f.Entries != 2 || !f.Oldest.Equal(noon.Add(-29*24*time.Hour)) {
+		t.Errorf("two entries: %+v, %v", f, err)
+	}
+	s.now = func() time.Time { return noon.Add(2 * 24 * time.Hour) }
+	write(t, s)
+	if f, err := s.Figures(); err != nil || f.Entries != 1 || !f.Oldest.Equal(noon.Add(-time.Hour)) {
+		t.Errorf("after two days: %+v, %v", f, err)
+	}
+	(&Recorder{Deps: Deps{Store: s, Logger: hclog.NewNullLogger()}}).tell(errors.New("disk is full"))
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(s)
+	told := func() (names []string) {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			names = append(names, strings.TrimPrefix(f.GetName(), "poolkeeper_history_"))
+			if f.GetName() == "poolkeeper_history_write_errors_total" && f.GetMetric()[0].GetCounter().GetValue() != 1 {
+				t.Error("the error is not counted")
+			}
+		}
+		return names
+	}
+	if got := strings.Join(told(), " "); got != "bytes entries oldest_timestamp_seconds write_errors_total" {
+		t.Errorf("metrics: %s", got)
+	}
+	s.Close()
+	if got := strings.Join(told(), " "); got != "write_errors_total" {
+		t.Errorf("metrics without a file: %s", got)
+	}
 }
 
 // Mistakes: a filter that is not heeded, a page that repeats or misses one, an entry that is

@@ -183,11 +183,10 @@ func TestNothingPaused(t *testing.T) {
 	nodepool(t, store, "theirs", true)
 	lifts(t, client)
 	zktest.Eventually(t, func() bool { return tap.Naming(zkmodel.PausesPath) > 0 }, "it follows")
-	before := tap.Naming(zkmodel.OwnRoot)
 	nodepool(t, store, "theirs", false)
 	nodepool(t, store, "theirs", true)
-	if n := tap.Naming(zkmodel.OwnRoot); n != before || before > 2 {
-		t.Errorf("%d requests, and then %d", before, n-before)
+	if n := tap.Naming(zkmodel.OwnRoot); n > 2 { // those with which it begins to follow
+		t.Errorf("%d requests", n)
 	}
 	if _, there, err := store.Session().Exists(t.Context(), zkmodel.OwnRoot); there || err != nil {
 		t.Errorf("%s is there: %v", zkmodel.OwnRoot, err)

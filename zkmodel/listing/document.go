@@ -61,8 +61,13 @@ func (t *Table) WriteYAML(w io.Writer, now time.Time) error {
 	if err := t.WriteDocument(&text, now); err != nil {
 		return err
 	}
+	return YAML(w, text.Bytes())
+}
+
+// YAML writes a document of JSON as YAML, its keys in their order.
+func YAML(w io.Writer, text []byte) error {
 	var document yaml.Node // JSON is YAML, in another style
-	if err := yaml.Unmarshal(text.Bytes(), &document); err != nil {
+	if err := yaml.Unmarshal(text, &document); err != nil {
 		return err
 	}
 	plain(&document)

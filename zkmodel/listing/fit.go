@@ -1,7 +1,6 @@
 package listing
 
 import (
-	"bufio"
 	"io"
 	"slices"
 	"strings"
@@ -24,29 +23,25 @@ const between = "  "
 // the widest of its cells are cut, those that tell what a row is about and its state last.
 func (t *Table) WriteScreen(w io.Writer, s Screen) error {
 	g := t.grid(runewidth.StringWidth, func(c column) bool { return c.title != "" && (s.Detail || !c.detail) })
-	boxed := 1
-	for _, width := range g.widths {
-		boxed += width + 3
-	}
-	if s.Width == 0 || s.Detail || boxed <= s.Width {
-		return t.writeBox(w, g, s.Colour)
+	if s.Width == 0 || s.Detail || t.across(g) <= s.Width {
+		return t.write(w, g, s.Colour)
 	}
 	g = t.grid(runewidth.StringWidth, func(c column) bool { return c.title != "" && !c.detail && !t.empty(c.key) })
 	t.fit(&g, s.Width)
-	out := bufio.NewWriter(w)
-	line := func(text func(at int) string, state bool, row []cell) {
-		var parts []string
-		for i, at := range g.columns {
-			one := runewidth.Truncate(text(at), g.widths[i], "…")
-			parts = append(parts, t.coloured(one, at, row, state && s.Colour)+strings.Repeat(" ", max(0, g.widths[i]-runewidth.StringWidth(one))))
+	return t.writePlain(w, g, s.Colour)
+}
+
+// across is how wide a table is.
+func (t *Table) across(g grid) (width int) {
+	for _, one := range g.widths {
+		if width += one + len(between); !t.plain {
+			width++ // "| " and " "
 		}
-		out.WriteString(strings.TrimRight(strings.Join(parts, between), " ") + "\n")
 	}
-	line(func(at int) string { return t.columns[at].title }, false, nil)
-	for _, row := range t.rows {
-		line(func(at int) string { return row[at].text }, true, row)
+	if t.plain {
+		return width - len(between)
 	}
-	return out.Flush()
+	return width + 1
 }
 
 // Fit is text cut to a number of cells; 0 is any.
@@ -55,6 +50,19 @@ func Fit(text string, width int) string {
 		return text
 	}
 	return runewidth.Truncate(text, width, "…")
+}
+
+// Folded is text as lines of no more than a number of cells, broken between words; 0 is any. A
+// word that is longer has a line of its own.
+func Folded(text string, width int) (lines []string) {
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if width > 0 && line != "" && runewidth.StringWidth(line)+1+runewidth.StringWidth(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = Words(" ", line, word)
+	}
+	return append(lines, line)
 }
 
 // empty reports whether there is nothing in a column, while there is in others.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"poolkeeper/configs/effective"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -71,6 +72,23 @@ func requests() []*zkmodel.Request {
 	}
 }
 
+// settings are values of a configuration, one from each kind of place.
+func settings() []effective.Row {
+	file := effective.Origin{Source: effective.File, File: "nodepool.yaml", Line: 12}
+	inherited := effective.Origin{Source: effective.Fleet, File: "zk:version-3", Line: 7, Version: 3, Inherited: "diskimages[base]", Variables: []string{"NODEPOOL_X"}}
+	return []effective.Row{
+		{Path: "diskimages[debian].release", Value: "22.04", Origin: file},
+		{Path: "diskimages[debian].pause", Value: true, Origin: inherited},
+		{Path: "diskimages[debian].env-vars.TOKEN", Value: "********", Secret: true, Origin: effective.Origin{Source: effective.Secure, File: "secure.conf", Line: 3, Over: "nodepool.yaml:14"}},
+		{Path: "diskimages[debian].formats[0]", Value: "raw", Origin: effective.Origin{Source: effective.Derived, Because: "providers[one] takes it"}},
+		{Path: "images-dir", Value: "a\nb\x1b[31m", Origin: effective.Origin{Source: effective.Host, File: "host.yaml", Line: 1}},
+		{Path: "providers[one].rate", Value: 0.5, Default: true, Origin: effective.Origin{Source: effective.Default}},
+		{Path: "diskimages[debian].rebuild-age", Value: int64(86400), Origin: file},
+		{Path: "diskimages[debian].metadata", Value: map[string]any{}, Origin: file},
+		{Path: "diskimages[debian].metadata.a\nb", Value: "one\ntwo", Origin: file},
+	}
+}
+
 // The golden files hold the table, the table with details, and the JSON. To
 // write them anew: UPDATE_GOLDEN=1 go test ./zkmodel/listing.
 func TestGolden(t *testing.T) {
@@ -81,6 +99,8 @@ func TestGolden(t *testing.T) {
 		"nodes":    Nodes(nodes(), now),
 		"requests": Requests(requests()),
 		"empty":    Requests(nil),
+
+		"configuration": Configuration(settings()),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got strings.Builder

@@ -8,9 +8,9 @@ import (
 
 // ProviderImages lists the builds that a provider has uploads of: the first table of info.
 func ProviderImages(images []*zkmodel.Image, provider string) *Table {
-	t := &Table{columns: []column{
+	t := &Table{kind: "builds", named: func(row []cell) string { return row[0].text + "-" + row[1].text }, columns: []column{
 		{title: "Image Name", key: "image"},
-		{title: "Build ID", key: "id"},
+		{title: "Build ID", key: "id", own: "build_id"},
 		{title: "Upload IDs", key: "upload_ids"},
 		{title: "States", key: "states", detail: true},
 	}}
@@ -35,12 +35,12 @@ func ProviderImages(images []*zkmodel.Image, provider string) *Table {
 // ProviderNodes lists the nodes of a provider: the second table of info. Of a node that
 // cannot be read nobody knows the provider, so Broken tells of it.
 func ProviderNodes(nodes []*zkmodel.Node, provider string, now time.Time) *Table {
-	t := &Table{columns: []column{
+	t := &Table{kind: "nodes", columns: []column{
 		{title: "ID", key: "id"},
 		{title: "Server ID", key: "server_id"},
-		{title: "Label", key: "label", detail: true},
+		{title: "Label", key: "label", own: "labels", detail: true},
 		{title: "State", key: "state", detail: true},
-		{title: "Age", key: "age", detail: true},
+		{title: "Age", key: "age", own: "since", detail: true},
 	}}
 	for _, n := range nodes {
 		t.note(n.Broken)

@@ -9,7 +9,6 @@ import (
 	"io"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // Table is a listing, ready to be shown.
@@ -18,6 +17,7 @@ type Table struct {
 	named   func(row []cell) string // the name of what a row tells of; nil is the first column
 	columns []column
 	rows    [][]cell
+	plain   bool    // no lines around cells
 	broken  []error // what is wrong with records that are shown as such
 }
 
@@ -52,10 +52,10 @@ func (t *Table) note(err error) {
 // Len is the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
-// WriteText writes the table as Python's PrettyTable would, left aligned.
+// WriteText writes the table as Python's PrettyTable would, left aligned, or, of NewPlain, without lines.
 // detail adds the columns that are usually left out.
 func (t *Table) WriteText(w io.Writer, detail bool) error {
-	return t.writeBox(w, t.grid(utf8.RuneCountInString, func(c column) bool { return c.title != "" && (detail || !c.detail) }), false)
+	return t.write(w, t.grid(characters, func(c column) bool { return c.title != "" && (detail || !c.detail) }), false)
 }
 
 // grid is which columns are shown, how wide, and what measures that.

@@ -27,6 +27,8 @@ func TestDocuments(t *testing.T) {
 		"nodes":    Nodes(nodes(), now),
 		"requests": Requests(requests()),
 		"empty":    Requests(nil),
+
+		"configuration": Configuration(settings()),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var document, asYAML, names strings.Builder
@@ -196,5 +198,36 @@ func TestColours(t *testing.T) {
 	bare := strings.NewReplacer("\x1b[31m", "", "\x1b[32m", "", "\x1b[33m", "", "\x1b[90m", "", "\x1b[0m", "").Replace(colour.String())
 	if bare != plain.String() {
 		t.Errorf("with colours:\n%s\nwithout:\n%s", bare, plain.String())
+	}
+}
+
+// Mistakes: a table of ours that wraps, or that has lines around its cells in a pipe.
+func TestPlainTablesFit(t *testing.T) {
+	table := NewPlain("members", Head{Title: "HOST", Key: "host"}, Head{Title: "STATE", Key: "state"}, Head{Key: "hidden"})
+	table.Row("a-host-with-a-long-name.example.org", Shown{Text: "refuses: the file is not there", Value: 3}, true)
+	table.Row("b", "current", nil)
+	var out strings.Builder
+	if err := table.WriteText(&out, false); err != nil {
+		t.Fatal(err)
+	}
+	want := "HOST                                 STATE\n" +
+		"a-host-with-a-long-name.example.org  refuses: the file is not there\n" +
+		"b                                    current\n"
+	if out.String() != want {
+		t.Errorf("in a pipe:\n%s", out.String())
+	}
+	for width := 1; width < 100; width++ {
+		out.Reset()
+		if err := table.WriteScreen(&out, Screen{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := cells(strings.TrimSuffix(line, "\n")); n > width {
+				t.Errorf("%d columns on a terminal of %d: %s", n, width, line)
+			}
+		}
+		if whole := out.String() == want; whole != (width >= 67) {
+			t.Errorf("a terminal of %d:\n%s", width, out.String())
+		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package operate is what people do with images and nodes: the commands, and one day
-// the page, call it, so that both do the same, under the same locks, by the same tables.
+// Package operate is what people do with images and nodes: commands and pages call it (by
+// zkmodel/action), so that both do the same, under the same locks, by the same tables.
 package operate
 
 import (

@@ -2,6 +2,7 @@ package operate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,11 +23,14 @@ func (o *Operator) PauseProvider(ctx context.Context, provider, reason string, l
 	return &p, o.store.PauseProvider(ctx, p)
 }
 
+// ErrNotPaused says that there is nothing to resume.
+var ErrNotPaused = errors.New("not paused")
+
 // ResumeProvider ends the pause of a provider. It is an error when there is none.
 func (o *Operator) ResumeProvider(ctx context.Context, provider string) error {
 	was, err := o.store.ResumeProvider(ctx, provider, o.who, nil)
 	if err == nil && !was {
-		err = fmt.Errorf("provider %s is not paused", provider)
+		err = fmt.Errorf("provider %s is %w", provider, ErrNotPaused)
 	}
 	return err
 }

@@ -88,6 +88,7 @@ func (c *capacities) of(provider, pool string) (p, q *Capacity) {
 // there, so may be the machine.
 func (t *Tree) capacity(cfg *configs.Config) *capacities {
 	all := &capacities{providers: []Capacity{}, pools: []Capacity{}}
+	nodes := t.takings()
 	for n := range cfg.Providers {
 		provider := &cfg.Providers[n]
 		of := newCapacity(provider.Name, "", t.Limits[provider.Name])
@@ -107,11 +108,9 @@ func (t *Tree) capacity(cfg *configs.Config) *capacities {
 			one := newCapacity(provider.Name, pool.Name, limits)
 			one.Disabled = pool.MaxServers == 0 && len(pool.Nodes) == 0
 			t.serving(&one)
-			for _, node := range t.Nodes {
-				if node.Broken == nil && node.Provider == provider.Name && node.Pool == pool.Name {
-					one.count(node)
-					of.count(node)
-				}
+			if takes := nodes[inPool{provider.Name, pool.Name}]; takes != nil {
+				one.count(takes)
+				of.count(takes)
 			}
 			of.Launchers = max(of.Launchers, one.Launchers)
 			if one.Trouble != "" {
@@ -148,14 +147,52 @@ func (t *Tree) serving(c *Capacity) {
 	}
 }
 
-// count counts a node.
-func (c *Capacity) count(n *zkmodel.Node) {
-	c.Nodes[string(n.State)]++
-	takes := n.Resources
-	if len(takes) == 0 {
-		takes = map[string]int{instances: 1}
+// inPool is where a node is.
+type inPool struct{ provider, pool string }
+
+// takings are what the nodes of a pool take together, and how many are in which state.
+type takings struct {
+	nodes map[zkmodel.NodeState]int
+	// instances are those of nodes that do not say what they take.
+	instances int
+	resources map[string]int
+}
+
+// takings adds up the nodes of each pool. There may be tens of thousands of them.
+func (t *Tree) takings() map[inPool]*takings {
+	all := map[inPool]*takings{}
+	for _, node := range t.Nodes {
+		if node.Broken != nil {
+			continue
+		}
+		at := inPool{node.Provider, node.Pool}
+		sum := all[at]
+		if sum == nil {
+			sum = &takings{nodes: map[zkmodel.NodeState]int{}, resources: map[string]int{}}
+			all[at] = sum
+		}
+		sum.nodes[node.State]++
+		if len(node.Resources) == 0 {
+			sum.instances++
+		}
+		for name, amount := range node.Resources {
+			sum.resources[name] += amount
+		}
 	}
-	for name, amount := range takes {
+	for _, sum := range all {
+		if sum.instances > 0 {
+			sum.resources[instances] += sum.instances
+		}
+	}
+	return all
+}
+
+// count counts what nodes take.
+func (c *Capacity) count(t *takings) {
+	for state, n := range t.nodes {
+		c.Nodes[string(state)] += n
+	}
+	for name, amount := range t.resources {
 		use, known := c.Uses[name]
 		if !known && name != cores && name != ram {
 			continue // without a limit it tells nobody anything

@@ -20,6 +20,7 @@ const (
 	Fresh   Freshness = "fresh"
 	Stale   Freshness = "stale"   // a newer build should serve by now
 	Missing Freshness = "missing" // nothing serves
+	Waits   Freshness = "paused"  // nothing serves, as the configuration pauses uploads there
 	Unknown Freshness = "unknown" // part of the image cannot be read
 )
 
@@ -162,6 +163,9 @@ func (t *Tree) placeOf(configured *configs.DiskImage, image *zkmodel.Image, prov
 			p.State = Stale
 		}
 	}
+	if p.State == Missing && p.Paused {
+		p.State = Waits
+	}
 	if c := image.Canary(provider.Name); c != nil && c.Trial != nil && image.OnTrial(provider.Name) != nil {
 		p.Canary = c.Trial.Build
 	}
@@ -226,7 +230,7 @@ func (t *Tree) lateItems(images []Image, said []attention.Item) (items []attenti
 			switch {
 			case told[place{image.Name, p.Provider}] || comes:
 				continue
-			case p.State == Missing && given && !p.Paused:
+			case p.State == Missing && given:
 				item.Kind, item.What, item.Since = attention.Missing, "Image "+image.Name+" is missing in "+p.Provider, image.ready
 				item.Why = "a build is ready, and none was sent there"
 			case p.State == Stale && !told[place{image.Name, ""}] && image.Building == nil && p.Canary == "":
@@ -241,7 +245,11 @@ func (t *Tree) lateItems(images []Image, said []attention.Item) (items []attenti
 	return items
 }
 
-// nowhere reports whether an image is missing in each of its providers.
+// nowhere reports whether an image is missing in each of its providers that may have it.
 func (i *Image) nowhere() bool {
-	return len(i.Places) > 0 && !slices.ContainsFunc(i.Places, func(p Place) bool { return p.State != Missing })
+	missing := slices.ContainsFunc(i.Places, func(p Place) bool { return p.State == Missing })
+	return missing && !slices.ContainsFunc(i.Places, func(p Place) bool { return p.State != Missing && p.State != Waits })
 }
+
+// Freshnesses are all that there are, in the order in which they matter.
+func Freshnesses() []Freshness { return []Freshness{Missing, Unknown, Stale, Waits, Fresh} }

@@ -15,6 +15,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/attention"
+	"poolkeeper/zkmodel/event/dispatch"
 	"poolkeeper/zkmodel/fleet"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/wave"
@@ -132,7 +133,10 @@ func everything(t *testing.T) (*Tree, *configs.Config) {
 	}}
 	tree.Current = &fleet.Version{Number: 7, Time: night.Add(-time.Hour).Unix()}
 	tree.Members = []fleet.Member{{Kind: "builder", Host: "nb02", Number: 6, ID: "x", Reason: "nodepool.yaml:3: no such key"}}
-	tree.Limits = map[string]map[string]int{"cloud-00": {"instances": 12, "cores": 40}}
+	tree.Limits = map[string]map[string]int{"cloud-00": {"instances": 11, "cores": 40}}
+	tree.Sinks = []dispatch.SinkPlace{{Sink: "chat", Letters: 2, Next: night.Add(-time.Hour)}, {Sink: "left", Letters: 1}}
+	cfg.Events = &configs.Events{Sinks: []configs.EventSink{{Name: "chat"}}}
+	tree.LeftOut = []string{"provider cloud-09: clouds.yaml: a sealed value cannot be read: no key opens it"}
 	return tree, cfg
 }
 
@@ -396,5 +400,24 @@ func TestFreshness(t *testing.T) {
 		if late != (test.want == Stale) {
 			t.Errorf("%s: %+v", name, r.Attention)
 		}
+	}
+}
+
+// Mistake: an image whose uploads the configuration pauses, shown as missing, which needs attention; and one that is missing
+// everywhere else, of which nothing is said as one place is paused.
+func TestPausedUploadsAreNotMissing(t *testing.T) {
+	tree, cfg := site(t, 2, 2)
+	for n := range tree.Images {
+		tree.Images[n].Builds[0].Uploads = tree.Images[n].Builds[0].Uploads[:1-n] // the first in one provider, the second in none
+	}
+	for n := range cfg.Providers[1].DiskImages {
+		cfg.Providers[1].DiskImages[n].Pause = true
+	}
+	r := New(tree, cfg)
+	if got := []Freshness{r.Images[0].Places[0].State, r.Images[0].Places[1].State, r.Images[1].Places[0].State, r.Images[1].Places[1].State}; !slices.Equal(got, []Freshness{Fresh, Waits, Missing, Waits}) {
+		t.Errorf("states %v", got)
+	}
+	if len(r.Attention) != 1 || r.Attention[0].Kind != attention.Missing || !r.Attention[0].Urgent || !slices.Equal(r.Attention[0].Images, []string{"debian-01"}) {
+		t.Errorf("needs attention: %+v", r.Attention)
 	}
 }

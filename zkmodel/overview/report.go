@@ -42,10 +42,15 @@ type Report struct {
 	Pools     []Capacity `json:"pools"`
 	Requests  Waiting    `json:"requests"`
 	Waves     []Wave     `json:"waves"`
+	Trials    []Trial    `json:"trials"`
 	Pauses    []Pause    `json:"pauses"`
 	Daemons   []Daemon   `json:"daemons"`
 	// Configuration is the number of the fleet's version; 0 where daemons have files.
 	Configuration uint64 `json:"configuration,omitempty"`
+	// Rollout is how far that has come; nil where daemons have files.
+	Rollout *Rollout `json:"rollout,omitempty"`
+	// Items is what Attention was folded of.
+	Items []attention.Item `json:"-"`
 }
 
 // Matter is what needs attention, alike things in one.
@@ -71,6 +76,20 @@ type Wave struct {
 	By     string             `json:"by,omitempty"`
 	Reason string             `json:"reason,omitempty"`
 	Note   string             `json:"note,omitempty"` // why it does not go on
+}
+
+// Over is how many of its jobs are over.
+func (w *Wave) Over() int {
+	return w.Counts[wave.Completed] + w.Counts[wave.Failed] + w.Counts[wave.Cancelled]
+}
+
+// Words says how far it has come.
+func (w *Wave) Words() string {
+	text := fmt.Sprintf("%d/%d jobs, %d failed", w.Over(), w.Jobs, w.Counts[wave.Failed])
+	if held := w.Counts[wave.Held]; held > 0 {
+		text += fmt.Sprintf(", %d held", held)
+	}
+	return text
 }
 
 // Pause is something that a person or the configuration keeps from going on.
@@ -119,7 +138,8 @@ func New(t *Tree, cfg *configs.Config) *Report {
 	}
 	r.Daemons, r.Configuration = t.daemons()
 	items = append(items, t.nobody(cfg, items)...)
-	items = append(items, t.fleetItems()...)
+	items = slices.Concat(items, t.limitItems(c), t.fleetItems(), t.sinkItems(cfg))
+	r.Items = items
 	for _, g := range attention.Fold(items) {
 		r.Attention = append(r.Attention, Matter{
 			Kind: g.Kind, Urgent: g.Urgent, Count: g.Count, What: g.What, Why: g.Why, Since: at(g.Since), Do: g.Do,
@@ -132,7 +152,7 @@ func New(t *Tree, cfg *configs.Config) *Report {
 			r.State = Urgent
 		}
 	}
-	r.Waves, r.Pauses = t.waves(), t.pauses(cfg)
+	r.Waves, r.Trials, r.Pauses, r.Rollout = t.waves(), t.trials(cfg), t.pauses(cfg), t.rollout()
 	return r
 }
 
@@ -195,26 +215,6 @@ func (t *Tree) daemons() (list []Daemon, current uint64) {
 	slices.SortStableFunc(list, func(a, b Daemon) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Host, b.Host)) })
 	return list, current
 }
-
-// fleetItems are the daemons that do not run the fleet's configuration.
-func (t *Tree) fleetItems() (items []attention.Item) {
-	for _, m := range t.Members {
-		switch {
-		case m.Err != nil || t.Current == nil || m.Runs(t.Current) && m.Reason == "":
-			continue
-		case m.Reason == "" && t.Now.Sub(time.Unix(t.Current.Time, 0)) < settles:
-			continue // it is on its way
-		}
-		why := cmp.Or(m.Reason, "it does not say why")
-		items = append(items, attention.Item{
-			Kind: attention.Behind, What: "The " + m.Kind + " on " + m.Host + " does not run the fleet's configuration", Why: why, Name: m.Host,
-		})
-	}
-	return items
-}
-
-// settles is how long daemons have to take a version that was pushed.
-const settles = 15 * time.Minute
 
 // waves are those that are under way, the oldest first.
 func (t *Tree) waves() []Wave {

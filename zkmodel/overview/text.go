@@ -11,7 +11,6 @@ import (
 
 	"poolkeeper/zkmodel/attention"
 	"poolkeeper/zkmodel/listing"
-	"poolkeeper/zkmodel/wave"
 )
 
 // Page is how an overview is printed.
@@ -166,7 +165,7 @@ func (r *Report) freshness(s *sheet) {
 		}
 	}
 	sum := []string{fmt.Sprintf("%d of %d uploads fresh", counts[Fresh], all)}
-	for _, state := range []Freshness{Stale, Missing, Unknown} {
+	for _, state := range []Freshness{Stale, Missing, Unknown, Waits} {
 		if counts[state] > 0 {
 			sum = append(sum, fmt.Sprintf("%d %s", counts[state], state))
 		}
@@ -228,7 +227,7 @@ func (r *Report) rows(s *sheet) []row {
 			add(key, alike, one)
 		}
 	}
-	rank := func(f Freshness) int { return slices.Index([]Freshness{Missing, Unknown, Stale, Fresh}, f) }
+	rank := func(f Freshness) int { return slices.Index(Freshnesses(), f) }
 	slices.SortStableFunc(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(rank(a.state), rank(b.state)), cmp.Compare(b.places, a.places))
 	})
@@ -337,17 +336,34 @@ func (r *Report) requests(s *sheet) {
 	s.cut(len(r.Requests.Causes)-n, "causes")
 }
 
-// others shows waves, pauses and daemons.
-func (r *Report) others(s *sheet) {
+// rollouts shows what comes into service step by step: waves, trials, the fleet's configuration.
+func (r *Report) rollouts(s *sheet) {
 	if len(r.Waves) > 0 {
 		s.part("WAVES", plural(len(r.Waves), "wave")+" under way")
 		n := s.shown(len(r.Waves), mostOthers)
-		for _, w := range r.Waves[:n] {
-			done := w.Counts[wave.Completed] + w.Counts[wave.Failed] + w.Counts[wave.Cancelled]
-			s.line("  %-14s %-10s %d/%d jobs, %d failed  %s", w.ID, w.State, done, w.Jobs, w.Counts[wave.Failed], cmp.Or(w.Note, w.Reason))
+		for n := range r.Waves[:n] {
+			w := &r.Waves[n]
+			s.line("  %-14s %-10s %s  %s", w.ID, w.State, w.Words(), cmp.Or(w.Note, w.Reason))
 		}
 		s.cut(len(r.Waves)-n, "waves")
 	}
+	if len(r.Trials) > 0 {
+		s.part("TRIALS", plural(len(r.Trials), "upload")+" under trial")
+		n := s.shown(len(r.Trials), mostOthers)
+		for n := range r.Trials[:n] {
+			one := &r.Trials[n]
+			s.line("  %-10s %s in %s (%s): %s", one.Kind, one.Name(), one.Provider, listing.Span(s.now.Sub(one.Since)), one.Words())
+		}
+		s.cut(len(r.Trials)-n, "trials")
+	}
+	if r.Rollout != nil && (r.Rollout.Behind > 0 || s.page.All) {
+		s.part("FLEET", r.Rollout.Words())
+	}
+}
+
+// others shows what comes into service, pauses and daemons.
+func (r *Report) others(s *sheet) {
+	r.rollouts(s)
 	shown := s.shown(len(r.Pauses), mostPauses)
 	for _, p := range r.Pauses[:shown] {
 		word := "paused"

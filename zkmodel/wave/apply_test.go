@@ -70,8 +70,13 @@ func TestAWaveWithdrawsNoFlagButItsOwn(t *testing.T) {
 	}
 	asks := func(id, image string, want bool) {
 		t.Helper()
-		if is, err := store.Asks(ctx, id, image); is != want || err != nil {
-			t.Errorf("the flag of %s is of %s: %v, %v", image, id, is, err)
+		now, there := flag(image)
+		if not, err := store.Anothers(ctx, id, image, now.Czxid); not == want || !there || err != nil {
+			t.Errorf("the flag of %s is not of %s: %v, %v; there %v", image, id, not, err, there)
+		}
+		// What was seen, and is not there any more, is not judged.
+		if not, err := store.Anothers(ctx, id, image, now.Czxid-1); not || err != nil {
+			t.Errorf("a flag of %s that is gone is another's: %v, %v", image, not, err)
 		}
 	}
 

@@ -49,8 +49,9 @@ func flagOps(path, id string) []recipe.Op {
 	return []recipe.Op{recipe.OpCreate(path, nil, recipe.Persistent), recipe.OpSet(path, flagOf{Wave: id}.data(), 0)}
 }
 
-// Asks reports whether the flag of an image is a wave's.
-func (st *Store) Asks(ctx context.Context, id, image string) (bool, error) {
+// Anothers reports whether the flag of an image that was seen, by the transaction that made it, is none of a
+// wave's. What is not there any more is not judged: it may have been the wave's own, which a hold has taken back.
+func (st *Store) Anothers(ctx context.Context, id, image string, seen int64) (bool, error) {
 	data, stat, err := st.session.Get(ctx, zkmodel.RequestBuildPath(image))
 	if errors.Is(err, recipe.ErrNoNode) {
 		return false, nil
@@ -58,7 +59,7 @@ func (st *Store) Asks(ctx context.Context, id, image string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("read the request to build %s: %w", image, err)
 	}
-	return isFlagOf(id, data, stat), nil
+	return stat.Czxid == seen && !isFlagOf(id, data, stat), nil
 }
 
 // Running is a build under way that a job of a wave waits for.

@@ -34,6 +34,24 @@ func interest(p string) recipe.Interest {
 	return recipe.None
 }
 
+// Followed says what is followed below Root by who shows how far waves have come, and, of the wave of an id, its jobs; ""
+// is none. It is the Filter of a recipe.Tree.
+func Followed(id string) func(path string) recipe.Interest {
+	return func(p string) recipe.Interest {
+		names := strings.Split(strings.TrimPrefix(strings.TrimPrefix(p, Root), "/"), "/")
+		of := len(names) > 1 && names[1] == id
+		switch {
+		case names[0] == statusFolder && len(names) == 1, (names[0] == statesFolder || names[0] == jobsFolder) && (len(names) == 1 || of && len(names) == 2):
+			return recipe.Children
+		case names[0] == statusFolder && len(names) == 2, names[0] == jobsFolder && of && len(names) == 3:
+			return recipe.Data
+		case names[0] == statesFolder && of && len(names) == 3:
+			return recipe.Children
+		}
+		return interest(p)
+	}
+}
+
 // IDs are those of all waves.
 func (t *Tree) IDs() []string { return t.Children(requestsPath) }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"poolkeeper/configs/kit"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -160,6 +161,11 @@ func Limit(maxFailures string, n int) (int, error) {
 
 // validID is what an id may look like: it is a znode's name, and typed by people.
 var validID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+
+// NewID makes an id that sorts by time; what says more of the wave.
+func NewID(what string) string {
+	return time.Now().UTC().Format("20060102T150405Z") + what + "-" + kit.RandomHex(2)
+}
 
 // CheckID refuses what cannot be the id of a wave.
 func CheckID(id string) error {

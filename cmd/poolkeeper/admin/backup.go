@@ -106,16 +106,21 @@ func (c *ImportImageDataCmd) Run(ctx context.Context, a *app.App) error {
 			return c.tell(ctx, a, store, data)
 		}
 		look, err := backup.Restore(ctx, store, data, c.Force)
-		switch {
-		case errors.Is(err, backup.ErrInTheWay):
-			return errors.Join(err, fmt.Errorf("nothing of %s is imported into the ZooKeeper of %s; --dry-run prints what is missing there, --force adds it all the same",
-				c.Path, cfg.Path))
-		case err != nil:
-			return fmt.Errorf("import %s: %w; what is written stays, and the same command goes on", c.Path, err)
+		if err != nil {
+			return unwritten(err, look, c.Force, "import", c.Path, cfg)
 		}
 		fmt.Fprintf(a.Stdout, "Imported %s; %d records were there already\n", look.Missing.Counts(), look.Same)
 		return errors.Join(look.Left...)
 	})
+}
+
+// unwritten is err, with what it has left of a tree into which a file was to be brought. Unless something was in the
+// way before, some of the file may have been written.
+func unwritten(err error, before interface{ InTheWay() error }, force bool, verb, file string, cfg *configs.Config) error {
+	if errors.Is(err, backup.ErrInTheWay) && !force && before.InTheWay() != nil {
+		return errors.Join(err, fmt.Errorf("nothing of %s is written into the ZooKeeper of %s; --dry-run prints what is missing there, --force adds it all the same", file, cfg.Path))
+	}
+	return fmt.Errorf("%s %s: %w; what is written stays, and the same command goes on", verb, file, err)
 }
 
 // tell prints what would be written, and what is in the way.

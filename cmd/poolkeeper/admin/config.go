@@ -10,12 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/rogpeppe/go-internal/diff"
 
 	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/cmd/poolkeeper/view"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/fleet"
@@ -97,7 +97,7 @@ func (t fleetTree) trusted(a *app.App, v *fleet.Version) error {
 }
 
 // configHistoryCmd lists versions.
-type configHistoryCmd struct{}
+type configHistoryCmd struct{ view.Flags }
 
 // Run is the command.
 func (c configHistoryCmd) Run(ctx context.Context, a *app.App) error {
@@ -110,22 +110,30 @@ func (c configHistoryCmd) Run(ctx context.Context, a *app.App) error {
 		if err != nil && !errors.Is(err, fleet.ErrNone) {
 			fmt.Fprintln(a.Stderr, "poolkeeper: warning:", err)
 		}
-		w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "VERSION\tPUSHED\tBY\tSIZE\tSIGNER\tSIGNATURE\tMESSAGE")
-		for _, e := range slices.Backward(all) {
-			if e.Err != nil {
-				fmt.Fprintf(w, "%s\t%s\n", listing.Visible(e.Name), listing.Visible(e.Err.Error()))
-				continue
-			}
-			number := strconv.FormatUint(e.Version.Number, 10)
-			if current != nil && current.ID() == e.Version.ID() {
-				number += " current"
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", number, e.Version.When().UTC().Format(time.DateTime),
-				listing.Visible(e.Version.By), e.Version.Size, e.Version.ShownSigner(), t.judged(e.Version), listing.Visible(e.Version.Message))
-		}
-		return w.Flush()
+		return c.Show(a, t.versions(all, current))
 	})
+}
+
+// versions lists what was pushed, the newest first. current is nil where there is none.
+func (t fleetTree) versions(all []fleet.Entry, current *fleet.Version) *listing.Table {
+	table := listing.NewPlain("versions", listing.Head{Title: "VERSION", Key: "number"}, listing.Head{Title: "PUSHED", Key: "pushed"},
+		listing.Head{Title: "BY", Key: "by"}, listing.Head{Title: "SIZE", Key: "size"}, listing.Head{Title: "SIGNER", Key: "signer"},
+		listing.Head{Title: "SIGNATURE", Key: "signature"}, listing.Head{Title: "MESSAGE", Key: "message"},
+		listing.Head{Key: "current"}, listing.Head{Key: "error"})
+	table.Named(func(cells []string) string { number, _, _ := strings.Cut(cells[0], " "); return number })
+	for _, e := range slices.Backward(all) {
+		if e.Err != nil {
+			table.Row(listing.Shown{Text: e.Name}, nil, nil, nil, nil, nil, listing.Shown{Text: e.Err.Error()}, false, e.Err.Error())
+			continue
+		}
+		v := e.Version
+		number, runs := strconv.FormatUint(v.Number, 10), current != nil && current.ID() == v.ID()
+		if runs {
+			number += " current"
+		}
+		table.Row(listing.Shown{Text: number, Value: v.Number}, v.When(), v.By, v.Size, v.ShownSigner(), t.judged(v), v.Message, runs, nil)
+	}
+	return table
 }
 
 // textOf is the text that an argument names: a version by its number, a file, or, for "",
@@ -214,7 +222,7 @@ func (c configPullCmd) Run(ctx context.Context, a *app.App) error {
 }
 
 // configWhoCmd lists daemons.
-type configWhoCmd struct{}
+type configWhoCmd struct{ view.Flags }
 
 // Run is the command.
 func (c configWhoCmd) Run(ctx context.Context, a *app.App) error {
@@ -227,16 +235,16 @@ func (c configWhoCmd) Run(ctx context.Context, a *app.App) error {
 		if err != nil {
 			return err
 		}
-		w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "HOST\tDAEMON\tVERSION\tSINCE\tSTATE")
+		table := listing.NewPlain("members", listing.Head{Title: "HOST", Key: "host"}, listing.Head{Title: "DAEMON", Key: "kind"},
+			listing.Head{Title: "VERSION", Key: "number"}, listing.Head{Title: "SINCE", Key: "since"}, listing.Head{Title: "STATE", Key: "state"})
 		for _, m := range members {
-			since := "-"
+			var since any = listing.Shown{Text: "-"}
 			if m.Since > 0 {
-				since = time.Unix(m.Since, 0).UTC().Format(time.DateTime)
+				since = time.Unix(m.Since, 0)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", listing.Visible(m.Host), listing.Visible(m.Kind), m.Number, since, listing.Visible(memberState(m, current)))
+			table.Row(m.Host, m.Kind, m.Number, since, memberState(m, current))
 		}
-		return w.Flush()
+		return c.Show(a, table)
 	})
 }
 

@@ -41,7 +41,7 @@ func (c ConfigValidateCmd) Run(ctx context.Context, a *app.App) error {
 	}
 	asked := ""
 	if c.Clouds {
-		clouds, err := app.CheckClouds(ctx, cfg, a.Logger(hclog.Error), &a.Secrets)
+		clouds, _, err := app.CheckClouds(ctx, cfg, a.Logger(hclog.Error), &a.Secrets)
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"poolkeeper/zkmodel/listing"
 	"poolkeeper/zkmodel/manage"
 	"poolkeeper/zkmodel/operate"
+	"poolkeeper/zkmodel/recipe"
 )
 
 // DaemonCmd is what can be said to running daemons.
@@ -33,24 +34,49 @@ type DaemonCmd struct {
 // daemonListCmd lists daemons, shares and places.
 type daemonListCmd struct {
 	view.Flags
+	view.Watching
 	view.ByState
 }
 
 // Run is the command.
 func (c daemonListCmd) Run(ctx context.Context, a *app.App) error {
-	return a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
-		daemons, err := store.Daemons(ctx)
+	return a.WithClient(ctx, func(bound context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
+		states := view.States(c.ByState, zkmodel.ComponentStates()...)
+		if c.Watch {
+			return c.Follow(ctx, a, client, watchedDaemons(cfg), states)
+		}
+		table, err := daemonTable(bound, cfg, store, time.Now())
 		if err != nil {
 			return err
 		}
-		places, err := store.Places(ctx, map[string]int{
-			zkmodel.BuildLimitPath: cfg.MaxConcurrentBuilds, zkmodel.UploadLimitPath: cfg.MaxConcurrentUploads,
-		})
-		if err != nil {
-			return err
-		}
-		return c.Show(a, listing.Daemons(daemons, places, time.Now()), view.States(c.ByState, zkmodel.ComponentStates()...))
+		return c.Show(a, table, states)
 	})
+}
+
+// daemonTable reads the daemons, and their shares and places.
+func daemonTable(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, now time.Time) (*listing.Table, error) {
+	daemons, err := store.Daemons(ctx)
+	if err != nil {
+		return nil, err
+	}
+	places, err := store.Places(ctx, map[string]int{
+		zkmodel.BuildLimitPath: cfg.MaxConcurrentBuilds, zkmodel.UploadLimitPath: cfg.MaxConcurrentUploads,
+	})
+	return listing.Daemons(daemons, places, now), err
+}
+
+// watchedDaemons are the daemons, read anew when one comes, changes or goes, and when a share or a place changes hands.
+func watchedDaemons(cfg *configs.Config) view.Watched {
+	w := view.Watched{
+		Parts: zkmodel.PartComponents,
+		Read: func(ctx context.Context, _ *zkmodel.Mirror, s *recipe.Session, now time.Time) (*listing.Table, error) {
+			return daemonTable(ctx, cfg, zkmodel.NewStore(s, nil), now)
+		},
+	}
+	for _, path := range zkmodel.PlacesPaths() {
+		w.Roots = append(w.Roots, view.Root{Path: path})
+	}
+	return w
 }
 
 // toDaemons is to whom a command is given, and how its answers are shown.
@@ -78,10 +104,14 @@ func (t toDaemons) chosen(all []zkmodel.Daemon) ([]zkmodel.Daemon, error) {
 	}
 	var chosen []zkmodel.Daemon
 	var failed error
+	var hosts []string
+	for _, d := range all {
+		hosts = append(hosts, d.Hostname)
+	}
 	for _, host := range t.Hosts {
 		named := func(d zkmodel.Daemon) bool { return d.Hostname == host || d.Name == host }
 		if !slices.ContainsFunc(all, named) {
-			failed = errors.Join(failed, fmt.Errorf("host %q: no such daemon runs there; daemon list shows those that do", host))
+			failed = errors.Join(failed, fmt.Errorf("host %q: no such daemon runs there%s", host, configs.Similar(host, hosts)))
 		}
 	}
 	for _, d := range all {

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/cmd/poolkeeper/view"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event"
@@ -24,7 +26,8 @@ type EventsCmd struct {
 	Follow bool   `help:"Go on with those that come, until Ctrl-C."`
 	Since  string `placeholder:"WHEN" help:"Only those since then: a time as 2026-11-22T17:00:00Z, or how long ago: 30m, 12h."`
 	Match  string `placeholder:"PATTERN" help:"Only those whose type or subject is like this: 'build.*', '*.failed', 'provider/ovh'."`
-	JSON   bool   `help:"Print CloudEvents, one JSON object a line."`
+	Output string `short:"o" enum:"table,json,json-v1,yaml,name" default:"table" placeholder:"FORM" help:"How to print: table, a line each; json, CloudEvents, one a line; json-v1 or yaml, documents of version v1 that hold them; name, the id (${default})."`
+	JSON   bool   `help:"The same as -o json."`
 	Dead   bool   `xor:"what" help:"Print the dead letters instead: events that a sink has refused."`
 	Replay string `xor:"what" placeholder:"SINK" help:"Send the dead letters of a sink to it again."`
 }
@@ -43,17 +46,31 @@ func (c *EventsCmd) Run(ctx context.Context, a *app.App) error {
 	if err := event.CheckPattern(c.Match); err != nil {
 		return err
 	}
+	if c.JSON {
+		c.Output = "json"
+	}
+	if c.Follow && c.Output == "yaml" {
+		return errors.New("--follow goes with -o table, json, json-v1 and name only")
+	}
+	out := eventPrinter{to: a.Stdout, form: c.Output, kind: "events", follow: c.Follow}
 	if c.Dead || c.Replay != "" {
 		return a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
 			options := app.EventOptions(cfg)
 			if c.Replay != "" && (options == nil || !options.Has(c.Replay)) {
 				return fmt.Errorf("%s has no sink %q, so that nobody would get its dead letters again; they stay (`poolkeeper events --dead`)", cfg.Path, c.Replay)
 			}
-			return c.letters(ctx, a, store.Session())
+			out.kind = "dead-letters"
+			if err := c.letters(ctx, a, store.Session(), &out); err != nil || c.Replay != "" {
+				return err
+			}
+			return out.end()
 		})
 	}
 	return a.WithClient(ctx, func(ctx context.Context, cfg *configs.Config, client *recipe.Client, _ *zkmodel.Store) error {
 		log, at, any := recipe.NewLog(event.Root, ""), recipe.LogPosition{}, false
+		if c.Follow && cfg.Events == nil {
+			fmt.Fprintf(a.Stderr, "poolkeeper: %s has no `events:`, so that no change is told by daemons that run with it\n", cfg.Path)
+		}
 		err := client.Serve(ctx, func(ctx context.Context, s *recipe.Session) error {
 			reader := log.Read(s, at)
 			for {
@@ -62,18 +79,18 @@ func (c *EventsCmd) Run(ctx context.Context, a *app.App) error {
 					return err
 				}
 				any, at = true, entry.LogPosition
-				if err := c.print(a, entry, since); err != nil {
+				if err := c.print(a, entry, since, &out); err != nil {
 					return err
 				}
 			}
 		})
-		if !any && cfg.Events == nil && err == nil {
+		if !any && !c.Follow && cfg.Events == nil && err == nil {
 			fmt.Fprintf(a.Stderr, "poolkeeper: there are no events, and %s has no `events:`, so that no change is told\n", cfg.Path)
 		}
 		if c.Follow && errors.Is(err, context.Canceled) {
 			return nil
 		}
-		return err
+		return errors.Join(err, out.end())
 	})
 }
 
@@ -87,7 +104,7 @@ func (c *EventsCmd) next(ctx context.Context, r *recipe.LogReader) (recipe.LogEn
 }
 
 // print prints an entry, if it is asked for. One that cannot be read is told, and hides no other.
-func (c *EventsCmd) print(a *app.App, entry recipe.LogEntry, since time.Time) error {
+func (c *EventsCmd) print(a *app.App, entry recipe.LogEntry, since time.Time, out *eventPrinter) error {
 	if entry.Gap == nil && entry.Time.Before(since) {
 		return nil
 	}
@@ -99,10 +116,46 @@ func (c *EventsCmd) print(a *app.App, entry recipe.LogEntry, since time.Time) er
 	if !e.Matches(c.Match) {
 		return nil
 	}
-	if c.JSON {
-		return json.NewEncoder(a.Stdout).Encode(e)
+	return out.print(e, e, "")
+}
+
+// eventPrinter prints events in the form that was asked for.
+type eventPrinter struct {
+	to         io.Writer
+	form, kind string
+	follow     bool
+	items      []any // of a document that is not at its end
+}
+
+// print prints what there is to say of an event: item in documents, and after its line.
+func (p *eventPrinter) print(e event.Event, item any, after string) (err error) {
+	switch p.form {
+	case "json":
+		return json.NewEncoder(p.to).Encode(item)
+	case "name":
+		_, err = fmt.Fprintln(p.to, listing.Visible(e.ID))
+	case "table":
+		_, err = fmt.Fprintln(p.to, eventLine(e)+after)
+	default:
+		if !p.follow {
+			p.items = append(p.items, item)
+			return nil
+		}
+		return json.NewEncoder(p.to).Encode(struct {
+			view.Head
+			Change string `json:"change"`
+			Item   any    `json:"item"`
+		}{view.HeadOf(p.kind), "is", item})
 	}
-	_, err = fmt.Fprintln(a.Stdout, eventLine(e))
+	return err
+}
+
+// end prints the document, if it is one with an end.
+func (p *eventPrinter) end() error {
+	if p.follow || p.form == "json" { // a line each
+		return nil
+	}
+	_, err := view.Report{Output: p.form}.Document(p.to, nil, view.List[any]{Head: view.HeadOf(p.kind), Items: append([]any{}, p.items...)})
 	return err
 }
 
@@ -135,7 +188,7 @@ func moment(text string, now time.Time) (time.Time, error) {
 }
 
 // letters prints dead letters, or has them sent again.
-func (c *EventsCmd) letters(ctx context.Context, a *app.App, s *recipe.Session) error {
+func (c *EventsCmd) letters(ctx context.Context, a *app.App, s *recipe.Session, out *eventPrinter) error {
 	letters, err := dispatch.Letters(ctx, s, c.Replay)
 	if err != nil {
 		return err
@@ -151,12 +204,10 @@ func (c *EventsCmd) letters(ctx context.Context, a *app.App, s *recipe.Session) 
 				return err
 			}
 			fmt.Fprintf(a.Stdout, "%s is sent to %s again\n", l.Event.ID, l.Sink)
-		case c.JSON:
-			if err := json.NewEncoder(a.Stdout).Encode(l); err != nil {
+		default:
+			if err := out.print(l.Event, l, fmt.Sprintf("  %s: %s", l.Sink, listing.Visible(l.Reason))); err != nil {
 				return err
 			}
-		default:
-			fmt.Fprintf(a.Stdout, "%s  %s: %s\n", eventLine(l.Event), l.Sink, listing.Visible(l.Reason))
 		}
 	}
 	return nil

@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
 	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/cmd/poolkeeper/view"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/listing"
@@ -16,7 +16,7 @@ import (
 
 // InfoCmd shows what the tree has of a provider.
 type InfoCmd struct {
-	app.OutputFlags
+	view.Forms
 	Provider string `arg:"" help:"The provider, as list and image-list show it."`
 }
 
@@ -39,33 +39,24 @@ func (c InfoCmd) Run(ctx context.Context, a *app.App) error {
 				c.Provider, cfg.Path, configs.Similar(c.Provider, known))
 		}
 		images, nodes := listing.ProviderImages(all, c.Provider), listing.ProviderNodes(machines, c.Provider, time.Now())
-		a.TellBroken(slices.Concat(images.Broken(), nodes.Broken()))
-		return c.print(a.Stdout, images, nodes)
+		return c.print(a, images, nodes)
 	})
 }
 
 // print prints the two tables, or one object that holds both.
-func (c InfoCmd) print(out io.Writer, images, nodes *listing.Table) error {
-	parts := []string{"ZooKeeper data for provider " + listing.Visible(c.Provider) + "\n\nImage data:\n", "\nNodes:\n", ""} // Nodepool's words
-	show := func(t *listing.Table) error { return t.WriteText(out, c.Detail) }
-	if c.Output == "json" {
-		name, err := json.Marshal(c.Provider)
-		if err != nil {
-			return err
-		}
-		parts = []string{"{\"provider\": " + string(name) + ", \"images\": ", ", \"nodes\": ", "}\n"}
-		show = func(t *listing.Table) error { return t.WriteJSON(out) }
-	}
-	fmt.Fprint(out, parts[0])
-	if err := show(images); err != nil {
+func (c InfoCmd) print(a *app.App, images, nodes *listing.Table) error {
+	name, err := json.Marshal(c.Provider)
+	if err != nil {
 		return err
 	}
-	fmt.Fprint(out, parts[1])
-	if err := show(nodes); err != nil {
-		return err
-	}
-	_, err := fmt.Fprint(out, parts[2])
-	return err
+	v1 := struct {
+		view.Head
+		Provider string `json:"provider"`
+	}{view.HeadOf("provider"), c.Provider}
+	const title = "ZooKeeper data for provider %s\n\nImage data:\n" // Nodepool's words, as are the others
+	return c.Parts(a, `{"provider": `+string(name)+`}`, v1,
+		view.Part{Key: "images", Title: fmt.Sprintf(title, listing.Visible(c.Provider)), Table: images},
+		view.Part{Key: "nodes", Title: "\nNodes:\n", Table: nodes})
 }
 
 // providersOf are the providers that are configured, also those of drivers that we do not

@@ -4,23 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/cmd/poolkeeper/view"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/listing"
 	"poolkeeper/zkmodel/overview"
+	"poolkeeper/zkmodel/recipe"
 )
 
 // StatusCmd shows how a site is.
 type StatusCmd struct {
-	Output string `short:"o" enum:"table,json" default:"table" placeholder:"table|json" help:"How to print: table or json (${default})."`
-	All    bool   `help:"Every line: what is well, too, and all of what is usually cut off."`
-	Check  bool   `help:"One line, and the exit codes of monitoring plugins: 0 well, 1 something needs attention, 2 it is urgent, 3 nobody can tell."`
+	view.Report
+	view.Watching
+	All   bool `help:"Every line: what is well, too, and all of what is usually cut off."`
+	Check bool `help:"One line, and the exit codes of monitoring plugins: 0 well, 1 something needs attention, 2 it is urgent, 3 nobody can tell."`
 }
 
 // Help is what the command's own help says.
@@ -31,16 +35,26 @@ func (*StatusCmd) Help() string {
 
 // Run is the command.
 func (c StatusCmd) Run(ctx context.Context, a *app.App) error {
-	report, err := read(ctx, a)
-	switch {
-	case c.Check:
-		return check(a, report, err)
-	case err != nil:
+	if c.Watch {
+		return c.follow(ctx, a)
+	}
+	var report *overview.Report
+	err := a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) (err error) {
+		tree, err := overview.Read(ctx, store, time.Now())
+		if err == nil {
+			report, err = reportOf(ctx, a, cfg, store, tree)
+		}
 		return err
-	case c.Output == "json":
-		err = app.PrintJSON(a.Stdout, report)
-	default:
-		err = report.Write(a.Stdout, overview.Page{Width: app.Width(a.Stdout), All: c.All})
+	})
+	if c.Check {
+		return check(a, report, err)
+	}
+	if err != nil {
+		return err
+	}
+	printed, err := c.Document(a.Stdout, report, report)
+	if !printed {
+		err = statusPage{report, c.All}.Print(a.Stdout, app.Width(a.Stdout))
 	}
 	if err == nil && report.State != overview.Well {
 		return app.ExitAttention
@@ -48,25 +62,56 @@ func (c StatusCmd) Run(ctx context.Context, a *app.App) error {
 	return err
 }
 
-// read makes the overview.
-func read(ctx context.Context, a *app.App) (report *overview.Report, err error) {
-	err = a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
-		tree, err := overview.Read(ctx, store, time.Now())
-		if err != nil {
-			return err
+// follow shows it again when something has changed.
+func (c StatusCmd) follow(ctx context.Context, a *app.App) error {
+	if c.Check {
+		return errors.New("--check is one line; it does not go with --watch")
+	}
+	quiet := &app.App{Flags: a.Flags, Stderr: io.Discard} // it would be told again and again
+	return a.WithClient(ctx, func(_ context.Context, cfg *configs.Config, client *recipe.Client, _ *zkmodel.Store) error {
+		watched := view.Watched{
+			Parts: zkmodel.PartImages | zkmodel.PartNodes | zkmodel.PartRequests | zkmodel.PartComponents,
+			Roots: []view.Root{{Path: zkmodel.OwnRoot, Filter: overview.Followed}},
+			Begin: func(m *zkmodel.Mirror) {
+				m.FollowValidations()
+				if cfg.HasCanary() {
+					m.FollowCanaries()
+				}
+			},
 		}
-		guarded, _, err := GuardedItems(ctx, a, store)
-		if err != nil {
-			return err
-		}
-		tree.Guarded = notInEffect(guarded, tree.Daemons)
-		for _, f := range cfg.Frozen {
-			tree.LeftOut = append(tree.LeftOut, f.String())
-		}
-		report = overview.New(tree, cfg)
-		return nil
+		return c.Follow(ctx, a, client, view.Paged{Watched: watched, Make: func(ctx context.Context, m *zkmodel.Mirror, s *recipe.Session) (view.Page, error) {
+			tree, err := overview.ReadMirror(ctx, m, s, time.Now())
+			if err != nil {
+				return nil, err
+			}
+			report, err := reportOf(ctx, quiet, cfg, zkmodel.NewStore(s, nil), tree)
+			return statusPage{report, c.All}, err
+		}})
 	})
-	return report, err
+}
+
+// statusPage is a report as it is printed; its JSON is the report's.
+type statusPage struct {
+	*overview.Report
+	all bool
+}
+
+// Print implements view.Page.
+func (p statusPage) Print(out io.Writer, width int) error {
+	return p.Write(out, overview.Page{Width: width, All: p.all})
+}
+
+// reportOf makes the overview.
+func reportOf(ctx context.Context, a *app.App, cfg *configs.Config, store *zkmodel.Store, tree *overview.Tree) (*overview.Report, error) {
+	guarded, _, err := GuardedItems(ctx, a, store)
+	if err != nil {
+		return nil, err
+	}
+	tree.Guarded = notInEffect(guarded, tree.Daemons)
+	for _, f := range cfg.Frozen {
+		tree.LeftOut = append(tree.LeftOut, f.String())
+	}
+	return overview.New(tree, cfg), nil
 }
 
 // notInEffect are the items that daemons guard which run, each once, with those daemons.

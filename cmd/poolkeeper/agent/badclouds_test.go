@@ -203,7 +203,7 @@ func TestCloudsThatCannotBeUsed(t *testing.T) {
 	command := func() string {
 		var out, errs bytes.Buffer
 		a := &app.App{Flags: &app.Flags{Config: site.file, Wait: 10 * time.Second}, Stdout: &out, Stderr: &errs}
-		if err := (nodes.RequestListCmd{Flags: view.Flags{Output: "json"}}).Run(t.Context(), a); err != nil {
+		if err := (nodes.RequestListCmd{Flags: view.Flags{Forms: view.Forms{Output: "json"}}}).Run(t.Context(), a); err != nil {
 			t.Fatalf("request-list: %v\n%s", err, errs.String())
 		}
 		return out.String()

@@ -58,7 +58,7 @@ func servedBuilder(ctx context.Context, s site, w workers, listen func(web.Optio
 	metrics := newMetrics(s)
 	logs := buildlog.NewDir(func(image, build string) string { return b.LogPath(image, build) })
 	b, err = newBuilder(ctx, s, w, func(d *builder.Deps) {
-		d.Registerer, d.Statsd, d.Logs = metrics, s.statsd, logs
+		d.Registerer, d.Statsd, d.Tracer, d.Logs = metrics, s.statsd, s.tracer, logs
 		d.LogURL = func(image, build string) string { return logURL(server, full, image, build) }
 	})
 	if err != nil {
@@ -69,8 +69,11 @@ func servedBuilder(ctx context.Context, s site, w workers, listen func(web.Optio
 		return nil, nil, err
 	}
 	server, err = listen(web.Options{
-		Daemon: "builder", Host: full, Ready: b.Ready, Gatherer: metrics, Logs: logs, History: s.record(b.Tree(), "builder", false), Guarded: s.guarded.texts, Configured: b.HasImage, Config: b.Config, Explain: explainer(s.client, b.Config, full),
-		Tree: web.Tree{Images: b.Tree().Images, Components: b.Tree().Components, Validations: b.Tree().Validations, ProviderPauses: b.Tree().ProviderPauses, Watch: b.Tree().Watch, WaitSynced: b.Tree().WaitSynced, WaitFor: b.Tree().WaitFor},
+		Daemon: "builder", Host: full, Ready: b.Ready, Gatherer: metrics, Logs: logs, History: s.record(metrics, b.Tree(), "builder", false), Guarded: s.guarded.texts, Configured: b.HasImage, Config: b.Config, Explain: explainer(s.client, b.Config, full),
+		Tree: s.withBeside(web.Tree{
+			Images: b.Tree().Images, Components: b.Tree().Components, Validations: b.Tree().Validations, ProviderPauses: b.Tree().ProviderPauses, Watch: b.Tree().Watch,
+			WaitSynced: b.Tree().WaitSynced, WaitFor: b.Tree().WaitFor,
+		}),
 	})
 	return b, server, err
 }

@@ -26,6 +26,7 @@ import (
 	"poolkeeper/zkmodel/hook"
 	"poolkeeper/zkmodel/lift"
 	"poolkeeper/zkmodel/recipe"
+	"poolkeeper/zkmodel/trace"
 )
 
 // daemonFlags are Nodepool's flags of a daemon that units and scripts carry.
@@ -59,6 +60,7 @@ type site struct {
 	hooks   *hook.Desk        // nil is told nothing
 	reloads *figures.Reloads  // how the configuration was read last; nil where nobody tells
 	statsd  *statsd.Client    // nil is sent nothing
+	tracer  *trace.Tracer     // nil tells nothing
 	beside  *beside           // nil where nothing else can go on
 }
 
@@ -107,6 +109,15 @@ func (f daemonFlags) run(ctx context.Context, a *app.App, name string, s site, b
 		return err
 	}
 	s.statsd = statsd.New(address)
+	about := trace.About{Service: "poolkeeper-" + name, Version: app.Version, Host: host}
+	if s.tracer, err = trace.FromEnvironment(ctx, os.Getenv, about, s.secrets, log); err != nil {
+		return err
+	}
+	defer func() {
+		if err := s.tracer.Close(ctx); err != nil {
+			log.Warn("The last traces are lost", "error", err)
+		}
+	}()
 	s.beside = &beside{}
 	s.process, s.reloads = newProcess(), figures.NewReloads(time.Now())
 	s.events = app.NewEvents(s.client, s.process, s.log, name, host)

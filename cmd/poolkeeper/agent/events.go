@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event/observe"
 	"poolkeeper/zkmodel/history"
@@ -30,7 +32,7 @@ const stateDir = "/var/lib/poolkeeper"
 
 // record has a daemon keep what it sees end, where the configuration names a folder for that;
 // else it returns nil. Nodes and requests are those of a daemon that follows all of the tree.
-func (s site) record(tree *zkmodel.Mirror, daemon string, all bool) *history.Store {
+func (s site) record(metrics prometheus.Registerer, tree *zkmodel.Mirror, daemon string, all bool) *history.Store {
 	settings := s.cfg.WebApp.History
 	if settings.Dir == "" || s.beside == nil {
 		return nil
@@ -44,6 +46,7 @@ func (s site) record(tree *zkmodel.Mirror, daemon string, all bool) *history.Sto
 	limits.Age, limits.Bytes = time.Duration(settings.Days)*24*time.Hour, settings.Size
 	log := s.log.Named("history")
 	store := history.New(filepath.Join(dir, daemon+".db"), limits, log)
+	metrics.MustRegister(store)
 	s.beside.all = append(s.beside.all, history.NewRecorder(history.Deps{
 		Client: s.client, Tree: tree, Nodes: all, Requests: all, Store: store, Logger: log,
 	}).Run)

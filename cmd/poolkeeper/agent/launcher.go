@@ -29,7 +29,7 @@ func servedLauncher(ctx context.Context, s site, listen func(web.Options) (*web.
 		return nil, nil, err
 	}
 	metrics := newMetrics(s)
-	l, err := newLauncher(ctx, s, func(d *launcher.Deps) { d.Registerer, d.Statsd = metrics, s.statsd })
+	l, err := newLauncher(ctx, s, func(d *launcher.Deps) { d.Registerer, d.Statsd, d.Tracer = metrics, s.statsd, s.tracer })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -37,10 +37,10 @@ func servedLauncher(ctx context.Context, s site, listen func(web.Options) (*web.
 	if err := tellTree(metrics, s, l.Config, l.Tree()); err != nil {
 		return nil, nil, err
 	}
-	tree := wholeTree(l.Tree())
+	tree := s.withBeside(wholeTree(l.Tree()))
 	tree.Requests = l.Requests // which say why they wait
 	server, err := listen(web.Options{
-		Daemon: "launcher", Host: full, Ready: l.Ready, Gatherer: metrics, Tree: tree, History: s.record(l.Tree(), "launcher", true),
+		Daemon: "launcher", Host: full, Ready: l.Ready, Gatherer: metrics, Tree: tree, History: s.record(metrics, l.Tree(), "launcher", true),
 		Guarded: s.guarded.texts, Configured: l.HasImage, Config: l.Config,
 	})
 	return l, server, err

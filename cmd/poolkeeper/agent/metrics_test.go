@@ -185,7 +185,7 @@ func TestMetrics(t *testing.T) {
 func sources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
-	for _, top := range []string{"builder", "launcher", "zkmodel", "cmd", "web"} {
+	for _, top := range []string{"builder", "launcher", "providers", "zkmodel", "cmd", "web"} {
 		err := filepath.WalkDir(filepath.Join("..", "..", "..", top), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

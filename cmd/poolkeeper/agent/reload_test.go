@@ -229,16 +229,21 @@ func TestHalfWrittenFile(t *testing.T) {
 	w.site.watch.begin(w.app, newKeeper(w.site, w.pupil))
 	w.do(os.WriteFile(w.file, oneImage("second")[:60], 0o600)) // "diskim": no key
 	var writer sync.WaitGroup
+	began, late := time.Now(), false
 	writer.Go(func() {
 		<-time.After(settle / 2)
 		if err := os.WriteFile(w.file, oneImage("second"), 0o600); err != nil {
 			t.Error(err)
 		}
+		late = time.Since(began) >= settle
 	})
 	w.site.watch.refresh(t.Context())
 	writer.Wait()
+	if late { // the machine stood still for so long that the half was all there was
+		w.site.watch.refresh(t.Context())
+	}
 	w.learns("second")
-	if n := w.log.says("not reloaded"); n > 0 {
+	if n := w.log.says("not reloaded"); n > 0 && !late {
 		t.Errorf("half of a file was read: %s", w.log.text.String())
 	}
 }

@@ -11,12 +11,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"poolkeeper/builder/waves"
 	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/configs"
 	"poolkeeper/web"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/action"
 	"poolkeeper/zkmodel/figures"
 	"poolkeeper/zkmodel/hook"
+	"poolkeeper/zkmodel/overview"
 )
 
 // webFlags say where a daemon serves its status, build logs and metrics.
@@ -37,6 +40,9 @@ func (f webFlags) listen(ctx context.Context, s site, offset int, o web.Options)
 	o.Addr, o.Logger, o.Version = f.Web, s.log.Named("web"), app.Version
 	if s.hooks != nil {
 		o.Hooks = s.hooks
+	}
+	if s.client != nil {
+		o.Operator = &action.Site{Client: s.client, Config: o.Config, Job: waves.Job, Logger: o.Logger}
 	}
 	o.Access = web.Access{Open: s.cfg.WebApp.AddressWritten, Token: s.cfg.WebApp.Token}
 	if o.Addr == "" {
@@ -86,6 +92,17 @@ func wholeTree(m *zkmodel.Mirror) web.Tree {
 		Images: m.Images, Nodes: m.Nodes, Requests: m.Requests, Components: m.Components, Validations: m.Validations, ProviderPauses: m.ProviderPauses, Watch: m.Watch,
 		WaitSynced: m.WaitSynced, WaitFor: m.WaitFor,
 	}
+}
+
+// withBeside is a tree with what the mirror does not have, which is read while pages are asked for.
+func (s site) withBeside(tree web.Tree) web.Tree {
+	if s.beside == nil {
+		return tree
+	}
+	follower := overview.NewFollower(s.client, s.log.Named("web"))
+	s.beside.all = append(s.beside.all, follower.Run)
+	tree.Beside, tree.WatchBeside, tree.WatchSession = follower.Look, follower.Watch, follower.WatchSession
+	return tree
 }
 
 // newMetrics makes the registry of a process, with what Go and Linux know of it, and

@@ -5,7 +5,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"io"
 	"time"
 
@@ -110,18 +109,6 @@ func Dial(z configs.ZooKeeper, log hclog.Logger, change ...func(*recipe.Config))
 func (a *App) WithStore(ctx context.Context, body func(context.Context, *configs.Config, *zkmodel.Store) error) error {
 	return a.WithClient(ctx, func(ctx context.Context, cfg *configs.Config, _ *recipe.Client, store *zkmodel.Store) error {
 		return body(ctx, cfg, store)
-	})
-}
-
-// Each does something to each of what ids name. What fails with one does not
-// keep it from the others.
-func (a *App) Each(ctx context.Context, ids []string, do func(ctx context.Context, store *zkmodel.Store, id string) error) error {
-	return a.WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
-		var failed error
-		for _, id := range ids {
-			failed = errors.Join(failed, do(ctx, store, id))
-		}
-		return failed
 	})
 }
 

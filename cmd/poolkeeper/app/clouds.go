@@ -25,11 +25,12 @@ const (
 )
 
 // CheckClouds asks the clouds of a configuration, all at once, for what it names. It
-// returns how many there are; the error joins a configs.Finding for each thing that is
-// not there, and for each cloud that cannot be asked.
-func CheckClouds(ctx context.Context, cfg *configs.Config, log hclog.Logger, secrets *redact.Secrets) (int, error) {
+// returns how many there are, and what ends of each provider; the error joins a configs.Finding
+// for each thing that is not there, and for each cloud that cannot be asked.
+func CheckClouds(ctx context.Context, cfg *configs.Config, log hclog.Logger, secrets *redact.Secrets) (int, map[string][]providers.End, error) {
 	var mu sync.Mutex
 	var found []*configs.Finding
+	ends := map[string][]providers.End{}
 	var group sync.WaitGroup
 	asked := 0
 	process := &drivers.Process{Logger: log, Secrets: secrets, CallTime: CloudCall, RetryTime: CloudRetry}
@@ -39,10 +40,10 @@ func CheckClouds(ctx context.Context, cfg *configs.Config, log hclog.Logger, sec
 		}
 		asked++
 		group.Go(func() {
-			list := checkCloud(ctx, cfg, section, process)
+			list, end := checkCloud(ctx, cfg, section, process)
 			mu.Lock()
 			defer mu.Unlock()
-			found = append(found, list...)
+			found, ends[section.Name] = append(found, list...), end
 		})
 	}
 	group.Wait()
@@ -54,11 +55,11 @@ func CheckClouds(ctx context.Context, cfg *configs.Config, log hclog.Logger, sec
 	for _, f := range found {
 		failed = errors.Join(failed, f)
 	}
-	return asked, failed
+	return asked, ends, failed
 }
 
 // checkCloud asks the cloud of one provider.
-func checkCloud(ctx context.Context, cfg *configs.Config, section configs.Provider, process *drivers.Process) []*configs.Finding {
+func checkCloud(ctx context.Context, cfg *configs.Config, section configs.Provider, process *drivers.Process) (list []*configs.Finding, ends []providers.End) {
 	at := configs.Item("providers", section.Name)
 	unreachable := func(err error) *configs.Finding {
 		text := strings.ReplaceAll(process.Secrets.Error(err).Error(), "\n", "; ")
@@ -66,15 +67,14 @@ func checkCloud(ctx context.Context, cfg *configs.Config, section configs.Provid
 	}
 	p, err := process.Open(section)
 	if err != nil {
-		return []*configs.Finding{unreachable(err)}
+		return []*configs.Finding{unreachable(err)}, nil
 	}
 	defer func() { _ = p.Close() }() // it has nothing to say
 	checker, ok := p.(providers.Checker)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	missing, err := checker.CheckCloud(ctx)
-	var list []*configs.Finding
 	for _, m := range missing {
 		keys := make([]string, 0, len(m.Keys)+1)
 		for _, key := range m.Keys {
@@ -85,5 +85,8 @@ func checkCloud(ctx context.Context, cfg *configs.Config, section configs.Provid
 	if err != nil {
 		list = append(list, unreachable(err))
 	}
-	return list
+	if ender, ok := p.(providers.Ender); ok {
+		ends = ender.Ends()
+	}
+	return list, ends
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/action"
 )
 
 // HaltFlags are what every pause and hold takes.
@@ -16,11 +17,8 @@ type HaltFlags struct {
 
 // TellUnended says that nobody runs who would end what has a time.
 func (f HaltFlags) TellUnended(ctx context.Context, a *App, store *zkmodel.Store) {
-	if f.For == 0 {
-		return
-	}
-	if daemons, err := store.Daemons(ctx); err == nil && len(daemons) == 0 {
-		fmt.Fprintln(a.Stderr, "poolkeeper: no builder or launcher runs: what has a time ends when one does")
+	if text := action.Unended(ctx, store, f.For.Duration()); text != "" {
+		fmt.Fprintln(a.Stderr, "poolkeeper:", text)
 	}
 }
 
@@ -29,12 +27,9 @@ type Length time.Duration
 
 // UnmarshalText implements encoding.TextUnmarshaler, by which flags are parsed.
 func (l *Length) UnmarshalText(text []byte) error {
-	d, err := time.ParseDuration(string(text))
-	if err != nil || d < time.Second {
-		return fmt.Errorf("%q is no time that something can last: expected at least 1s, such as 30m, 2h or 48h", text)
-	}
+	d, err := action.ParseFor(string(text))
 	*l = Length(d)
-	return nil
+	return err
 }
 
 // String is what was typed; "" is nothing.

@@ -1,17 +1,21 @@
-// Package doctor is `poolkeeper doctor`: it looks at this host, at ZooKeeper and at the clouds,
+// Package doctor is `poolkeeper doctor`: it looks at this host, at ZooKeeper, the daemons and the clouds,
 // and says what is wrong and what helps. It changes nothing.
 package doctor
 
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/cmd/poolkeeper/view"
 	"poolkeeper/configs"
+	"poolkeeper/providers"
 	"poolkeeper/zkmodel/listing"
 )
 
@@ -35,14 +39,14 @@ type Finding struct {
 
 // Cmd is the command.
 type Cmd struct {
-	Output string `short:"o" enum:"table,json" default:"table" placeholder:"table|json" help:"How to print: table or json (${default})."`
+	view.Report
 	Host   string `name:"for" enum:"any,builder,launcher" default:"any" placeholder:"KIND" help:"What this host is to run: builder or launcher; by default what a host may lack is a warning."`
 	Clouds bool   `default:"true" negatable:"" help:"Ask the clouds for all that the configuration names. --no-clouds does not."`
 }
 
 // Help is what the command's own help says.
 func (*Cmd) Help() string {
-	return "Checks the configuration, ZooKeeper (servers, TLS, rights, latency, clock), folders, disk space, tools, KVM and clouds, as the user who gives " +
+	return "Checks the configuration, ZooKeeper (servers, TLS, rights, latency, clock), daemons, folders, disk space, tools, KVM and clouds with their certificates and credentials, as the user who gives " +
 		"the command: use the daemons' one. It changes nothing. Each finding says what helps. Exit code 3 when there is any."
 }
 
@@ -61,11 +65,12 @@ func (c Cmd) Run(ctx context.Context, a *app.App) error {
 		f := &d.found[n]
 		f.What = listing.Visible(strings.ReplaceAll(a.Secrets.Text(f.What), "\n", "; "))
 	}
-	if c.Output == "json" {
-		if err := app.PrintJSON(a.Stdout, report{"v1", time.Now().UTC().Truncate(time.Second), d.found}); err != nil {
-			return err
-		}
-	} else {
+	document := report{"v1", time.Now().UTC().Truncate(time.Second), d.found}
+	printed, err := c.Document(a.Stdout, document, document)
+	if err != nil {
+		return err
+	}
+	if !printed {
 		d.print(a)
 	}
 	if d.worst() != Good {
@@ -158,9 +163,12 @@ func (d *doctor) configuration(ctx context.Context, a *app.App) *configs.Config 
 
 // clouds asks the clouds, by reading calls only.
 func (d *doctor) clouds(ctx context.Context, a *app.App, cfg *configs.Config) {
-	asked, err := app.CheckClouds(ctx, cfg, a.Logger(hclog.Off), &a.Secrets)
+	asked, ends, err := app.CheckClouds(ctx, cfg, a.Logger(hclog.Off), &a.Secrets)
 	if asked == 0 {
 		return
+	}
+	for _, provider := range slices.Sorted(maps.Keys(ends)) {
+		d.ends(provider, ends[provider])
 	}
 	if err == nil {
 		d.good("clouds", "%d clouds have all that is named", asked)
@@ -172,6 +180,31 @@ func (d *doctor) clouds(ctx context.Context, a *app.App, cfg *configs.Config) {
 			remedy = "look at the cloud's entry in clouds.yaml (auth_url, credentials, region), and at the way to it"
 		}
 		d.fault("clouds", remedy, "%s", line)
+	}
+}
+
+// ends looks at when certificates and credentials of a provider end.
+func (d *doctor) ends(provider string, ends []providers.End) {
+	for _, end := range ends {
+		check, remedy := "credentials", "make new ones in the cloud, and put them into clouds.yaml: they are read at the next log-in"
+		if end.Use.IsCertificate() {
+			check, remedy = "tls", "put a new one in its place, and restart the daemons where clouds.yaml names the file"
+		}
+		what := fmt.Sprintf("provider %s: %s %s", provider, end.Use, end.Name)
+		d.end(check, remedy, what, end.At)
+	}
+}
+
+// end says of something whether it has ended, or ends soon.
+func (d *doctor) end(check, remedy, what string, at time.Time) {
+	day := at.UTC().Format(time.DateOnly)
+	switch left := at.Sub(d.now()); {
+	case left < 0:
+		d.fault(check, remedy, "%s has ended on %s", what, day)
+	case left < endsSoon:
+		d.warn(check, remedy, "%s ends on %s", what, day)
+	default:
+		d.good(check, "%s is good until %s", what, day)
 	}
 }
 

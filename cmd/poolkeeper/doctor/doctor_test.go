@@ -2,18 +2,25 @@ package doctor
 
 import (
 	"bytes"
+	"context"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/configs"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -39,11 +46,51 @@ func newPatient(t *testing.T) *patient {
 	p.servers = fmt.Sprintf("{host: 127.0.0.1, port: %s, chroot: %s}", p.port, p.root)
 	p.more = fmt.Sprintf("images-dir: %s\nbuild-log-dir: %s\n", p.dir, p.dir)
 	p.tree(t, zkmodel.NodesRoot, zkmodel.ClockPath)
+	p.runs(t, &zkmodel.Component{Kind: builder, State: zkmodel.ComponentRunning})
+	p.runs(t, &zkmodel.Component{Kind: launcher, State: zkmodel.ComponentRunning})
 	return p
+}
+
+// runs has a daemon of this host, or a pool, say of itself what c has; it takes the place of the one before.
+func (p *patient) runs(t *testing.T, c *zkmodel.Component) {
+	t.Helper()
+	name, _, err := app.Hostnames(t.Context())
+	if c.Hostname == "" {
+		c.Hostname = name
+	}
+	data, wrong := c.Encode()
+	if err := errors.Join(err, wrong); err != nil {
+		t.Fatal(err)
+	}
+	p.put(t, zkmodel.ComponentsRoot+"/"+c.Kind+"/one0000000000", data)
+}
+
+// put writes a znode, or without data deletes it.
+func (p *patient) put(t *testing.T, path string, data []byte) {
+	t.Helper()
+	p.tree(t, path)
+	p.within(t, func(ctx context.Context, s *recipe.Session) error {
+		if data == nil {
+			return s.Delete(ctx, path, recipe.AnyVersion)
+		}
+		_, err := s.Set(ctx, path, data, recipe.AnyVersion)
+		return err
+	})
 }
 
 // tree makes znodes.
 func (p *patient) tree(t *testing.T, paths ...string) {
+	t.Helper()
+	p.within(t, func(ctx context.Context, s *recipe.Session) (err error) {
+		for _, path := range paths {
+			err = errors.Join(err, s.EnsurePath(ctx, path))
+		}
+		return err
+	})
+}
+
+// within does something with the patient's tree.
+func (p *patient) within(t *testing.T, do func(context.Context, *recipe.Session) error) {
 	t.Helper()
 	client, err := recipe.Dial(recipe.Config{Servers: []string{zktest.Shared(t).Addr()}, Chroot: p.root})
 	if err != nil {
@@ -51,8 +98,8 @@ func (p *patient) tree(t *testing.T, paths ...string) {
 	}
 	defer client.Close()
 	session, err := client.Session(t.Context())
-	for _, path := range paths {
-		err = errors.Join(err, session.EnsurePath(t.Context(), path))
+	if err == nil {
+		err = do(t.Context(), session)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -83,6 +130,8 @@ func (p *patient) examined(t *testing.T) []Finding {
 }
 
 const anImage = "diskimages: [{name: debian, elements: [no-such-element]}]\nproviders: [{name: north, driver: fake, diskimages: [{name: debian}]}]\n"
+
+const aPool = "labels: [{name: small}]\nproviders: [{name: north, driver: fake, pools: [{name: main, labels: [{name: small, cloud-image: debian}]}], cloud-images: [{name: debian}]}]\n"
 
 // Faults are put into a site that is well, one at a time, and each is found, with a remedy.
 // Mistakes: a fault that is not found, or told as another one; a doctor who stops at the
@@ -120,9 +169,27 @@ func TestEachFaultIsFound(t *testing.T) {
 			p.wait = time.Second / 5
 			p.later(100 * 365 * 24 * time.Hour)
 		}, `fault tls .* has ended on`},
-		"latency":   {func(p *patient) { p.doctor.slow = time.Nanosecond }, `warning latency ZooKeeper takes`},
-		"clock":     {func(p *patient) { p.later(10 * time.Minute) }, `fault clock .* differ by 10m0s`},
-		"no folder": {func(p *patient) { p.more = anImage + "images-dir: /nowhere/at/all\n" }, `fault folders images-dir: /nowhere/at/all is not there`},
+		"ends soon": {func(p *patient) { p.more += tls(cert, key); p.wait = time.Second / 5 }, `warning tls .* ends on \d{4}-`},
+		"kvm":       {func(p *patient) { p.doctor.host = launcher; p.more += p.guests("tcg") }, `fault kvm guests of here run with tcg\S*, slowly: the configuration says so`},
+		"kvm, untried": {func(p *patient) {
+			p.doctor.host = launcher
+			p.more += p.guests("auto")
+		}, `fault kvm guests of here run with auto, slowly: (nobody has found out yet|it cannot be told)`},
+		"tools of guests": {func(p *patient) {
+			p.doctor.host = launcher
+			p.more += p.guests("tcg")
+			p.t.Setenv("PATH", p.dir)
+		}, `fault tools genisoimage is not on this host: it tells guests who they are`},
+		"no daemon":      {func(p *patient) { p.put(p.t, zkmodel.ComponentsRoot+"/launcher/one0000000000", nil); p.more += aPool }, `fault daemons No launcher is running: requests are not served`},
+		"no daemon here": {func(p *patient) { p.runs(p.t, &zkmodel.Component{Kind: builder, Hostname: "elsewhere"}) }, `fault daemons no builder on this host is registered`},
+		"withdrawn":      {func(p *patient) { p.runs(p.t, &zkmodel.Component{Kind: builder, Reason: "the disk is full"}) }, `fault daemons The builder on .* builds nothing: the disk is full`},
+		"provider unusable": {func(p *patient) {
+			p.runs(p.t, &zkmodel.Component{Kind: builder, Troubles: map[string]string{"north": "503"}})
+		}, `fault daemons Provider north cannot be used by the builder on .*: 503`},
+		"unreadable daemon": {func(p *patient) { p.put(p.t, zkmodel.ComponentsRoot+"/launcher/one0000000000", []byte("{")) }, `fault daemons What launcher one0000000000 says of itself cannot be read`},
+		"latency":           {func(p *patient) { p.doctor.slow = time.Nanosecond }, `warning latency ZooKeeper takes`},
+		"clock":             {func(p *patient) { p.later(10 * time.Minute) }, `fault clock .* differ by 10m0s`},
+		"no folder":         {func(p *patient) { p.more = anImage + "images-dir: /nowhere/at/all\n" }, `fault folders images-dir: /nowhere/at/all is not there`},
 		"no folder, but a file": {func(p *patient) {
 			p.more = anImage + "images-dir: " + p.write(p.t, "file", "", 0o600) + "\n"
 		}, `fault folders images-dir: .* is no folder`},
@@ -134,11 +201,15 @@ func TestEachFaultIsFound(t *testing.T) {
 			p.secure = p.write(p.t, "secure.yaml", "webapp: {token: value-of-the-token}\n", 0o644)
 		}, `warning secrets .*secure.yaml is open to all`},
 		"cloud": {func(p *patient) {
-			p.t.Setenv("OS_CLIENT_CONFIG_FILE", p.write(p.t, "clouds.yaml", "clouds: {east: {region_name: r, auth: {auth_url: \""+nobody.URL+
-				"/v3\", username: ci, password: secretive, project_name: p, user_domain_name: d, project_domain_name: d}}}\n", 0o600))
-			p.more += "labels: [{name: small}]\nproviders: [{name: east, cloud: east, cloud-images: [{name: debian}], " +
-				"pools: [{name: main, networks: [public], labels: [{name: small, cloud-image: debian, flavor-name: ci.small}]}]}]\n"
+			p.cloudOver(nobody, "username: ci, password: secretive, project_name: p, user_domain_name: d, project_domain_name: d")
 		}, `fault clouds .*providers\[east\].*the cloud cannot be asked`},
+		"cloud's certificate": {func(p *patient) {
+			p.cloudOver(aKeystone(p.t), "password: secretive, project_name: p, username: ci")
+			p.later(200 * 365 * 24 * time.Hour)
+		}, `fault tls provider east: server 127.0.0.1:\d+ has ended on 2084-`},
+		"credential": {func(p *patient) {
+			p.cloudOver(aKeystone(p.t), "application_credential_id: c1, application_credential_secret: secretive")
+		}, `warning credentials provider east: credential nodes ends on \d{4}-`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPatient(t)
@@ -169,6 +240,71 @@ func TestEachFaultIsFound(t *testing.T) {
 			t.Errorf("%+v", p.doctor.found)
 		}
 	})
+}
+
+// cloudOver has the patient use a cloud.
+func (p *patient) cloudOver(server *httptest.Server, auth string) {
+	p.t.Helper()
+	ca := ""
+	if c := server.Certificate(); c != nil {
+		ca = "cacert: " + p.write(p.t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})), 0o600) + ", "
+	}
+	p.t.Setenv("OS_CLIENT_CONFIG_FILE", p.write(p.t, "clouds.yaml", "clouds: {east: {region_name: r, "+ca+"auth: {auth_url: \""+server.URL+"/v3\", "+auth+"}}}\n", 0o600))
+	p.more += "labels: [{name: small}]\nproviders: [{name: east, cloud: east, cloud-images: [{name: debian}], " +
+		"pools: [{name: main, networks: [public], labels: [{name: small, cloud-image: debian, flavor-name: ci.small}]}]}]\n"
+}
+
+// aKeystone lets everybody in, knows when the credential nodes ends, and has no other service.
+func aKeystone(t *testing.T) *httptest.Server {
+	t.Helper()
+	var mux http.ServeMux
+	server := httptest.NewTLSServer(&mux)
+	t.Cleanup(server.Close)
+	mux.HandleFunc("POST /v3/auth/tokens", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Subject-Token", "token-of-the-test")
+		w.WriteHeader(http.StatusCreated)
+		endpoint := `"endpoints": [{"interface": "public", "region": "r", "region_id": "r", "url": "` + server.URL + `/no"}]`
+		fmt.Fprintf(w, `{"token": {"expires_at": "2099-01-01T00:00:00.000000Z", "user": {"id": "u"}, "application_credential": {"id": "c1", "name": "nodes"},
+			"catalog": [{"type": "compute", %s}, {"type": "image", %s}]}}`, endpoint, endpoint)
+	})
+	mux.HandleFunc("GET /v3/users/u/application_credentials/c1", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"application_credential": {"expires_at": %q}}`, time.Now().Add(20*24*time.Hour).UTC().Format("2006-01-02T15:04:05.000000"))
+	})
+	return server
+}
+
+// guests is a provider whose nodes run on this host.
+func (p *patient) guests(accel string) string {
+	return "providers: [{name: here, driver: local, dir: " + p.dir + "/guests, accel: " + accel + "}]\n"
+}
+
+// A folder of another user is found, also where the tests run as root, who may write everywhere.
+// Mistake: rights that are looked at by the mode, or by the doctor's user being the owner.
+func TestFolderOfAnother(t *testing.T) {
+	dir := t.TempDir()
+	err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o555)) //nolint:gosec // as a folder of a host is
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &doctor{host: builder, now: time.Now}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked: the thread ends with this
+		if os.Geteuid() == 0 {
+			const nobody = 65534
+			if _, _, no := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody); no != 0 {
+				t.Errorf("become another user: %v", no)
+				return
+			}
+		}
+		d.folders(&configs.Config{ImagesDir: dir, DiskImages: []configs.DiskImage{{Name: "debian"}}})
+	}()
+	<-done
+	want := Finding{"folders", Fault, "images-dir: " + dir + " cannot be written to by this user", "give it to the builder's user, or run doctor as that one"}
+	if len(d.found) == 0 || d.found[0] != want {
+		t.Errorf("%+v", d.found)
+	}
 }
 
 // later has the doctor's clock go ahead.

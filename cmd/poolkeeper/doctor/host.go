@@ -17,7 +17,11 @@ import (
 	"poolkeeper/providers/drivers"
 )
 
-const builder = "builder"
+// The kinds of daemons that a host is to run.
+const (
+	builder  = "builder"
+	launcher = "launcher"
+)
 
 // secrets looks at who may read the files with secrets.
 func (d *doctor) secrets(cfg *configs.Config) {
@@ -105,8 +109,8 @@ func (d *doctor) tools(cfg *configs.Config) {
 	}
 	for _, p := range cfg.Providers {
 		if _, _, here := drivers.Guests(p); here {
-			wanted["qemu-img"] = [3]string{"launcher", "qemu-utils", "makes the disks of guests"}
-			wanted["genisoimage"] = [3]string{"launcher", "genisoimage", "tells guests who they are"}
+			wanted["qemu-img"] = [3]string{launcher, "qemu-utils", "makes the disks of guests"}
+			wanted["genisoimage"] = [3]string{launcher, "genisoimage", "tells guests who they are"}
 		}
 	}
 	missing := 0
@@ -135,7 +139,7 @@ func (d *doctor) guests(cfg *configs.Config) {
 		case accel == "kvm":
 			d.good("kvm", "guests of %s run with KVM", p.Name)
 		default:
-			d.lacks("launcher", "kvm", "switch on virtualisation, load kvm_intel or kvm_amd, and put the launcher's user into the group kvm",
+			d.lacks(launcher, "kvm", "switch on virtualisation, load kvm_intel or kvm_amd, and put the launcher's user into the group kvm",
 				"guests of %s run with %s, slowly: %s", p.Name, accel, why)
 		}
 	}

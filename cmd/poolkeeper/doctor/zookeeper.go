@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -16,6 +14,7 @@ import (
 
 	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/configs"
+	"poolkeeper/configs/kit"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -39,34 +38,23 @@ func (d *doctor) certificates(t *configs.ZooKeeperTLS) {
 	}
 	for _, file := range slices.Compact([]string{t.Cert, t.CA}) {
 		end, err := ends(file)
-		left := end.Sub(d.now())
-		switch {
-		case err != nil:
+		if err != nil {
 			d.fault("tls", remedy, "%v", err)
-		case left < 0:
-			d.fault("tls", "put a new certificate in its place, and restart the daemons", "%s has ended on %s", file, end.UTC().Format(time.DateOnly))
-		case left < endsSoon:
-			d.warn("tls", "put a new certificate in its place", "%s ends on %s", file, end.UTC().Format(time.DateOnly))
-		default:
-			d.good("tls", "%s is good until %s", file, end.UTC().Format(time.DateOnly))
+			continue
 		}
+		d.end("tls", "put a new certificate in its place", file, end)
 	}
 }
 
 // ends is when the first certificate of a file ends.
-func ends(file string) (end time.Time, err error) {
+func ends(file string) (time.Time, error) {
 	data, err := os.ReadFile(file) //nolint:gosec // of the configuration
 	if err != nil {
-		return end, err
+		return time.Time{}, err
 	}
-	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
-		c, err := x509.ParseCertificate(block.Bytes)
-		if block.Type == "CERTIFICATE" && err == nil && (end.IsZero() || c.NotAfter.Before(end)) {
-			end = c.NotAfter
-		}
-	}
-	if end.IsZero() {
-		return end, fmt.Errorf("%s has no certificate", file)
+	end, there := kit.CertificatesEnd(data, false)
+	if !there {
+		return time.Time{}, fmt.Errorf("%s has no certificate", file)
 	}
 	return end, nil
 }
@@ -101,6 +89,7 @@ func (d *doctor) session(ctx context.Context, a *app.App, cfg *configs.Config) {
 		d.rights(ctx, s)
 		d.latency(ctx, s)
 		d.clock(ctx, s)
+		d.daemons(ctx, s, cfg)
 		return nil
 	})
 	if err == nil {

@@ -16,6 +16,7 @@ import (
 	"poolkeeper/cmd/poolkeeper/terminal"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/action"
 )
 
 // BuildLogCmd prints the log of a build, wherever it was built.
@@ -42,7 +43,11 @@ func (c BuildLogCmd) Run(ctx context.Context, a *app.App) error {
 		c.token = cfg.WebApp.Token
 		local = buildlog.Path(cfg.BuildLogDir, image, build)
 		record, err = begunBuild(ctx, store, image, build)
-		return inNodepoolsWords(err, "Build "+c.ID+" not found", "")
+		if errors.Is(err, zkmodel.ErrNotFound) {
+			near := action.Near(ctx, store, cfg, action.Order{Image: image, Build: build})
+			return errors.New("Build " + c.ID + " not found" + near) // Nodepool's words
+		}
+		return err
 	})
 	if err != nil {
 		return err

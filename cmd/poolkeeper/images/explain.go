@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -11,14 +12,16 @@ import (
 	"poolkeeper/builder/plan"
 	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/cmd/poolkeeper/terminal"
+	"poolkeeper/cmd/poolkeeper/view"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/listing"
 )
 
 // ExplainCmd tells what the builder of this host does with images, and how its
 // guests run, and why.
 type ExplainCmd struct {
-	app.OutputFlags
+	view.Report
 	Images []string `arg:"" optional:"" name:"image" help:"The images; by default all."`
 }
 
@@ -29,14 +32,15 @@ func (c ExplainCmd) Run(ctx context.Context, a *app.App) error {
 		if len(c.Images) == 0 {
 			guests = explainGuests(cfg)
 		}
-		if c.Output == "json" {
-			return app.PrintJSON(a.Stdout, append(explanationsJSON(all), guestsJSON(guests)...))
+		items := append(explanationsJSON(all), guestsJSON(guests)...)
+		if printed, err := c.Document(a.Stdout, items, view.List[explanationJSON]{Head: view.HeadOf("explanations"), Items: items}); printed {
+			return err
 		}
 		for i, e := range all {
 			if i > 0 {
 				fmt.Fprintln(a.Stdout)
 			}
-			if err := printExplanation(terminal.Visible(a.Stdout), e); err != nil {
+			if err := printExplanation(terminal.Visible(a.Stdout), e, foldAt(a.Stdout)); err != nil {
 				return err
 			}
 		}
@@ -49,7 +53,7 @@ func (c ExplainCmd) Run(ctx context.Context, a *app.App) error {
 func DryRun(ctx context.Context, a *app.App) error {
 	return withExplanations(ctx, a, nil, func(_ *configs.Config, all []builder.Explanation) error {
 		for _, e := range all {
-			printActions(terminal.Visible(a.Stdout), e, "")
+			printActions(terminal.Visible(a.Stdout), e, "", 0)
 		}
 		return nil
 	})
@@ -78,9 +82,31 @@ func withExplanations(ctx context.Context, a *app.App, images []string, show fun
 	})
 }
 
-// printExplanation prints the verdicts on an image, and what follows from them.
-func printExplanation(w io.Writer, e builder.Explanation) error {
+// foldAt is where lines are folded: at the width of a terminal; 0 in a pipe, where they are whole.
+func foldAt(out io.Writer) int {
+	if _, _, ok := app.Screen(out); !ok {
+		return 0
+	}
+	return app.Width(out)
+}
+
+// leastDetail is how wide the last column is; where there is less room, it stands below the others.
+const leastDetail = 24
+
+// printExplanation prints the verdicts on an image, and what follows from them, in lines of no
+// more than a width; 0 is any.
+func printExplanation(w io.Writer, e builder.Explanation, width int) error {
 	fmt.Fprintf(w, "Image %s\n", e.Image)
+	room := 0
+	if width > 0 {
+		var widest [3]int
+		for _, v := range e.Verdicts {
+			for n, text := range []string{v.Subject, v.Rule, v.Speaks} {
+				widest[n] = max(widest[n], len(text)+2)
+			}
+		}
+		room = width - 2 - widest[0] - widest[1] - widest[2]
+	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	subject := ""
 	for _, v := range e.Verdicts {
@@ -89,12 +115,25 @@ func printExplanation(w io.Writer, e builder.Explanation) error {
 		} else {
 			subject = v.Subject
 		}
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", v.Subject, v.Rule, v.Speaks, v.Detail)
+		if width > 0 && room < leastDetail {
+			const below = "      "
+			fmt.Fprintf(table, "  %s\t%s\t%s\n", v.Subject, v.Rule, v.Speaks)
+			fmt.Fprintf(table, "%s%s\n", below, strings.Join(listing.Folded(v.Detail, width-len(below)), "\n"+below))
+			continue
+		}
+		lines := []string{v.Detail}
+		if width > 0 {
+			lines = listing.Folded(v.Detail, room)
+		}
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", v.Subject, v.Rule, v.Speaks, lines[0])
+		for _, line := range lines[1:] {
+			fmt.Fprintf(table, "  \t\t\t%s\n", line)
+		}
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	printActions(w, e, "  to do: ")
+	printActions(w, e, "  to do: ", width)
 	if len(e.Actions) == 0 {
 		fmt.Fprintln(w, "  to do: nothing")
 	}
@@ -104,10 +143,14 @@ func printExplanation(w io.Writer, e builder.Explanation) error {
 	return nil
 }
 
-// printActions prints what is to be done, a line each.
-func printActions(w io.Writer, e builder.Explanation, prefix string) {
+// printActions prints what is to be done, a line each; one that is wider than width is folded.
+func printActions(w io.Writer, e builder.Explanation, prefix string, width int) {
 	for _, action := range e.Actions {
-		fmt.Fprintf(w, "%s%s (%s)\n", prefix, describe(action), action.Why)
+		text := fmt.Sprintf("%s (%s)", describe(action), action.Why)
+		if width > 0 {
+			text = strings.Join(listing.Folded(text, max(leastDetail, width-len(prefix))), "\n"+strings.Repeat(" ", len(prefix)))
+		}
+		fmt.Fprintf(w, "%s%s\n", prefix, text)
 	}
 }
 
@@ -178,7 +221,8 @@ func explanationsJSON(all []builder.Explanation) []explanationJSON {
 			one.Actions = append(one.Actions, actionJSON{a.Kind, a.Build, a.Provider, a.Upload, a.Format, a.Why})
 		}
 		if !e.Next.IsZero() {
-			one.Next = &e.Next
+			next := e.Next.UTC()
+			one.Next = &next
 		}
 		list = append(list, one)
 	}

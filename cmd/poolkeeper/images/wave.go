@@ -10,8 +10,8 @@ import (
 
 	"poolkeeper/builder/waves"
 	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/cmd/poolkeeper/view"
 	"poolkeeper/configs"
-	"poolkeeper/configs/kit"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/listing"
 	"poolkeeper/zkmodel/recipe"
@@ -44,7 +44,7 @@ type waveCreateCmd struct {
 	MaxFailures string   `default:"20%" placeholder:"N|%" help:"How many images may fail before the rest is held (${default})."`
 	ID          string   `name:"id" help:"The wave's id. With one that there is, of the same images, nothing is made."`
 	Wait        bool     `help:"Wait for the report, and print it. Exit code 1 unless all is completed."`
-	app.OutputFlags
+	view.Forms
 }
 
 // Run is the command.
@@ -54,7 +54,7 @@ func (c waveCreateCmd) Run(ctx context.Context, a *app.App) error {
 		Until: wave.Until(c.Until), MaxFailures: c.MaxFailures,
 	}
 	if w.ID == "" {
-		w.ID = newWaveID("")
+		w.ID = wave.NewID("")
 	}
 	if c.At != "" {
 		at, err := parseAt(c.At, time.Now())
@@ -92,13 +92,8 @@ func (c waveCreateCmd) Run(ctx context.Context, a *app.App) error {
 			return err
 		}
 		fmt.Fprintf(a.Stderr, "poolkeeper: waiting for wave %s, of %d images\n", w.ID, len(jobs))
-		return awaitWave(t.outer, a, t.client, w.ID, c.OutputFlags) //nolint:contextcheck // outlives a session
+		return awaitWave(t.outer, a, t.client, w.ID, c.Forms) //nolint:contextcheck // outlives a session
 	})
-}
-
-// newWaveID makes an id that sorts by time.
-func newWaveID(what string) string {
-	return time.Now().UTC().Format("20060102T150405Z") + what + "-" + kit.RandomHex(2)
 }
 
 // parseAt reads a time, or a duration from now.
@@ -147,7 +142,7 @@ func (t waveTools) tellUndriven(ctx context.Context, a *app.App) {
 }
 
 // awaitWave waits for a wave's report, over as many sessions as that takes, and prints it.
-func awaitWave(ctx context.Context, a *app.App, client *recipe.Client, id string, out app.OutputFlags) error {
+func awaitWave(ctx context.Context, a *app.App, client *recipe.Client, id string, out view.Forms) error {
 	report, err := awaitReport(ctx, client, id)
 	if err != nil {
 		return err
@@ -176,7 +171,7 @@ func awaitReport(ctx context.Context, client *recipe.Client, id string) (*wave.R
 }
 
 // tellReport prints a report; a wave that is not completed is an error.
-func tellReport(a *app.App, out app.OutputFlags, report *wave.Report) error {
+func tellReport(a *app.App, out view.Forms, report *wave.Report) error {
 	if err := printReport(a, out, report); err != nil {
 		return err
 	}
@@ -187,13 +182,21 @@ func tellReport(a *app.App, out app.OutputFlags, report *wave.Report) error {
 }
 
 // printReport prints what has come of a wave.
-func printReport(a *app.App, o app.OutputFlags, r *wave.Report) error {
-	if o.Output == "json" {
-		return app.PrintJSON(a.Stdout, r)
+func printReport(a *app.App, o view.Forms, r *wave.Report) error {
+	document := struct {
+		view.Head
+		Report *wave.Report `json:"report"`
+	}{view.HeadOf("wave-report"), r}
+	if printed, err := (view.Report{Output: o.Output}).Document(a.Stdout, r, document); printed {
+		return err
+	}
+	table := listing.WaveReport(r)
+	if o.Output == "name" {
+		return o.Write(a.Stdout, table)
 	}
 	fmt.Fprintf(a.Stdout, "Wave %s is %s: %s\n", r.ID, r.State, counted(r.Counts))
 	if took := r.Took.String(); took != "" {
 		fmt.Fprintf(a.Stdout, "  took     %s; the estimate was: %s\n", took, cmp.Or(r.Estimate.String(), "none"))
 	}
-	return listing.WaveReport(r).WriteText(a.Stdout, o.Detail)
+	return o.Write(a.Stdout, table)
 }

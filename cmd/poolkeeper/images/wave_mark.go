@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/listing"
 	"poolkeeper/zkmodel/recipe"
@@ -36,12 +37,14 @@ func (t waveTools) marked(ctx context.Context, e *wave.Entry, mark wave.Mark, im
 	if err != nil {
 		return "", err
 	}
+	var names []string
 	for _, job := range jobs {
 		if job.Image == image {
 			return mark.Of(image), nil
 		}
+		names = append(names, job.Image)
 	}
-	return "", fmt.Errorf("wave %s has no image %q", e.ID, image)
+	return "", fmt.Errorf("wave %s has no image %q%s", e.ID, image, configs.Similar(image, names))
 }
 
 // changeable refuses what is to be done with a wave, or the job of an image, that is over,

@@ -1,7 +1,9 @@
 package images
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,12 +24,23 @@ import (
 // waveListCmd lists waves.
 type waveListCmd struct {
 	view.Flags
+	view.Watching
 	view.ByState
 }
 
 // Run is the command.
 func (c waveListCmd) Run(ctx context.Context, a *app.App) error {
 	return withWaves(ctx, a, func(ctx context.Context, t waveTools) error {
+		states := view.States(c.ByState, wave.States()...)
+		if c.Watch {
+			return c.Follow(t.outer, a, t.client, view.Watched{ //nolint:contextcheck // outlives a session
+				Roots: []view.Root{{Path: wave.Root, Filter: wave.Followed("")}},
+				Read: func(ctx context.Context, _ *zkmodel.Mirror, s *recipe.Session, _ time.Time) (*listing.Table, error) {
+					list, err := wave.NewStore(s).Waves(ctx)
+					return listing.Waves(list), err
+				},
+			}, states)
+		}
 		list, err := t.store.Waves(ctx)
 		if err != nil {
 			return err
@@ -39,7 +52,7 @@ func (c waveListCmd) Run(ctx context.Context, a *app.App) error {
 		if held {
 			fmt.Fprintf(a.Stderr, "poolkeeper: all waves are held %s; wave release --all goes on\n", listing.Visible(word.String()))
 		}
-		return c.Show(a, listing.Waves(list), view.States(c.ByState, wave.States()...))
+		return c.Show(a, listing.Waves(list), states)
 	})
 }
 
@@ -50,7 +63,8 @@ type waveShowCmd struct {
 	Report bool     `help:"The report of a wave that is over, with all its jobs."`
 	Wait   bool     `help:"Wait for the report first. Exit code 1 unless all is completed."`
 	ID     string   `arg:"" help:"The wave."`
-	app.OutputFlags
+	view.Forms
+	view.Watching
 }
 
 // Run is the command.
@@ -67,31 +81,67 @@ func (c waveShowCmd) Run(ctx context.Context, a *app.App) error {
 	}
 	return withWave(ctx, a, c.ID, func(ctx context.Context, t waveTools, e *wave.Entry) error {
 		if c.Wait {
-			return awaitWave(t.outer, a, t.client, c.ID, c.OutputFlags) //nolint:contextcheck // outlives a session
+			return awaitWave(t.outer, a, t.client, c.ID, c.Forms) //nolint:contextcheck // outlives a session
 		}
 		if c.Report {
 			return c.report(ctx, a, t)
 		}
-		rows, all, err := t.store.Rows(ctx, c.ID, states, c.Limit)
+		if c.Watch {
+			return c.follow(a, t, states)
+		}
+		rows, all, err := t.rows(ctx, c, states)
 		if err != nil {
 			return err
 		}
-		if err := t.explain(ctx, rows); err != nil {
+		if err := c.printJobs(a, e, listing.WaveJobs(rows)); err != nil {
 			return err
 		}
-		table := listing.WaveJobs(rows)
-		if c.Output == "json" {
-			return table.WriteJSON(a.Stdout)
-		}
-		printWave(a.Stdout, e)
-		if err := table.WriteText(a.Stdout, c.Detail); err != nil {
-			return err
-		}
-		if all > len(rows) {
+		if all > len(rows) && c.InText() {
 			fmt.Fprintf(a.Stdout, "%d more jobs are not shown (--limit)\n", all-len(rows))
 		}
 		return nil
 	})
+}
+
+// follow shows the jobs, and what changes of them.
+func (c waveShowCmd) follow(a *app.App, t waveTools, states []wave.State) error {
+	return view.Flags{Forms: c.Forms}.Follow(t.outer, a, t.client, view.Watched{
+		Parts: zkmodel.PartImages, // they say what jobs wait for
+		Roots: []view.Root{{Path: wave.Root, Filter: wave.Followed(c.ID)}},
+		Read: func(ctx context.Context, _ *zkmodel.Mirror, s *recipe.Session, _ time.Time) (*listing.Table, error) {
+			t.models, t.store = zkmodel.NewStore(s, nil), wave.NewStore(s)
+			rows, _, err := t.rows(ctx, c, states)
+			return listing.WaveJobs(rows), err
+		},
+	})
+}
+
+// rows reads jobs of a wave, and how many there are.
+func (t waveTools) rows(ctx context.Context, c waveShowCmd, states []wave.State) ([]wave.Row, int, error) {
+	rows, all, err := t.store.Rows(ctx, c.ID, states, c.Limit)
+	if err == nil {
+		err = t.explain(ctx, rows)
+	}
+	return rows, all, err
+}
+
+// printJobs prints a wave and those of its jobs that were read.
+func (c waveShowCmd) printJobs(a *app.App, e *wave.Entry, jobs *listing.Table) error {
+	if c.Output == "json" {
+		return jobs.WriteJSON(a.Stdout)
+	}
+	of, err := listing.Waves([]*wave.Entry{e}).Items()
+	if err != nil {
+		return err
+	}
+	if c.InText() {
+		printWave(a.Stdout, e)
+	}
+	v1 := struct {
+		view.Head
+		Wave json.RawMessage `json:"wave"`
+	}{view.HeadOf("wave"), bytes.Trim(of, "[]")}
+	return c.Parts(a, "", v1, view.Part{Key: "jobs", Table: jobs})
 }
 
 // explain says of jobs whose build is asked for what they wait for.
@@ -127,7 +177,7 @@ func (c waveShowCmd) report(ctx context.Context, a *app.App, t waveTools) error 
 	if err != nil {
 		return err
 	}
-	return printReport(a, c.OutputFlags, report)
+	return printReport(a, c.Forms, report)
 }
 
 // printWave tells of a wave in words.

@@ -7,6 +7,7 @@ import (
 
 	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/cmd/poolkeeper/terminal"
+	"poolkeeper/cmd/poolkeeper/view"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/overview"
@@ -14,9 +15,7 @@ import (
 )
 
 // explainFlags are how an explanation is printed.
-type explainFlags struct {
-	Output string `short:"o" enum:"table,json" default:"table" placeholder:"table|json" help:"How to print: table or json (${default})."`
-}
+type explainFlags struct{ view.Report }
 
 // explained is what can be printed so.
 type explained interface {
@@ -42,8 +41,8 @@ func (f explainFlags) show(ctx context.Context, a *app.App, lock string, explain
 		if err != nil {
 			return err
 		}
-		if f.Output == "json" {
-			return app.PrintJSON(a.Stdout, e)
+		if printed, err := f.Document(a.Stdout, e, e); printed {
+			return err
 		}
 		for _, line := range e.Lines(now) {
 			if _, err := fmt.Fprintln(terminal.Visible(a.Stdout), line); err != nil {

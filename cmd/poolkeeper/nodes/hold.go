@@ -4,8 +4,7 @@ import (
 	"context"
 
 	"poolkeeper/cmd/poolkeeper/app"
-	"poolkeeper/configs"
-	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/action"
 )
 
 // HoldCmd keeps a node for a person to look at.
@@ -16,10 +15,7 @@ type HoldCmd struct {
 
 // Run is the command.
 func (c HoldCmd) Run(ctx context.Context, a *app.App) error {
-	if err := configs.CheckName("node", c.ID); err != nil {
-		return err
-	}
-	return a.WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
-		return notThere(ctx, store, app.Operator(store).Hold(ctx, c.ID, c.Reason, c.For.Duration()), c.ID)
+	return doAndList(ctx, a, []string{c.ID}, func(id string) action.Order {
+		return action.Order{Action: "hold", Node: id, Reason: c.Reason, For: c.For.Duration()}
 	})
 }

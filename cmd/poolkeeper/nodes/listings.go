@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"poolkeeper/cmd/poolkeeper/view"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/action"
 	"poolkeeper/zkmodel/listing"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -34,6 +36,32 @@ func (c ListCmd) Run(ctx context.Context, a *app.App) error {
 			return err
 		}
 		return c.Show(a, listing.Nodes(nodes, time.Now()), filters...)
+	})
+}
+
+// doAndList does something to each of some nodes, and lists those that it was done to as they are
+// then, as Nodepool does. What fails with one does not keep it from the others.
+func doAndList(ctx context.Context, a *app.App, ids []string, order func(id string) action.Order) error {
+	return a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
+		var done []*zkmodel.Node
+		var failed error
+		for _, id := range ids {
+			err := a.Doer(cfg, store).Do(ctx, order(id))
+			if err == nil {
+				var n *zkmodel.Node
+				if n, err = store.Node(ctx, id); err == nil {
+					done = append(done, n)
+				}
+				if errors.Is(err, zkmodel.ErrNotFound) {
+					err = nil // its launcher was quick
+				}
+			}
+			failed = errors.Join(failed, err)
+		}
+		if len(done) == 0 {
+			return failed
+		}
+		return errors.Join(failed, view.Flags{Forms: view.Forms{Output: "table"}}.Show(a, listing.Nodes(done, time.Now())))
 	})
 }
 

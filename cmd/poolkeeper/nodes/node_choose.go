@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"poolkeeper/cmd/poolkeeper/view"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/action"
 	"poolkeeper/zkmodel/listing"
 )
 
@@ -65,26 +67,39 @@ func (c choosing) check(ids []string, broken bool) error {
 	return nil
 }
 
-// choose finds the nodes that flags choose, the oldest first, and how many more there are.
-func (c choosing) choose(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, now time.Time) (chosen []*zkmodel.Node, more int, err error) {
+// choice is what flags choose.
+type choice struct {
+	nodes  []*zkmodel.Node // the oldest first
+	more   int             // than --limit
+	spared map[string]int  // that match and are not chosen, by why
+}
+
+// choose finds the nodes that flags choose.
+func (c choosing) choose(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, now time.Time) (*choice, error) {
 	all, err := store.Nodes(ctx)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	if err := c.images(cfg, all); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	table := listing.Nodes(all, now)
 	if err := view.Pick(table, view.States(c.ByState, zkmodel.NodeStates()...), c.Providers(cfg), c.Labels(cfg)); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	var names strings.Builder
 	if err := table.WriteNames(&names); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	ids := strings.Fields(names.String())
+	var chosen []*zkmodel.Node
+	spared := map[string]int{}
 	for _, n := range all {
-		if slices.Contains(ids, n.ID) && c.spares(n, now) == "" {
+		switch why := c.spares(n, now); {
+		case !slices.Contains(ids, n.ID):
+		case why != "":
+			spared[why]++
+		default:
 			chosen = append(chosen, n)
 		}
 	}
@@ -92,7 +107,7 @@ func (c choosing) choose(ctx context.Context, cfg *configs.Config, store *zkmode
 		return listing.Changed(a.StateTime, a.Stat.Mtime).Compare(listing.Changed(b.StateTime, b.Stat.Mtime))
 	})
 	kept := min(c.Limit, len(chosen))
-	return chosen[:kept], len(chosen) - kept, nil
+	return &choice{chosen[:kept], len(chosen) - kept, spared}, nil
 }
 
 // images refuses the name of an image that no node was booted from and that is not configured.
@@ -133,7 +148,7 @@ func (c choosing) spares(n *zkmodel.Node, now time.Time) string {
 	case n.State == zkmodel.NodeHold && !slices.Contains(c.State, string(zkmodel.NodeHold)):
 		return "it is held (--state hold chooses it)"
 	case used && !c.InUse:
-		return listing.Words(" ", "it is", string(n.State), forRequest(n)) + " (--in-use chooses it)"
+		return "a job uses it, or is given it (--in-use chooses it)"
 	case len(c.Image) > 0 && !slices.Contains(c.Image, bootedFrom(n)):
 		return "it was booted from another image"
 	case now.Sub(listing.Changed(n.StateTime, n.Stat.Mtime)) < c.OlderThan.Duration():
@@ -150,21 +165,24 @@ func forRequest(n *zkmodel.Node) string {
 }
 
 // confirm shows what is chosen, and asks; it reports whether to go on.
-func (c choosing) confirm(ctx context.Context, a *app.App, chosen []*zkmodel.Node, more int, now time.Time) (bool, error) {
-	if len(chosen) == 0 {
+func (c choosing) confirm(ctx context.Context, a *app.App, which *choice, now time.Time) (bool, error) {
+	if len(which.nodes) == 0 {
 		_, err := fmt.Fprintln(a.Stdout, "No node is chosen")
+		for _, why := range slices.Sorted(maps.Keys(which.spared)) {
+			fmt.Fprintf(a.Stdout, "%d that match: %s\n", which.spared[why], listing.Visible(why))
+		}
 		return false, err
 	}
-	if err := listing.Nodes(chosen, now).WriteText(a.Stdout, false); err != nil {
+	if err := listing.Nodes(which.nodes, now).WriteText(a.Stdout, false); err != nil {
 		return false, err
 	}
-	if more > 0 {
-		fmt.Fprintf(a.Stdout, "%d more match; --limit %d leaves them\n", more, c.Limit)
+	if which.more > 0 {
+		fmt.Fprintf(a.Stdout, "%d more match; --limit %d leaves them\n", which.more, c.Limit)
 	}
 	if c.DryRun || c.Yes {
 		return !c.DryRun, nil
 	}
-	if !a.Confirmed(ctx, fmt.Sprintf("Delete these nodes: %d? [y/N] ", len(chosen))) {
+	if !a.Confirmed(ctx, fmt.Sprintf("Delete these nodes: %d? [y/N] ", len(which.nodes))) {
 		return false, errors.New("nothing was deleted: answer y, or give --yes")
 	}
 	return true, nil
@@ -174,18 +192,18 @@ func (c choosing) confirm(ctx context.Context, a *app.App, chosen []*zkmodel.Nod
 func (c NodeDeleteCmd) deleteChosen(ctx context.Context, a *app.App) error {
 	return a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
 		now := time.Now()
-		chosen, more, err := c.choose(ctx, cfg, store, now)
+		which, err := c.choose(ctx, cfg, store, now)
 		if err != nil {
 			return err
 		}
-		if on, err := c.confirm(ctx, a, chosen, more, now); err != nil || !on {
+		if on, err := c.confirm(ctx, a, which, now); err != nil || !on {
 			return err
 		}
 		var failed error
-		for _, n := range chosen {
+		for _, n := range which.nodes {
 			err := app.Operator(store).DeleteNodeIf(ctx, n.ID, func(now *zkmodel.Node) error { return unchanged(n, now) })
 			if err != nil {
-				failed = errors.Join(failed, notThere(ctx, store, err, n.ID))
+				failed = errors.Join(failed, action.NotThere(ctx, store, err, n.ID))
 				continue
 			}
 			fmt.Fprintf(a.Stdout, "node %s of %s: deleting, was %s\n", n.ID, listing.Visible(n.Provider), n.State)

@@ -3,12 +3,9 @@ package nodes
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"poolkeeper/cmd/poolkeeper/app"
-	"poolkeeper/configs"
-	"poolkeeper/zkmodel"
-	"poolkeeper/zkmodel/operate"
+	"poolkeeper/zkmodel/action"
 )
 
 // NodeDeleteCmd marks nodes for deletion.
@@ -39,25 +36,5 @@ func (c NodeDeleteCmd) Run(ctx context.Context, a *app.App) error {
 	if c.Now {
 		return c.now(ctx, a)
 	}
-	return a.Each(ctx, c.IDs, func(ctx context.Context, store *zkmodel.Store, id string) error {
-		if err := configs.CheckName("node", id); err != nil {
-			return err
-		}
-		err := c.one(ctx, app.Operator(store), id)
-		switch {
-		case errors.Is(err, zkmodel.ErrUndecodable):
-			return fmt.Errorf("%w; --broken deletes the record", err)
-		case errors.Is(err, operate.ErrDecodable):
-			return fmt.Errorf("%w: node-delete without --broken deletes it", err)
-		}
-		return notThere(ctx, store, err, id)
-	})
-}
-
-// one marks one node.
-func (c NodeDeleteCmd) one(ctx context.Context, o *operate.Operator, id string) error {
-	if c.Broken {
-		return o.DeleteBrokenNode(ctx, id)
-	}
-	return o.DeleteNode(ctx, id)
+	return doAndList(ctx, a, c.IDs, func(id string) action.Order { return action.Order{Action: "node-delete", Node: id, Broken: c.Broken} })
 }

@@ -15,6 +15,7 @@ import (
 	"poolkeeper/providers"
 	"poolkeeper/providers/drivers"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/action"
 	"poolkeeper/zkmodel/listing"
 )
 
@@ -30,13 +31,13 @@ func (c NodeDeleteCmd) now(ctx context.Context, a *app.App) error {
 		for _, id := range c.IDs {
 			err := configs.CheckName("node", id)
 			if err == nil {
-				err = notThere(ctx, store, app.Operator(store).DeleteNodeNow(ctx, id, d.check, d.remove), id)
+				err = action.NotThere(ctx, store, app.Operator(store).DeleteNodeNow(ctx, id, d.check, d.remove), id)
 			}
 			failed = errors.Join(failed, err)
 		}
 		nodes, err := store.Nodes(ctx)
 		if err == nil {
-			err = view.Flags{Output: "table"}.Show(a, listing.Nodes(nodes, time.Now()))
+			err = view.Flags{Forms: view.Forms{Output: "table"}}.Show(a, listing.Nodes(nodes, time.Now()))
 		}
 		return errors.Join(failed, err)
 	})

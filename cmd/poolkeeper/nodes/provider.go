@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"poolkeeper/cmd/poolkeeper/app"
-	"poolkeeper/cmd/poolkeeper/terminal"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/action"
 	"poolkeeper/zkmodel/operate"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -30,40 +30,12 @@ func (*ProviderPauseCmd) Help() string {
 
 // Run is the command.
 func (c ProviderPauseCmd) Run(ctx context.Context, a *app.App) error {
-	return c.pause(ctx, a, false, nil)
+	return a.Do(ctx, c.order("provider-pause"))
 }
 
-// pause pauses, and then does what follows.
-func (c pausing) pause(ctx context.Context, a *app.App, drain bool, then func(context.Context, *configs.Config, *recipe.Client) error) error {
-	if err := configs.CheckName("provider", c.Provider); err != nil {
-		return err
-	}
-	return a.WithClient(ctx, func(ctx context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
-		if err := knownProvider(ctx, cfg, store, c.Provider); err != nil {
-			return err
-		}
-		p, err := app.Operator(store).PauseProvider(ctx, c.Provider, c.Reason, c.For.Duration(), drain)
-		if err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintln(terminal.Visible(a.Stdout), p.Text()); err != nil || then == nil {
-			return err
-		}
-		return then(ctx, cfg, client)
-	})
-}
-
-// knownProvider refuses a provider that is not configured and that no daemon serves.
-func knownProvider(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, name string) error {
-	if _, ok := cfg.Provider(name); ok {
-		return nil
-	}
-	serving, err := store.Serving(ctx, name)
-	if err != nil || len(serving) > 0 {
-		return err
-	}
-	names, _ := cfg.ProviderNames()
-	return fmt.Errorf("there is no provider %s in %s, and no daemon serves one%s", name, cfg.Path, configs.Similar(name, names))
+// order is what is to be done.
+func (c pausing) order(name string) action.Order {
+	return action.Order{Action: name, Provider: c.Provider, Reason: c.Reason, For: c.For.Duration()}
 }
 
 // ProviderDrainCmd has nothing begun in a provider, and its idle nodes deleted.
@@ -80,10 +52,14 @@ func (*ProviderDrainCmd) Help() string {
 
 // Run is the command.
 func (c ProviderDrainCmd) Run(ctx context.Context, a *app.App) error {
-	if !c.Wait {
-		return c.pause(ctx, a, true, nil)
+	order := c.order("provider-drain")
+	if err := order.Check(); err != nil {
+		return err
 	}
-	return c.pause(ctx, a, true, func(ctx context.Context, cfg *configs.Config, client *recipe.Client) error {
+	return a.WithClient(ctx, func(ctx context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
+		if err := a.Doer(cfg, store).Do(ctx, order); err != nil || !c.Wait {
+			return err
+		}
 		w := follow(ctx, a, cfg, client)
 		defer w.stop()
 		return w.until(ctx, []*recipe.Subscription{w.mirror.SubscribeNodes(), w.mirror.SubscribePauses()}, func() (string, bool, error) {
@@ -116,10 +92,5 @@ type ProviderResumeCmd struct {
 
 // Run is the command.
 func (c ProviderResumeCmd) Run(ctx context.Context, a *app.App) error {
-	if err := configs.CheckName("provider", c.Provider); err != nil {
-		return err
-	}
-	return a.WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
-		return app.Operator(store).ResumeProvider(ctx, c.Provider)
-	})
+	return a.Do(ctx, action.Order{Action: "provider-resume", Provider: c.Provider})
 }

@@ -11,6 +11,7 @@ import (
 	"poolkeeper/cmd/poolkeeper/terminal"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/action"
 	"poolkeeper/zkmodel/operate"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -50,7 +51,7 @@ func (c RequestCmd) Run(ctx context.Context, a *app.App) error {
 	}
 	return a.WithClient(ctx, func(ctx context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
 		if c.Provider != "" {
-			if err := knownProvider(ctx, cfg, store, c.Provider); err != nil {
+			if err := action.KnownProvider(ctx, cfg, store, c.Provider); err != nil {
 				return err
 			}
 		}
@@ -99,7 +100,7 @@ func (c RequestCmd) take(ctx context.Context, a *app.App, store *zkmodel.Store, 
 	for _, node := range r.Nodes {
 		lock, n, err := app.Operator(store).LockNode(ctx, node)
 		if err != nil {
-			return notThere(ctx, store, err, node)
+			return action.NotThere(ctx, store, err, node)
 		}
 		if n.AllocatedTo != id {
 			return fmt.Errorf("node %s was given to %q, not to us", node, n.AllocatedTo)

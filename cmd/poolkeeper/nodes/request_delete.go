@@ -2,11 +2,9 @@ package nodes
 
 import (
 	"context"
-	"errors"
 
 	"poolkeeper/cmd/poolkeeper/app"
-	"poolkeeper/configs"
-	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/action"
 )
 
 // RequestDeleteCmd gives requests up.
@@ -16,17 +14,5 @@ type RequestDeleteCmd struct {
 
 // Run is the command.
 func (c RequestDeleteCmd) Run(ctx context.Context, a *app.App) error {
-	return a.Each(ctx, c.IDs, deleteRequest)
-}
-
-// deleteRequest deletes one request, whoever made it. Its nodes are others' then.
-func deleteRequest(ctx context.Context, store *zkmodel.Store, id string) error {
-	if err := configs.CheckName("request", id); err != nil {
-		return err
-	}
-	err := app.Operator(store).DeleteRequest(ctx, id)
-	if errors.Is(err, zkmodel.ErrNotFound) {
-		return errors.New("Request id " + id + " not found" + near(ctx, store, zkmodel.RequestPath(id))) // as with nodes
-	}
-	return err
+	return a.Each(ctx, c.IDs, func(id string) action.Order { return action.Order{Action: "request-delete", Request: id} })
 }

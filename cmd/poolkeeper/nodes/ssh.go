@@ -12,6 +12,7 @@ import (
 	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/action"
 	"poolkeeper/zkmodel/listing"
 )
 
@@ -30,7 +31,7 @@ func (c SSHCmd) Run(ctx context.Context, a *app.App) error {
 	var node *zkmodel.Node
 	err := a.WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) (err error) {
 		node, err = store.Node(ctx, c.ID)
-		return notThere(ctx, store, err, c.ID)
+		return action.NotThere(ctx, store, err, c.ID)
 	})
 	if err != nil {
 		return err

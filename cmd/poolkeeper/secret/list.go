@@ -6,16 +6,16 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
-	"poolkeeper/cmd/poolkeeper/terminal"
+	"poolkeeper/cmd/poolkeeper/view"
 	"poolkeeper/configs/sealed"
 	"poolkeeper/zkmodel/listing"
 )
 
 // ListCmd lists sealed values.
 type ListCmd struct {
+	view.Flags
 	Files []string `arg:"" name:"file" help:"Files with sealed values."`
 }
 
@@ -40,8 +40,9 @@ func (c ListCmd) Run(a *App, of *Cmd) error {
 		return err
 	}
 	closed, unchanged := 0, 0
-	w := tabwriter.NewWriter(terminal.Safe(a.Stdout), 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "WHERE\tPATH\tSEALED TO\tOPENS HERE")
+	table := listing.NewPlain("sealed-values", listing.Head{Title: "WHERE", Key: "where"}, listing.Head{Title: "PATH", Key: "path"},
+		listing.Head{Title: "SEALED TO", Key: "sealed_to"}, listing.Head{Title: "OPENS HERE", Key: "opens_here"}, listing.Head{Key: "unchanged_since"})
+	table.Named(func(cells []string) string { return cells[1] })
 	for _, f := range files {
 		for _, s := range f.values() {
 			place := s.Path.String()
@@ -50,17 +51,22 @@ func (c ListCmd) Run(a *App, of *Cmd) error {
 			if strings.HasPrefix(opens, "no: ") {
 				closed++
 			}
+			var kept any
 			if since, is, err := keys.Unchanged(s.Value, place); err == nil && is {
 				unchanged++
+				kept = since
 				opens += "; to be changed, since " + since.UTC().Format(time.DateOnly)
 			}
-			fmt.Fprintf(w, "%s:%d\t%s\t%s\t%s\n", f.name, s.Line, listing.Visible(place), cmp.Or(recipient, "?"), opens)
+			table.Row(fmt.Sprintf("%s:%d", f.name, s.Line), place, listing.Shown{Text: cmp.Or(recipient, "?"), Value: recipient}, opens, kept)
 		}
 	}
-	if err := w.Flush(); err != nil {
+	if err := c.Arrange(table); err != nil {
 		return err
 	}
-	if unchanged > 0 {
+	if err := c.Write(a.Stdout, table); err != nil {
+		return err
+	}
+	if unchanged > 0 && c.InText() {
 		fmt.Fprintf(a.Stdout, "To be changed at their clouds and services, and set anew: %d\n", unchanged)
 	}
 	switch {

@@ -12,11 +12,16 @@ import (
 	"poolkeeper/zkmodel/listing"
 )
 
-// Flags are those of every listing.
-type Flags struct {
+// Forms are how tables are printed.
+type Forms struct {
 	Output string `short:"o" enum:"table,wide,json,json-v1,yaml,name" default:"table" placeholder:"FORM" help:"How to print: table; wide, with all columns; json, with the keys of Nodepool's pages; json-v1 or yaml, documents of version v1; name, one a line (${default})."`
 	Detail bool   `help:"Print more columns, as -o wide; documents always have all."`
-	Sort   string `placeholder:"COLUMN" help:"Order by a column; -COLUMN has the largest first."`
+}
+
+// Flags are those of every listing.
+type Flags struct {
+	Forms
+	Sort string `placeholder:"COLUMN" help:"Order by a column; -COLUMN has the largest first."`
 }
 
 // ByState filters by state.
@@ -86,30 +91,40 @@ func (f ByImage) Images(cfg *configs.Config) Filter {
 // Errors: a filter has a value that nobody knows, or there is no such column to sort by; then
 // nothing is printed.
 func (f Flags) Show(a *app.App, table *listing.Table, filters ...Filter) error {
-	if err := f.arrange(table, filters); err != nil {
+	if err := f.Arrange(table, filters...); err != nil {
 		return err
 	}
 	a.TellBroken(table.Broken())
+	return f.Write(a.Stdout, table)
+}
+
+// InText reports whether people read it: then there may be words beside a table.
+func (f Forms) InText() bool { return f.Output == "table" || f.Output == "wide" }
+
+// Write prints a table as it was asked for.
+func (f Forms) Write(out io.Writer, table *listing.Table) error {
 	switch now := time.Now(); f.Output {
 	case "json":
-		return table.WriteJSON(a.Stdout)
+		return table.WriteJSON(out)
 	case "json-v1":
-		return table.WriteDocument(a.Stdout, now)
+		return table.WriteDocument(out, now)
 	case "yaml":
-		return table.WriteYAML(a.Stdout, now)
+		return table.WriteYAML(out, now)
 	case "name":
-		return table.WriteNames(a.Stdout)
+		return table.WriteNames(out)
 	}
-	return f.text(a.Stdout, table)
+	return f.text(out, table)
 }
 
 // Pick leaves of a table what filters want.
 //
 // Errors: one has a value that nobody knows.
-func Pick(table *listing.Table, filters ...Filter) error { return Flags{}.arrange(table, filters) }
+func Pick(table *listing.Table, filters ...Filter) error { return Flags{}.Arrange(table, filters...) }
 
-// arrange leaves the rows that were asked for, in their order.
-func (f Flags) arrange(table *listing.Table, filters []Filter) error {
+// Arrange leaves the rows that were asked for, in their order.
+//
+// Errors: those of Show.
+func (f Flags) Arrange(table *listing.Table, filters ...Filter) error {
 	for _, one := range filters { // before any row is left out
 		if err := table.Knows(one.by, one.values, one.known); err != nil {
 			return err
@@ -125,10 +140,10 @@ func (f Flags) arrange(table *listing.Table, filters []Filter) error {
 }
 
 // detailed reports whether all columns were asked for.
-func (f Flags) detailed() bool { return f.Detail || f.Output == "wide" }
+func (f Forms) detailed() bool { return f.Detail || f.Output == "wide" }
 
 // text prints a table: for a terminal fitted to it, else Nodepool's.
-func (f Flags) text(out io.Writer, table *listing.Table) error {
+func (f Forms) text(out io.Writer, table *listing.Table) error {
 	columns, _, terminal := app.Screen(out)
 	if !terminal {
 		return table.WriteText(out, f.detailed())

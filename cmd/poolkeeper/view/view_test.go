@@ -53,8 +53,8 @@ func TestOnATerminal(t *testing.T) {
 		{name: "plain", term: "xterm", colour: true, cut: true},
 		{name: "NO_COLOR", noColor: "1", term: "xterm", cut: true},
 		{name: "dumb", term: "dumb", cut: true},
-		{name: "wide", term: "xterm", flags: Flags{Output: "wide"}, colour: true},
-		{name: "detail", term: "xterm", flags: Flags{Detail: true}, colour: true},
+		{name: "wide", term: "xterm", flags: Flags{Forms: Forms{Output: "wide"}}, colour: true},
+		{name: "detail", term: "xterm", flags: Flags{Forms: Forms{Detail: true}}, colour: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv("NO_COLOR", c.noColor)

@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,8 +26,11 @@ type Watching struct {
 // Watched is what a listing that is followed is made of.
 type Watched struct {
 	Parts zkmodel.Part
+	Roots []Root                  // beside those; may be none
 	Begin func(m *zkmodel.Mirror) // before the mirror is read; may be nil
 	Table func(m *zkmodel.Mirror, now time.Time) *listing.Table
+	// Read takes the place of Table where something must be read anew at each change.
+	Read func(ctx context.Context, m *zkmodel.Mirror, s *recipe.Session, now time.Time) (*listing.Table, error)
 }
 
 // rest is how long after a change no other is shown: many come together.
@@ -43,48 +47,70 @@ func (f Flags) Follow(ctx context.Context, a *app.App, client *recipe.Client, w 
 	if f.Output != "table" && f.Output != "wide" && f.Output != "json-v1" {
 		return errForm
 	}
-	mirror := zkmodel.NewMirror(client, w.Parts, hclog.NewNullLogger())
-	if w.Begin != nil {
-		w.Begin(mirror)
-	}
+	s := newShower(f, a)
+	return w.loop(ctx, s, client, rest, func(mirror *zkmodel.Mirror) func() error {
+		made, arrange := reader{watched: w, mirror: mirror, client: client}, f.Arrange
+		return func() error {
+			table, err := made.table(ctx, time.Now())
+			if err == nil {
+				err = arrange(table, filters...)
+			}
+			if err != nil {
+				return err
+			}
+			arrange = f.rearrange
+			return s.show(table)
+		}
+	})
+}
+
+// loop calls what start returns, and again when something has changed of what w names, at most once in a while, until
+// ctx ends. start is given the mirror once it has been read.
+func (w Watched) loop(ctx context.Context, s *shower, client *recipe.Client, once time.Duration, start func(*zkmodel.Mirror) func() error) error {
 	following, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer stop()
 	wake := make(chan struct{}, 1)
-	s := newShower(f, a)
-	for _, changes := range subscribe(mirror, w.Parts) {
-		group.Go(func() { awaken(following, changes, wake) })
-	}
-	group.Go(func() { _ = mirror.Run(following) }) // it ends with following
+	mirror, synced := w.begin(following, &group, client, wake)
 	group.Go(func() { s.followSession(following, client, wake) })
-	if err := mirror.WaitSynced(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil // that is how one stops to follow
-		}
-		return err
+	if err := synced(ctx); err != nil {
+		return unlessOver(ctx, err)
 	}
 	tick := time.NewTicker(app.TellTerminal)
 	defer tick.Stop()
-	for first := true; ctx.Err() == nil; first = false {
-		table := w.Table(mirror, time.Now())
-		err := f.rearrange(table, filters)
-		if first {
-			err = f.arrange(table, filters)
+	for show := start(mirror); ctx.Err() == nil; s.await(ctx, once, wake, tick.C) {
+		if err := show(); err != nil {
+			return unlessOver(ctx, err)
 		}
-		if err == nil {
-			err = s.show(table)
-		}
-		if err != nil {
-			return err
-		}
-		s.await(ctx, wake, tick.C)
 	}
 	return nil
 }
 
-// rearrange is arrange for a table that comes later: what there was may be gone.
-func (f Flags) rearrange(table *listing.Table, filters []Filter) error {
+// unlessOver is an error, but of what ended because ctx did: that is how one stops to follow.
+func unlessOver(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// begin follows what a listing is made of until ctx ends, and wakes for each change. synced waits until all is there.
+func (w Watched) begin(ctx context.Context, group *sync.WaitGroup, client *recipe.Client, wake chan<- struct{}) (*zkmodel.Mirror, func(context.Context) error) {
+	mirror := zkmodel.NewMirror(client, w.Parts, hclog.NewNullLogger())
+	if w.Begin != nil {
+		w.Begin(mirror)
+	}
+	for _, changes := range subscribe(mirror, w.Parts) {
+		group.Go(func() { awaken(ctx, changes, wake) })
+	}
+	group.Go(func() { _ = mirror.Run(ctx) }) // it ends with ctx
+	synced := follow(ctx, group, client, w.Roots, wake)
+	return mirror, func(ctx context.Context) error { return cmp.Or(mirror.WaitSynced(ctx), synced(ctx)) }
+}
+
+// rearrange is Arrange for a table that comes later: what there was may be gone.
+func (f Flags) rearrange(table *listing.Table, filters ...Filter) error {
 	for _, one := range filters {
 		table.Filter(one.by, one.values)
 	}
@@ -97,7 +123,7 @@ func (f Flags) rearrange(table *listing.Table, filters []Filter) error {
 // subscribe listens to all changes of some parts.
 func subscribe(m *zkmodel.Mirror, parts zkmodel.Part) (all []*recipe.Subscription) {
 	if parts&zkmodel.PartImages != 0 {
-		all = append(all, m.SubscribeImages(), m.SubscribePausedBy(), m.SubscribeVerdicts(), m.SubscribeCanaries(), m.SubscribeValidations())
+		all = append(all, m.SubscribeImages(), m.SubscribePausedBy(), m.SubscribeVerdicts(), m.SubscribeCanaries(), m.SubscribeValidations(), m.SubscribePauses())
 	}
 	if parts&zkmodel.PartNodes != 0 {
 		all = append(all, m.SubscribeNodes())
@@ -221,22 +247,28 @@ func (s *shower) show(table *listing.Table) error {
 
 // redraw writes over what the terminal shows, as many lines as it has.
 func (s *shower) redraw(table *listing.Table) error {
-	columns, rows, _ := app.Screen(s.app.Stdout)
+	columns, _, _ := app.Screen(s.app.Stdout)
 	var text bytes.Buffer
 	if err := table.WriteScreen(&text, listing.Screen{Width: columns, Colour: coloured(), Detail: s.flags.detailed()}); err != nil {
 		return err
 	}
-	lines := strings.SplitAfter(strings.TrimSuffix(text.String(), "\n")+"\n", "\n")
-	lines = lines[:len(lines)-1]
 	var notes []string
+	if n := len(table.Broken()); n > 0 {
+		notes = append(notes, fmt.Sprintf("%d records or lists of them cannot be read or decoded and show as broken", n))
+	}
+	return s.draw(text.String(), notes...)
+}
+
+// draw writes a text over what the terminal shows, as many lines as it has, and notes below it.
+func (s *shower) draw(text string, notes ...string) error {
+	columns, rows, _ := app.Screen(s.app.Stdout)
+	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n")+"\n", "\n")
+	lines = lines[:len(lines)-1]
 	s.mu.Lock()
 	if s.lost {
 		notes = append(notes, wordLost)
 	}
 	s.mu.Unlock()
-	if n := len(table.Broken()); n > 0 {
-		notes = append(notes, fmt.Sprintf("%d records or lists of them cannot be read or decoded and show as broken", n))
-	}
 	if room := rows - 2 - len(notes); rows > 0 && room > 0 && len(lines) > room {
 		notes = append(notes, fmt.Sprintf("%d more lines have no room", len(lines)-room))
 		lines = lines[:room]
@@ -258,9 +290,9 @@ func (s *shower) redraw(table *listing.Table) error {
 	return err
 }
 
-// await returns at the next change, a moment after the one before, and on a terminal each
+// await returns at the next change, a moment of rest after the one before, and on a terminal each
 // second: ages go on.
-func (s *shower) await(ctx context.Context, wake <-chan struct{}, tick <-chan time.Time) {
+func (s *shower) await(ctx context.Context, rest time.Duration, wake <-chan struct{}, tick <-chan time.Time) {
 	if !s.terminal {
 		tick = nil
 	}

@@ -113,7 +113,7 @@ func TestFollowInAPipe(t *testing.T) {
 	s.node("0000000002", "building")
 	out, text := file(t)
 	told, said := file(t)
-	end := s.follow(out, told, Flags{Output: "table"}, States(ByState{}, zkmodel.NodeStates()...))
+	end := s.follow(out, told, Flags{Forms: Forms{Output: "table"}}, States(ByState{}, zkmodel.NodeStates()...))
 	shows(t, text, "| 0000000002 | p2")
 	before := text()
 	s.node("0000000002", "ready")
@@ -146,7 +146,7 @@ func TestFollowDocuments(t *testing.T) {
 	s.node("0000000002", "building")
 	out, text := file(t)
 	filter := States(ByState{State: []string{"ready"}}, zkmodel.NodeStates()...)
-	end := s.follow(out, out, Flags{Output: "json-v1"}, filter)
+	end := s.follow(out, out, Flags{Forms: Forms{Output: "json-v1"}}, filter)
 	shows(t, text, `"change": "is", "item": {"id": "0000000001"`)
 	s.node("0000000002", "ready")
 	shows(t, text, `"change": "is", "item": {"id": "0000000002"`)
@@ -158,13 +158,13 @@ func TestFollowDocuments(t *testing.T) {
 	if n := strings.Count(text(), "\n"); n != 3 {
 		t.Errorf("%d lines:\n%s", n, text())
 	}
-	if err := s.follow(out, out, Flags{Output: "yaml"})(); !errors.Is(err, errForm) {
+	if err := s.follow(out, out, Flags{Forms: Forms{Output: "yaml"}})(); !errors.Is(err, errForm) {
 		t.Errorf("YAML: %v", err)
 	}
 	ctx := s.Context()
 	watched := Watched{Parts: zkmodel.PartNodes, Table: func(m *zkmodel.Mirror, now time.Time) *listing.Table { return listing.Nodes(m.Nodes(), now) }}
 	a := &app.App{Stdout: io.Discard, Stderr: io.Discard}
-	err := Flags{Output: "table"}.Follow(ctx, a, s.client, watched, States(ByState{State: []string{"reday"}}, zkmodel.NodeStates()...))
+	err := Flags{Forms: Forms{Output: "table"}}.Follow(ctx, a, s.client, watched, States(ByState{State: []string{"reday"}}, zkmodel.NodeStates()...))
 	if err == nil || !strings.Contains(err.Error(), `did you mean "ready"`) {
 		t.Errorf("an unknown state: %v", err)
 	}
@@ -185,7 +185,7 @@ func TestFollowOnATerminal(t *testing.T) {
 		defer close(copied)
 		_, _ = io.Copy(out, master) // it ends with an error when nobody has the terminal any more
 	}()
-	end := s.follow(terminal, out, Flags{Output: "table"})
+	end := s.follow(terminal, out, Flags{Forms: Forms{Output: "table"}})
 	shows(t, text, "more lines have no room")
 	s.node("0000000002", "failed")
 	shows(t, text, "failed")

@@ -1,7 +1,6 @@
 package launcher_test
 
 import (
-	"bufio"
 	"context"
 	"crypto/ed25519"
 	"encoding/json"
@@ -10,12 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/procfs"
 
 	"poolkeeper/configs"
 	"poolkeeper/launcher"
@@ -44,8 +42,9 @@ type child struct {
 	Server    string
 	Instances int // of the cloud
 	Boot      time.Duration
-	Events    bool // changes are told, also those of others, and sent to a file
-	Fleet     bool // decisions stand under the fleet's lock
+	Events    bool   // changes are told, also those of others, and sent to a file
+	Fleet     bool   // decisions stand under the fleet's lock
+	Traces    string // the collector of traces; "" is none
 }
 
 func runChild(arg string) {
@@ -58,6 +57,10 @@ func runChild(arg string) {
 		panic(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
+	if c.Traces != "" {
+		_ = os.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.Traces)
+	}
+	tracer := c.tracer(ctx)
 	var gate *fleet.Gate
 	if c.Fleet {
 		nobody := func() ([]ed25519.PublicKey, error) { return nil, nil }
@@ -65,7 +68,7 @@ func runChild(arg string) {
 		go func() { _ = gate.Run(ctx, client) }()
 	}
 	l, err := launcher.New(c.config(), launcher.Deps{
-		Client: client, Deciding: gate.Enter, Hostname: "bench", Logger: hclog.New(&hclog.LoggerOptions{Output: os.Stderr, Level: hclog.Warn}),
+		Client: client, Deciding: gate.Enter, Hostname: "bench", Tracer: tracer, Logger: hclog.New(&hclog.LoggerOptions{Output: os.Stderr, Level: hclog.Warn}),
 		Open: func(p configs.Provider) (providers.Provider, error) { return fake.New(p, hclog.NewNullLogger()) },
 	})
 	if err != nil {
@@ -89,6 +92,9 @@ func runChild(arg string) {
 		stop()
 	}()
 	if err := l.Run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	if err := tracer.Close(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	client.Close()
@@ -149,20 +155,13 @@ func (c child) start(b *testing.B) (cmd *exec.Cmd, stop func()) {
 // resident is what a process holds in memory, in MiB.
 func resident(b *testing.B, pid int) float64 {
 	b.Helper()
-	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = f.Close() }()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if text, ok := strings.CutPrefix(lines.Text(), "VmRSS:"); ok {
-			kib, err := strconv.Atoi(strings.Fields(text)[0])
-			if err != nil {
-				b.Fatal(err)
-			}
-			return float64(kib) / 1024
-		}
+	status, err := p.NewStatus()
+	if err != nil || status.VmRSS == 0 {
+		b.Fatalf("no VmRSS: %v", err)
 	}
-	b.Fatal("no VmRSS")
-	return 0
+	return float64(status.VmRSS) / (1 << 20)
 }

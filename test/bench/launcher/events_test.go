@@ -63,16 +63,7 @@ func inTurns(b *testing.B, give func(c child, it bool) child) (without, with tim
 	for n := range 2 * rounds {
 		it := (n%2 == 1) != (n/2%2 == 1)
 		s := &scene{b: b, server: zktest.Start(b)}
-		client, err := recipe.Dial(recipe.Config{Servers: []string{s.server.Addr()}})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if s.session, err = client.Session(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-		if s.zuul, err = zuul.Dial(b.Context(), []string{s.server.Addr()}, "", "bench"); err != nil {
-			b.Fatal(err)
-		}
+		client := s.dial()
 		cmd, stop := give(child{Server: s.server.Addr(), Instances: count + 10, Boot: 100 * time.Millisecond}, it).start(b)
 		s.ask(zuul.Wish{Labels: []string{"small"}})
 		times[it] = append(times[it], s.mixedBurst(count))
@@ -90,6 +81,24 @@ func inTurns(b *testing.B, give func(c child, it bool) child) (without, with tim
 	}
 	more = pairs{percents(times), percents(busy)}
 	return percentile(times[false], 0.5), percentile(times[true], 0.5), more
+}
+
+// dial connects a scene to its server.
+func (s *scene) dial() *recipe.Client {
+	s.b.Helper()
+	client, err := recipe.Dial(recipe.Config{Servers: []string{s.server.Addr()}})
+	if err != nil {
+		s.b.Fatal(err)
+	}
+	s.b.Cleanup(client.Close)
+	if s.session, err = client.Session(s.b.Context()); err != nil {
+		s.b.Fatal(err)
+	}
+	if s.zuul, err = zuul.Dial(s.b.Context(), []string{s.server.Addr()}, "", "bench"); err != nil {
+		s.b.Fatal(err)
+	}
+	s.b.Cleanup(s.zuul.Close)
+	return client
 }
 
 // mixedBurst is how long requests take that come all at once and of which a tenth fail.

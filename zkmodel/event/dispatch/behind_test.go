@@ -55,6 +55,10 @@ func TestSinksThatAreBehind(t *testing.T) {
 		got := one.behind(t)
 		return got["hangs"] > 1200 && got["well"] == 0
 	}, "the sink that hangs is behind, and the other is not")
+	places, err := dispatch.Places(t.Context(), one.store.Session())
+	if err != nil || len(places) != 2 || places[0].Sink != "hangs" || places[0].Next.IsZero() {
+		t.Errorf("the places of sinks: %+v, %v", places, err)
+	}
 	if got := two.behind(t); len(got) != 0 {
 		t.Errorf("a daemon that does not dispatch tells %v", got)
 	}

@@ -162,6 +162,9 @@ func TestRefusedEventsAreDeadLetters(t *testing.T) {
 	d.Set(options(dispatch.Sink{Name: "hook", Webhook: hook.URL}, dispatch.Sink{Name: "file", File: filepath.Join(dir, "events")}))
 	d.tell(t, 4)
 	zktest.Eventually(t, func() bool { return len(hook.all()) == 3 }, "all but the refused one come")
+	if places, err := dispatch.Places(t.Context(), d.store.Session()); err != nil || len(places) != 2 || places[1].Sink != "hook" || places[1].Letters != 1 || places[0].Letters != 0 {
+		t.Errorf("the places of sinks: %+v, %v", places, err)
+	}
 	letters, err := dispatch.Letters(t.Context(), d.store.Session(), "hook")
 	if err != nil || len(letters) != 1 || letters[0].Event.Data["n"] != float64(2) || !strings.Contains(letters[0].Reason, "422") {
 		t.Fatalf("dead letters %+v: %v", letters, err)

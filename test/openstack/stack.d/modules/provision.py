@@ -124,7 +124,7 @@ def credentials():
         for old in user.identity.application_credentials(owner):
             if old.name == project:
                 user.identity.delete_application_credential(owner, old)
-        made = user.identity.create_application_credential(owner, project)
+        made = user.identity.create_application_credential(owner, project, expires_at='2099-05-06T07:08:09Z')
         entry = {
             'region_name': REGION, 'auth_type': 'v3applicationcredential',
             'auth': {"auth_url": address('KEYSTONE', '/v3'), 'application_credential_id': made.id,

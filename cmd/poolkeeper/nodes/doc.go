@@ -1,0 +1,2 @@
+// Package nodes has the commands about nodes and node requests.
+package nodes

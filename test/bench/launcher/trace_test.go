@@ -1,0 +1,79 @@
+package launcher_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"poolkeeper/test/otlptest"
+	"poolkeeper/test/zktest"
+	"poolkeeper/zkmodel/trace"
+)
+
+// BenchmarkTraces compares bursts of a launcher that tells a collector where the time of each
+// request went with bursts of one that does not, in turns; the collector throws all away, as
+// it is not what is measured. Then one of each request of a burst is looked at: how much of
+// its time from asked to handed over no step has, at most.
+func BenchmarkTraces(b *testing.B) {
+	for b.Loop() {
+		waste := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+		off, on, more := inTurns(b, func(c child, traced bool) child {
+			if traced {
+				c.Traces = waste.URL
+			}
+			return c
+		})
+		waste.Close()
+		b.ReportMetric(1000/off.Seconds(), "requests/s-untraced")
+		b.ReportMetric(1000/on.Seconds(), "requests/s-traced")
+		more.report(b)
+		gaps := gapsOf(b, 200)
+		b.ReportMetric(percentile(gaps, 0.5).Seconds()*1000, "ms-gap/p50")
+		b.ReportMetric(slices.Max(gaps).Seconds()*1000, "ms-gap/max")
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// gapsOf are the longest gaps in the traces of requests that come all at once.
+func gapsOf(b *testing.B, count int) []time.Duration {
+	b.Helper()
+	collector := otlptest.Start(b)
+	s := scene{b: b, server: zktest.Start(b)}
+	s.dial()
+	_, stop := child{Server: s.server.Addr(), Instances: count + 10, Boot: 100 * time.Millisecond, Traces: collector.URL}.start(b)
+	s.mixedBurst(count)
+	roots := func() []otlptest.Span {
+		return slices.DeleteFunc(collector.Spans(), func(span otlptest.Span) bool { return span.Name != "request" })
+	}
+	zktest.Eventually(b, func() bool { return len(roots()) >= count }, "%d traces", count)
+	stop() // the last spans are sent
+	var gaps []time.Duration
+	for _, span := range roots() {
+		found, _ := collector.Trace("request", "request", span.Attributes["request"])
+		if wrong := found.Untidy(); wrong != "" {
+			b.Errorf("%s:\n%s", wrong, found)
+		}
+		gap, behind := found.Gap()
+		if gap > 50*time.Millisecond {
+			b.Logf("%v behind %s:\n%s", gap, behind, found)
+		}
+		gaps = append(gaps, gap)
+	}
+	return gaps
+}
+
+// tracer sends to the child's collector; nil where it has none.
+func (c child) tracer(ctx context.Context) *trace.Tracer {
+	if c.Traces == "" {
+		return nil
+	}
+	t, err := trace.Open(ctx, trace.About{Service: "poolkeeper-launcher", Host: "bench"}, func(s string) string { return s }, func(err error) { panic(err) })
+	if err != nil {
+		panic(err)
+	}
+	return t
+}

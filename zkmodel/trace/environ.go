@@ -1,0 +1,101 @@
+package trace
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/configs/redact"
+)
+
+// FromEnvironment makes the Tracer of a daemon, which sends to the collector that the
+// environment names, over HTTP; nil where it names none. secrets learns those of the
+// environment. log is told when spans begin to be lost, and when they are sent again.
+//
+// Errors: an address that is none, or a protocol that is not spoken.
+func FromEnvironment(ctx context.Context, getenv func(string) string, about About, secrets *redact.Secrets, log hclog.Logger) (*Tracer, error) {
+	wanted, err := Wanted(getenv)
+	if err != nil || !wanted {
+		return nil, err
+	}
+	secrets.Set("collector of traces", secretsOf(getenv)...)
+	return Open(ctx, about, secrets.Text, func(err error) {
+		if err != nil {
+			log.Warn("Traces are lost until the collector takes them again", "error", err)
+			return
+		}
+		log.Info("Traces are sent again")
+	})
+}
+
+// Wanted reports whether the environment names a collector, by OTEL_EXPORTER_OTLP_ENDPOINT or
+// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, and what of it is not understood. The other variables of
+// OpenTelemetry (headers, certificates, sampling, queue) are the library's.
+//
+// docs/tracing.md lists them.
+func Wanted(getenv func(string) string) (bool, error) {
+	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") || getenv("OTEL_TRACES_EXPORTER") == "none" {
+		return false, nil
+	}
+	wanted := false
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"} {
+		text := getenv(name)
+		if text == "" {
+			continue
+		}
+		wanted = true
+		if u, err := url.Parse(text); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return false, fmt.Errorf("%s of the environment is no address such as http://collector.example.org:4318", name)
+		}
+	}
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
+		protocol := getenv(name)
+		if wanted && protocol != "" && !slices.Contains([]string{"http/protobuf", "http/json"}, protocol) {
+			return false, fmt.Errorf("%s of the environment: %q is not spoken; http/protobuf and http/json are", name, protocol)
+		}
+	}
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"} {
+		if wanted && !areHeaders(getenv(name)) { // the library would print them, and go on without
+			return false, fmt.Errorf("%s of the environment is no list such as key=value,other=value, with %%20 for a blank", name)
+		}
+	}
+	return wanted, nil
+}
+
+// areHeaders reports whether a text is key=value,…, as the library reads it.
+func areHeaders(text string) bool {
+	for header := range strings.SplitSeq(text, ",") {
+		name, value, found := strings.Cut(header, "=")
+		name = strings.TrimSpace(name)
+		_, err := url.PathUnescape(value)
+		odd := strings.ContainsAny(name, `"(),/:;<=>?@[\]{}`) || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' })
+		if strings.TrimSpace(header) != "" && (!found || name == "" || odd || err != nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// secretsOf are what of the collector's address and headers no text may show.
+func secretsOf(getenv func(string) string) []string {
+	var secrets []string
+	for _, kind := range []string{"", "TRACES_"} {
+		for header := range strings.SplitSeq(getenv("OTEL_EXPORTER_OTLP_"+kind+"HEADERS"), ",") {
+			_, value, _ := strings.Cut(header, "=")
+			value = strings.TrimSpace(value)
+			secrets = append(secrets, value)
+			if plain, err := url.PathUnescape(value); err == nil {
+				secrets = append(secrets, plain)
+			}
+		}
+		if u, err := url.Parse(getenv("OTEL_EXPORTER_OTLP_" + kind + "ENDPOINT")); err == nil && u.User != nil {
+			password, _ := u.User.Password()
+			secrets = append(secrets, password)
+		}
+	}
+	return secrets
+}
