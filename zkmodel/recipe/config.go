@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -35,6 +36,10 @@ type Config struct {
 	TLS *TLS
 	// Digest is nil for no authentication, as Nodepool has it.
 	Digest *Digest
+	// Dial opens the connection to a server, under TLS, as net.Dialer.DialContext does, which
+	// nil stands for. Nothing else here opens connections or looks up names, so with a Dial
+	// of its own a Client needs no network: a simulation hands out pipes.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Logger receives what happens to sessions and connections; nil discards it.
 	Logger hclog.Logger
 
@@ -86,6 +91,9 @@ func (cfg Config) prepare() (Config, error) {
 		if _, err := cfg.TLS.load(""); err != nil {
 			return cfg, fmt.Errorf("%w: %w", ErrBadConfig, err)
 		}
+	}
+	if cfg.Dial == nil {
+		cfg.Dial = new(net.Dialer).DialContext
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()

@@ -19,7 +19,7 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 	wait := max(s.cfg.Timeout/3, time.Second)
 	ctx, cancel := context.WithTimeout(s.ctx, wait)
 	defer cancel()
-	raw, err := new(net.Dialer).DialContext(ctx, network, addr)
+	raw, err := s.cfg.Dial(ctx, network, addr)
 	if err != nil {
 		s.report(addr, err)
 		return nil, err

@@ -2,6 +2,7 @@ package recipe_test
 
 import (
 	"context"
+	"net"
 	"os"
 	"testing"
 	"time"
@@ -17,7 +18,8 @@ func TestTLSRenewed(t *testing.T) {
 	ca := zktest.NewCA(t)
 	p := zktest.StartProxy(t, zktest.Start(t, zktest.WithTLS(ca)).SecureAddr())
 	cert, key := ca.Issue("client.example")
-	c := dial(t, "", through(p.Addr()), timeout(30*time.Second), func(cfg *recipe.Config) {
+	counter := &dialCounter{dial: new(net.Dialer).DialContext}
+	c := dial(t, "", counter.use, through(p.Addr()), timeout(30*time.Second), func(cfg *recipe.Config) {
 		cfg.TLS = &recipe.TLS{CertFile: cert, KeyFile: key, CAFile: ca.CertFile}
 	})
 	s := session(t, c)
@@ -30,5 +32,8 @@ func TestTLSRenewed(t *testing.T) {
 	must(t, s.Sync(patiently(t)))
 	if session(t, c) != s {
 		t.Error("the renewal ended the session")
+	}
+	if counter.calls.Load() < 2 {
+		t.Error("TLS does not go over the connections of Config.Dial")
 	}
 }

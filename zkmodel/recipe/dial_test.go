@@ -1,0 +1,66 @@
+package recipe_test
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"poolkeeper/zkmodel/recipe"
+)
+
+// dialCounter counts connections, and opens them as its field does.
+type dialCounter struct {
+	calls atomic.Int64
+	dial  func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+func (d *dialCounter) use(cfg *recipe.Config) {
+	cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		d.calls.Add(1)
+		return d.dial(ctx, network, address)
+	}
+}
+
+// TestDialIsTheOnlyWayOut lets a Client live in a bubble, on pipes, at a server whose name no
+// resolver knows: a session begins, survives a lost connection, and ends with its server. A
+// look-up, a socket or a mutex that is held over a wait would stop the bubble's clock.
+func TestDialIsTheOnlyWayOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeServer{seen: make(chan fakeCall, 100), told: make(chan int64, 100)}
+		f.next.Store(1)
+		var ends []net.Conn
+		up := true
+		counter := &dialCounter{dial: func(_ context.Context, network, address string) (net.Conn, error) {
+			if network != "tcp" || address != "zk.invalid:2181" {
+				t.Errorf("dialled %s %s", network, address)
+			}
+			if !up {
+				return nil, context.DeadlineExceeded
+			}
+			ours, theirs := net.Pipe()
+			ends = append(ends, theirs)
+			go f.serve(theirs)
+			return ours, nil
+		}}
+		c, err := recipe.Dial(recipeConfig("", through("zk.invalid:2181"), counter.use))
+		must(t, err)
+		defer c.Close()
+		s := session(t, c)
+		must(t, ends[0].Close())
+		must(t, s.Sync(t.Context()))
+		if n := counter.calls.Load(); n != 2 {
+			t.Errorf("%d connections, want one and another after the loss of the first", n)
+		}
+		up = false
+		must(t, ends[1].Close())
+		gone := time.Now()
+		<-s.Context().Done()
+		if took := time.Since(gone); took > s.Timeout() || took < s.Timeout()/2 {
+			t.Errorf("the session ended %s after its server, its time-out is %s", took, s.Timeout())
+		}
+	})
+}
