@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
 	"slices"
 	"time"
 
@@ -54,19 +55,34 @@ func DecodeOffer(data []byte, stat recipe.Stat) (Offer, bool) {
 	return o, err == nil && o.Provider != ""
 }
 
-// SaveOffer writes an offer, and moves its Mtime to now.
+// SaveOffer writes an offer, and moves its Mtime to now. A record is made with its data in
+// one step: a launcher that dies while it writes leaves none that says nothing.
 func (st *Store) SaveOffer(ctx context.Context, o Offer) error {
 	data, err := json.Marshal(o)
 	if err == nil {
-		err = st.session.EnsurePath(ctx, o.Path())
-	}
-	if err == nil {
-		_, err = st.session.Set(ctx, o.Path(), data, recipe.AnyVersion)
+		err = st.put(ctx, o.Path(), data)
 	}
 	if err != nil {
 		return fmt.Errorf("save the offer of pool %s of %s: %w", o.Pool, o.Provider, err)
 	}
 	return nil
+}
+
+// put writes a node, whether it is there or not; others may make and delete it meanwhile.
+func (st *Store) put(ctx context.Context, full string, data []byte) error {
+	for {
+		_, err := st.session.Set(ctx, full, data, recipe.AnyVersion)
+		if !errors.Is(err, recipe.ErrNoNode) {
+			return err
+		}
+		if err := st.session.EnsurePath(ctx, path.Dir(full)); err != nil {
+			return err
+		}
+		_, err = st.session.Create(ctx, full, data, recipe.Persistent)
+		if !errors.Is(err, recipe.ErrNodeExists) && !errors.Is(err, recipe.ErrNoNode) {
+			return err
+		}
+	}
 }
 
 // ForgetOffer removes an offer that has not changed since it was read.

@@ -36,7 +36,7 @@ func (s *Server) decline(ctx context.Context, d schedule.Decline) error {
 // pool is left, it has failed. It fails with zkmodel.ErrConflict while a launcher is waited for that
 // may serve it.
 func (s *Server) writeDecline(ctx context.Context, lock *recipe.Held, r *zkmodel.Request, pools []string, reason string) error {
-	other, err := s.awaited(ctx, r)
+	other, registered, err := s.awaited(ctx, r)
 	if err != nil {
 		return fmt.Errorf("decline request %s: %w", r.ID, err)
 	}
@@ -50,7 +50,7 @@ func (s *Server) writeDecline(ctx context.Context, lock *recipe.Held, r *zkmodel
 		}
 	}
 	to := zkmodel.RequestRequested
-	if schedule.DeclinedByAll(s.Tree.Components(zkmodel.KindPool), r) {
+	if schedule.DeclinedByAll(registered, r) {
 		to = zkmodel.RequestFailed
 	}
 	if err := zkmodel.Move(r, to, zkmodel.ByUs, s.epoch()); err != nil {
@@ -67,19 +67,22 @@ func (s *Server) writeDecline(ctx context.Context, lock *recipe.Held, r *zkmodel
 }
 
 // awaited is the pool that has left and may come back to serve a request; nil is none,
-// which is certain: that a pool has left may be seen before what it offered.
-func (s *Server) awaited(ctx context.Context, r *zkmodel.Request) (*schedule.Absence, error) {
-	now := func() *schedule.Absence {
+// which is certain: that a pool has left may be seen before what it offered. It also gives
+// the pools that it saw: one that leaves later has not been asked about.
+func (s *Server) awaited(ctx context.Context, r *zkmodel.Request) (*schedule.Absence, []*zkmodel.Component, error) {
+	now := func() (*schedule.Absence, []*zkmodel.Component) {
 		registered := s.Tree.Components(zkmodel.KindPool)
-		return schedule.Awaited(schedule.Absences(s.Offers.Known(), registered, s.Config.LauncherGrace, s.Now(), s.Ahead()), registered, r)
+		away := schedule.Absences(s.Offers.Known(), registered, s.Config.LauncherGrace, s.Now(), s.Ahead())
+		return schedule.Awaited(away, registered, r), registered
 	}
-	if other := now(); other != nil || s.Config.LauncherGrace == 0 {
-		return other, nil
+	if other, registered := now(); other != nil || s.Config.LauncherGrace == 0 {
+		return other, registered, nil
 	}
 	if err := s.Offers.Barrier(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return now(), nil
+	other, registered := now()
+	return other, registered, nil
 }
 
 // declineFailed declines a request whose nodes could not be launched here. What
@@ -90,7 +93,7 @@ func (s *Server) declineFailed(ctx context.Context, h *run, reason error) error 
 		return err
 	}
 	text := "launch failed: " + reason.Error()
-	other, err := s.awaited(ctx, h.Request)
+	other, _, err := s.awaited(ctx, h.Request)
 	if err != nil {
 		return err
 	}

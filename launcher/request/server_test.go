@@ -244,6 +244,24 @@ func TestNothingIsDeclinedWhileSomebodyIsAwaited(t *testing.T) {
 	}
 }
 
+// Mistake: a request that fails because a pool leaves between the look for whom to wait
+// and the look whether all have declined. Whenever it leaves, the request waits.
+func TestPoolLeavesDuringDecline(t *testing.T) {
+	t.Parallel()
+	for looks := range 4 {
+		r := newRoom(t, func(c *configs.Config) { c.LauncherGrace = time.Hour })
+		r.register(r.Pools[1])
+		there := r.tree.components[1]
+		r.offers.known = []zkmodel.Offer{{Hostname: there.Hostname, Provider: there.ProviderName, Pool: there.PoolName, Labels: zkmodel.Strings{"small"}}}
+		req := r.request([]string{"small"})
+		r.tree.looks, r.tree.leave = 0, looks+1
+		r.carryOut(schedule.Decline{About: schedule.About{Request: req, Reason: "no"}, Pools: []string{r.here.ID}})
+		if got := r.read(req.ID); got.State != zkmodel.RequestRequested {
+			t.Errorf("it leaves after %d looks: the request is %s", looks+1, got.State)
+		}
+	}
+}
+
 // Mistake: a decline that forgets what others have declined, or that is written again in
 // each round until the tree shows it; a request that fails while a pool has not declined.
 func TestDecline(t *testing.T) {

@@ -99,7 +99,7 @@ func TestRefusalsAreRead(t *testing.T) {
 }
 
 // Offers are known by their paths, with the time in which a pool left; a record that
-// cannot be decoded is no offer.
+// cannot be decoded is no offer. A new record is never without its data.
 func TestOffersAreKnown(t *testing.T) {
 	client, store := tree(t)
 	o := NewOffers(client, hclog.NewNullLogger())
@@ -118,8 +118,15 @@ func TestOffersAreKnown(t *testing.T) {
 	if got := known[main.Path()]; len(known) != 2 || !got.Same(main) || got.Stat.Mtime.IsZero() {
 		t.Errorf("known: %+v", known)
 	}
-	if got := known[spare.Path()]; !got.Left {
-		t.Errorf("spare: %+v", got)
+	if got := known[spare.Path()]; !got.Left || got.Stat.Version != 0 {
+		t.Errorf("spare: %+v, want it as it was made", got)
+	}
+	spare.Left = false
+	if err := errors.Join(store.SaveOffer(t.Context(), spare), o.Barrier(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if got := o.Known()[spare.Path()]; !got.Same(spare) {
+		t.Errorf("spare, back again: %+v", got)
 	}
 }
 
