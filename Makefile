@@ -140,6 +140,15 @@ bench: ## Measure, beside the raw limits of the same run
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout $(BENCH_TIMEOUT) \
 		$(or $(BENCH_PACKAGES),$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -r dirname | sort -u))
 
+# The series of sizes, as text and as charts; docs/scale has those of one run.
+CHARTS ?= bin/charts
+.PHONY: bench-scale
+bench-scale: ## Measure how needs grow with a site, and draw charts; CHARTS=bin/charts
+	@scripts/prerequisites test
+	@mkdir -p '$(CHARTS)'
+	go test -run '^$$' -bench . -benchtime 1x -timeout $(BENCH_TIMEOUT) ./test/bench/scale | tee '$(CHARTS)/series.txt'
+	go run ./test/bench/charts -out '$(CHARTS)' '$(CHARTS)/series.txt'
+
 .PHONY: bench-openstack
 bench-openstack: ## Measure against a real OpenStack, beside its own client and bare creations
 	@scripts/prerequisites openstack
