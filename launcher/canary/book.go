@@ -44,10 +44,10 @@ type Book struct {
 // place is an image in a provider.
 type place struct{ provider, image string }
 
-// ledger is what we know of a place. Its lock is held while we write: our own writes do not
-// meet, and those of other hosts only where a canary gets a node.
+// ledger is what we know of a place. Who writes holds it until that is answered: our own writes
+// do not meet, and those of other hosts only where a canary gets a node.
 type ledger struct {
-	sync.Mutex
+	held   chan struct{} // full while it is
 	known  bool
 	record *zkmodel.Canary // without counts
 	counts zkmodel.CanaryCounts
@@ -170,8 +170,8 @@ func (b *Book) with(ctx context.Context, provider string, images []string, do fu
 	places = slices.Compact(places)
 	for _, p := range places {
 		l := b.ledger(p)
-		l.Lock()
-		defer l.Unlock()
+		l.held <- struct{}{}
+		defer func() { <-l.held }()
 	}
 	for range tries {
 		t, err := b.turn(ctx, places)
@@ -203,7 +203,7 @@ func (b *Book) ledger(p place) *ledger {
 	defer b.mu.Unlock()
 	l := b.ledgers[p]
 	if l == nil {
-		l = &ledger{}
+		l = &ledger{held: make(chan struct{}, 1)}
 		b.ledgers[p] = l
 	}
 	return l

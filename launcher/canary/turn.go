@@ -25,7 +25,7 @@ type entry struct {
 	counted bool // the counts have changed
 }
 
-// turn looks at places, whose ledgers are locked.
+// turn looks at places, whose ledgers are held.
 func (b *Book) turn(ctx context.Context, places []place) (*turn, error) {
 	t := &turn{book: b}
 	for _, p := range places {

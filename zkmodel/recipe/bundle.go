@@ -137,16 +137,16 @@ func ReleaseAll(ctx context.Context, held []*Held, before, after []Op) error {
 	}
 }
 
-// holdEndings locks what delays the news that contenders are gone, in the one
+// holdEndings holds what delays the news that contenders are gone, in the one
 // order that all use, and returns what lets the news pass.
 func holdEndings(held []*Held) (release func()) {
 	held = slices.SortedFunc(slices.Values(held), func(a, b *Held) int { return strings.Compare(a.path, b.path) })
 	for _, h := range held {
-		h.ending.Lock()
+		h.ending <- struct{}{}
 	}
 	return func() {
 		for _, h := range held {
-			h.ending.Unlock()
+			<-h.ending
 		}
 	}
 }

@@ -46,10 +46,7 @@ func TestDialIsTheOnlyWayOut(t *testing.T) {
 			go f.serve(theirs)
 			return ours, nil
 		}}
-		c, err := recipe.Dial(recipeConfig("", through("zk.invalid:2181"), counter.use))
-		must(t, err)
-		defer c.Close()
-		s := session(t, c)
+		s := session(t, dial(t, "", through("zk.invalid:2181"), counter.use))
 		must(t, ends[0].Close())
 		must(t, s.Sync(t.Context()))
 		if n := counter.calls.Load(); n != 2 {
@@ -61,6 +58,30 @@ func TestDialIsTheOnlyWayOut(t *testing.T) {
 		<-s.Context().Done()
 		if took := time.Since(gone); took > s.Timeout() || took < s.Timeout()/2 {
 			t.Errorf("the session ended %s after its server, its time-out is %s", took, s.Timeout())
+		}
+	})
+}
+
+// TestBarrierInABubble has two trees wait for one slow answer. Who waits for the other by a mutex
+// stops the bubble's clock, and with it the answer.
+func TestBarrierInABubble(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeServer{seen: make(chan fakeCall, 100), told: make(chan int64, 100), syncs: time.Second}
+		f.next.Store(1)
+		pipes := &dialCounter{dial: func(context.Context, string, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			go f.serve(theirs)
+			return ours, nil
+		}}
+		c := dial(t, "", through("zk.invalid:2181"), pipes.use)
+		trees := []*recipe.Tree{follow(t, c, "/one", recipe.TreeOptions{}), follow(t, c, "/two", recipe.TreeOptions{})}
+		must(t, trees[0].WaitSynced(t.Context()))
+		must(t, trees[1].WaitSynced(t.Context()))
+		began := time.Now()
+		must(t, recipe.BarrierAll(t.Context(), trees...))
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("a barrier over two trees of one session took %s, one answer takes 1s", took)
 		}
 	})
 }

@@ -18,13 +18,14 @@ import (
 // fakeServer speaks as much of ZooKeeper's protocol as a session needs to begin,
 // and gives out whatever session ids a test wants: real servers always behave.
 type fakeServer struct {
-	addr string
-	next atomic.Int64  // id for the next connection
-	zxid atomic.Int64  // in every answer
-	told chan int64    // the last transactions that clients say they have seen
-	lost atomic.Bool   // answers that the session expired
-	mute atomic.Bool   // answers no restoring of watches
-	seen chan fakeCall // requests other than those that each session makes
+	addr  string
+	next  atomic.Int64  // id for the next connection
+	zxid  atomic.Int64  // in every answer
+	told  chan int64    // the last transactions that clients say they have seen
+	lost  atomic.Bool   // answers that the session expired
+	mute  atomic.Bool   // answers no restoring of watches
+	syncs time.Duration // how long a sync takes
+	seen  chan fakeCall // requests other than those that each session makes
 }
 
 // fakeCall is a request that came in a session.
@@ -116,6 +117,7 @@ func (f *fakeServer) serve(conn net.Conn) {
 				continue
 			}
 		case opSync:
+			time.Sleep(f.syncs)
 			answer = append(answer, p[8:]...) // the path
 		case opExists, opGetData, opGetChildren:
 			binary.BigEndian.PutUint32(answer[12:], 1<<32-101) // no such node

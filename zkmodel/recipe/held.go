@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // Held is a lock that we hold. Its writes are fenced: each is one transaction
@@ -22,9 +21,16 @@ type Held struct {
 	path    string
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	// ending is held by who may be removing the contender, so that its end is not
-	// taken for a loss before it is known to be none.
-	ending sync.Mutex
+	// ending is full while somebody may be removing the contender, so that its end is not
+	// taken for a loss before it is known to be none. No mutex: requests are waited for meanwhile.
+	ending chan struct{}
+}
+
+// newHeld is the lock with the contender at path, of which nobody has told that it is lost.
+func newHeld(s *Session, path string) *Held {
+	h := &Held{session: s, path: path, ending: make(chan struct{}, 1)}
+	h.ctx, h.cancel = context.WithCancelCause(s.ctx)
+	return h
 }
 
 // Context ends when the lock is lost: its cause is ErrFenceLost if somebody
@@ -201,8 +207,8 @@ func (h *Held) DeleteTree(ctx context.Context, path string, also ...Op) error {
 		return deleteTree(ctx, h.session, path, h.path, h.Multi, also)
 	}
 	// The watch may fire before the answer arrives: not a loss, but our own doing.
-	h.ending.Lock()
-	defer h.ending.Unlock()
+	h.ending <- struct{}{}
+	defer func() { <-h.ending }()
 	if err := deleteTree(ctx, h.session, path, h.path, h.Multi, also); err != nil {
 		return err
 	}

@@ -24,7 +24,10 @@ func TestMain(m *testing.M) {
 // dial returns a Client on root at the shared server, unless change says otherwise.
 func dial(tb testing.TB, root string, change ...func(*recipe.Config)) *recipe.Client {
 	tb.Helper()
-	cfg := recipeConfig(root, change...)
+	cfg := recipe.Config{Chroot: root, Timeout: 10 * time.Second}
+	for _, f := range change {
+		f(&cfg)
+	}
 	if cfg.Servers == nil {
 		cfg.Servers = []string{zktest.Shared(tb).Addr()}
 	}
@@ -34,15 +37,6 @@ func dial(tb testing.TB, root string, change ...func(*recipe.Config)) *recipe.Cl
 	}
 	tb.Cleanup(c.Close)
 	return c
-}
-
-// recipeConfig is what tests begin with, for those who work below root, and change.
-func recipeConfig(root string, change ...func(*recipe.Config)) recipe.Config {
-	cfg := recipe.Config{Chroot: root, Timeout: 10 * time.Second}
-	for _, f := range change {
-		f(&cfg)
-	}
-	return cfg
 }
 
 // through makes a Client connect to addrs.

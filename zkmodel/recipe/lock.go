@@ -212,16 +212,15 @@ func (l *Lock) path(name string) string { return joinPath(l.dir, name) }
 
 // hold begins to watch the contender name, which is the first.
 func (l *Lock) hold(ctx context.Context, name string) (*Held, error) {
-	h := &Held{session: l.session, path: l.path(name)}
-	n, err := l.session.getWatch(ctx, h.path)
+	n, err := l.session.getWatch(ctx, l.path(name))
 	if errors.Is(err, ErrNoNode) {
 		return nil, fmt.Errorf("lock %s: %w", l.dir, ErrFenceLost)
 	}
 	if err != nil {
-		l.session.discard(h.path)
+		l.session.discard(l.path(name))
 		return nil, err
 	}
-	h.ctx, h.cancel = context.WithCancelCause(l.session.ctx)
+	h := newHeld(l.session, l.path(name))
 	l.session.background(func() { h.guard(n.watch) })
 	return h, nil
 }
@@ -231,8 +230,7 @@ func (l *Lock) hold(ctx context.Context, name string) (*Held, error) {
 // watch, which costs a read and an event, is for those that are kept. Until then
 // a loss is found by the fences.
 func (l *Lock) adopt(name string) *Held {
-	h := &Held{session: l.session, path: l.path(name)}
-	h.ctx, h.cancel = context.WithCancelCause(l.session.ctx)
+	h := newHeld(l.session, l.path(name))
 	fired := make(chan zk.Event)
 	close(fired)
 	time.AfterFunc(watchDelay, func() {
@@ -253,9 +251,9 @@ func (h *Held) guard(watch <-chan zk.Event) {
 		}
 		n, err := h.session.getWatch(h.ctx, h.path)
 		if errors.Is(err, ErrNoNode) {
-			h.ending.Lock()
+			h.ending <- struct{}{}
 			h.cancel(fmt.Errorf("contender %s is gone: %w", h.path, ErrFenceLost))
-			h.ending.Unlock()
+			<-h.ending
 			return
 		}
 		if err != nil {

@@ -127,11 +127,14 @@ func BarrierAll(ctx context.Context, trees ...*Tree) error {
 
 // barrier syncs each session once, and then waits with drained for each tree.
 func barrier(ctx context.Context, trees []*Tree, drained func(*follower, context.Context) error) error {
-	var mu sync.Mutex
-	caught := map[*Session]bool{}
+	turn, caught := make(chan struct{}, 1), map[*Session]bool{}
 	once := func(ctx context.Context, f *follower) error {
-		mu.Lock()
-		defer mu.Unlock()
+		select {
+		case turn <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		defer func() { <-turn }()
 		if caught[f.session] {
 			return nil
 		}
