@@ -18,11 +18,11 @@ type chart struct {
 
 // charts are all that are drawn. raw-write-ms is what ZooKeeper takes for one write in the same run.
 var charts = []chart{
-	{"nodes-answer.svg", "A request that a ready node answers, one launcher", "Nodes", "nodes", one("launchers"), []string{"answer-p50-ms", "answer-p99-ms", "raw-write-ms"}, "ms"},
-	{"nodes-requests.svg", "Requests to ZooKeeper for an answer, one launcher", "Nodes", "nodes", one("launchers"), []string{"requests/answer"}, "requests"},
-	{"nodes-start.svg", "From the start of a launcher to its first answer", "Nodes", "nodes", one("launchers"), []string{"start-ms"}, "ms"},
-	{"nodes-start-requests.svg", "Requests to ZooKeeper at the start of a launcher", "Nodes", "nodes", one("launchers"), []string{"start-requests"}, "requests"},
-	{"nodes-memory.svg", "Memory of a launcher", "Nodes", "nodes", one("launchers"), []string{"MiB"}, "MiB"},
+	{"nodes-answer.svg", "A request that a ready node answers, one launcher", "Nodes", "nodes", alone, []string{"answer-p50-ms", "answer-p99-ms", "raw-write-ms"}, "ms"},
+	{"nodes-requests.svg", "Requests to ZooKeeper for an answer, one launcher", "Nodes", "nodes", alone, []string{"requests/answer"}, "requests"},
+	{"nodes-start.svg", "From the start of a launcher to its first answer", "Nodes", "nodes", alone, []string{"start-ms"}, "ms"},
+	{"nodes-start-requests.svg", "Requests to ZooKeeper at the start of a launcher", "Nodes", "nodes", alone, []string{"start-requests"}, "requests"},
+	{"nodes-memory.svg", "Memory of a launcher", "Nodes", "nodes", alone, []string{"MiB"}, "MiB"},
 	{"launchers-answer.svg", "A request that a ready node answers, beside 1,000 nodes", "Nodes", "launchers", map[string]string{"nodes": "1000"}, []string{"answer-p50-ms", "answer-p99-ms", "raw-write-ms"}, "ms"},
 	{"launchers-requests.svg", "Requests to ZooKeeper for an answer, beside 1,000 nodes", "Nodes", "launchers", map[string]string{"nodes": "1000"}, []string{"requests/answer"}, "requests"},
 	{"uploads-record.svg", "From request-build to the record of the build, 1,000 images", "Images", "uploads", thousand, []string{"record-p50-ms", "record-p99-ms", "raw-write-ms"}, "ms"},
@@ -36,11 +36,10 @@ var charts = []chart{
 }
 
 var (
+	alone    = map[string]string{"launchers": "1"}
 	thousand = map[string]string{"images": "1000", "builders": "1"}
 	five     = map[string]string{"providers": "5", "builders": "1"}
 )
-
-func one(size string) map[string]string { return map[string]string{size: "1"} }
 
 // xy is a place on a chart.
 type xy struct{ x, y float64 }
