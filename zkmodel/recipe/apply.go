@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"poolkeeper/configs/kit"
 )
 
 // path returns the path of n.
@@ -101,7 +99,7 @@ func (f *follower) apply(j *job, path string, got fetched, err error) {
 // retry has of the node at path read again after a while what could not be read: of
 // one whose data alone is followed that may be the list that shows a known child.
 func (f *follower) retry(path string, want Interest, pause time.Duration) {
-	if kit.Sleep(f.ctx, pause) == nil {
+	if f.session.Clock().Sleep(f.ctx, pause) == nil {
 		f.post(message{change: change{path, retryEvent}, want: want})
 	}
 }

@@ -22,7 +22,7 @@ func call[T any](ctx context.Context, s *Session, verb, path string, f func() (T
 	}
 	done := make(chan result, 1)
 	go func() {
-		value, err := observed(s.cfg.observer, verb, f)
+		value, err := observed(s.Clock(), s.cfg.observer, verb, f)
 		done <- result{value, err}
 	}()
 	select {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/configs/clock"
 )
 
 // quietFor is how long a failure that repeats itself is not logged again.
@@ -45,8 +47,8 @@ func Dial(cfg Config) (*Client, error) {
 		return nil, err
 	}
 	cfg.log, cfg.observer = new(atomic.Pointer[Log]), new(atomic.Pointer[Observer])
-	ctx, stop := context.WithCancelCause(context.Background())
-	c := &Client{cfg: cfg, hosts: newHosts(cfg.Servers), log: cfg.Logger, stop: stop, done: ctx.Done(), changed: make(chan struct{})}
+	ctx, stop := context.WithCancelCause(clock.With(context.Background(), cfg.Clock))
+	c := &Client{cfg: cfg, hosts: newHosts(cfg.Servers, cfg.Clock), log: cfg.Logger, stop: stop, done: ctx.Done(), changed: make(chan struct{})}
 	c.work.Go(func() { c.run(ctx) })
 	return c, nil
 }
@@ -81,6 +83,12 @@ func (c *Client) SetServers(list []string) error {
 // SetLog sets the log in which changes made through this Client are told; nil, as at first,
 // is none.
 func (c *Client) SetLog(log *Log) { c.cfg.log.Store(log) }
+
+// Clock is what the Client, its sessions and all who work in them go by.
+func (c *Client) Clock() clock.Clock { return c.cfg.Clock }
+
+// Clock is that of the session's Client.
+func (s *Session) Clock() clock.Clock { return s.cfg.Clock }
 
 // Log is the log that SetLog has set; nil is none.
 func (c *Client) Log() *Log { return c.cfg.log.Load() }
@@ -159,7 +167,7 @@ func (c *Client) run(ctx context.Context) {
 		}
 		if err != nil {
 			c.failed("begin session", err)
-			waitFor(ctx, lastPause) // the servers are well, so they need not hear of us all the time
+			waitFor(ctx, c.Clock(), lastPause) // the servers are well, so they need not hear of us all the time
 		}
 	}
 	c.publish(nil)
@@ -221,10 +229,10 @@ func (c *Client) failed(what string, err error) {
 	err = fmt.Errorf("%s: %w", what, err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.failure != nil && c.failure.Error() == err.Error() && time.Since(c.loggedAt) < quietFor {
+	if c.failure != nil && c.failure.Error() == err.Error() && c.Clock().Since(c.loggedAt) < quietFor {
 		return
 	}
-	c.failure, c.loggedAt = err, time.Now()
+	c.failure, c.loggedAt = err, c.Clock().Now()
 	c.log.Warn("Connection failed; it is tried again", "error", err)
 }
 

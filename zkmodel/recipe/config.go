@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/configs/clock"
 )
 
 // DefaultTimeout is the session time-out asked for when Config names none, as Nodepool does.
@@ -40,6 +42,8 @@ type Config struct {
 	// nil stands for. Nothing else here opens connections or looks up names, so with a Dial
 	// of its own a Client needs no network: a simulation hands out pipes.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Clock is what sessions go by, and what their contexts carry; the zero value is the host's.
+	Clock clock.Clock
 	// Logger receives what happens to sessions and connections; nil discards it.
 	Logger hclog.Logger
 

@@ -55,7 +55,7 @@ func (f *follower) putOff(n *treeNode, path string, want Interest) bool {
 		return false
 	}
 	if len(f.late) == 0 {
-		time.AfterFunc(deferTime, func() { f.post(message{change: change{kind: lateEvent}}) })
+		f.session.Clock().AfterFunc(deferTime, func() { f.post(message{change: change{kind: lateEvent}}) })
 	}
 	if f.late[name] == nil {
 		f.late[name] = map[*treeNode]Interest{}

@@ -17,7 +17,7 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 		return nil, err
 	}
 	wait := max(s.cfg.Timeout/3, time.Second)
-	ctx, cancel := context.WithTimeout(s.ctx, wait)
+	ctx, cancel := s.Clock().WithTimeout(s.ctx, wait)
 	defer cancel()
 	raw, err := s.cfg.Dial(ctx, network, addr)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s guarded) Broken(addr string, err error) {
 
 // watchLease ends the session when its lease has run out.
 func (s *Session) watchLease() {
-	timer := time.NewTimer(0)
+	timer := s.Clock().NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {

@@ -69,7 +69,7 @@ type Periodic struct {
 // Lead does the task at once, and then every so often, until ctx ends. It is for
 // Election.Run to call.
 func (p Periodic) Lead(ctx context.Context, h *Held) error {
-	timer := time.NewTimer(0)
+	timer := h.session.Clock().NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {

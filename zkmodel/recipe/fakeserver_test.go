@@ -117,7 +117,7 @@ func (f *fakeServer) serve(conn net.Conn) {
 				continue
 			}
 		case opSync:
-			time.Sleep(f.syncs)
+			<-time.After(f.syncs)
 			answer = append(answer, p[8:]...) // the path
 		case opExists, opGetData, opGetChildren:
 			binary.BigEndian.PutUint32(answer[12:], 1<<32-101) // no such node

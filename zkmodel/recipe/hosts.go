@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 )
 
 // The pause before another round through the servers, after one in which none let us in.
@@ -19,6 +19,8 @@ const (
 // hosts is the list of servers, shared by all sessions of a Client. Every
 // session starts at a random place, and tries them in turn.
 type hosts struct {
+	clock clock.Clock
+
 	mu       sync.Mutex
 	list     []string
 	next     int
@@ -26,8 +28,8 @@ type hosts struct {
 	accepts  time.Time // when the last one was
 }
 
-func newHosts(list []string) *hosts {
-	h := &hosts{}
+func newHosts(list []string, c clock.Clock) *hosts {
+	h := &hosts{clock: c}
 	h.set(list)
 	return h
 }
@@ -69,7 +71,7 @@ func (h *hosts) pick() string {
 // server drop us will not have passed.
 func (h *hosts) pause(ctx context.Context) error {
 	h.mu.Lock()
-	if h.failures == 0 && time.Since(h.accepts) < lastPause {
+	if h.failures == 0 && h.clock.Since(h.accepts) < lastPause {
 		h.failures = len(h.list)
 	}
 	round := h.failures / len(h.list)
@@ -80,14 +82,14 @@ func (h *hosts) pause(ctx context.Context) error {
 	}
 	wait := min(firstPause<<min(round-1, 10), lastPause)
 	wait = wait/2 + rand.N(wait/2)
-	return kit.Sleep(ctx, wait)
+	return h.clock.Sleep(ctx, wait)
 }
 
 // accepted notes that a server gave us a session, or let us go on with ours.
 func (h *hosts) accepted() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.failures, h.accepts = 0, time.Now()
+	h.failures, h.accepts = 0, h.clock.Now()
 }
 
 // hostProvider shows hosts to the client library for one session.

@@ -12,13 +12,15 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/configs/clock"
 )
 
 // TestHostsInTurn: every server is tried once a round, from wherever a round starts.
 func TestHostsInTurn(t *testing.T) {
 	t.Parallel()
 	list := []string{"a:1", "b:1", "c:1"}
-	h := newHosts(list)
+	h := newHosts(list, clock.Clock{})
 	for range 4 {
 		var round []string
 		for range list {
@@ -39,7 +41,7 @@ func TestHostsInTurn(t *testing.T) {
 // an accepted connection starts over if it lasted.
 func TestHostsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHosts([]string{"a:1", "b:1"})
+		h := newHosts([]string{"a:1", "b:1"}, clock.Clock{})
 		pause := func() time.Duration {
 			start := time.Now()
 			if err := h.pause(t.Context()); err != nil {
@@ -63,7 +65,7 @@ func TestHostsPause(t *testing.T) {
 			t.Errorf("a pause of %s after a success that did not last", p)
 		}
 		h.accepted()
-		waitFor(t.Context(), 2*lastPause)
+		waitFor(t.Context(), clock.Clock{}, 2*lastPause)
 		if p := pause(); p != 0 {
 			t.Errorf("a pause of %s after a success that lasted", p)
 		}
@@ -83,7 +85,7 @@ func TestHostsPause(t *testing.T) {
 func TestHostProviderQuits(t *testing.T) {
 	t.Parallel()
 	over := make(chan struct{})
-	p := hostProvider{newHosts([]string{"a:1"}), over}
+	p := hostProvider{newHosts([]string{"a:1"}, clock.Clock{}), over}
 	if _, quit := p.Next(); quit || p.Len() != 1 {
 		t.Error("told to quit in a living session")
 	}

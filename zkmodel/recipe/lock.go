@@ -233,7 +233,7 @@ func (l *Lock) adopt(name string) *Held {
 	h := newHeld(l.session, l.path(name))
 	fired := make(chan zk.Event)
 	close(fired)
-	time.AfterFunc(watchDelay, func() {
+	l.session.Clock().AfterFunc(watchDelay, func() {
 		if h.ctx.Err() == nil {
 			h.session.background(func() { h.guard(fired) })
 		}

@@ -82,7 +82,7 @@ func (r *LogReader) Poll(ctx context.Context) (LogEntry, bool, error) {
 
 // await returns when one of wait tells of a change.
 func (r *LogReader) await(ctx context.Context, wait []<-chan zk.Event) error {
-	timer := time.NewTimer(lookAgain)
+	timer := r.session.Clock().NewTimer(lookAgain)
 	defer timer.Stop()
 	var other <-chan zk.Event
 	if len(wait) > 1 {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+
+	"poolkeeper/configs/clock"
 )
 
 // Observer is told of each request that was answered: whether it writes, and how long that
@@ -41,21 +43,21 @@ func (c *Client) State() ClientState {
 // observed runs f, and tells the observer, if there is one, how long that took. What no
 // server has answered, or what was never sent, is not told: it says how long a connection
 // was dead, not how fast servers are.
-func observed[T any](observer *atomic.Pointer[Observer], verb string, f func() (T, error)) (T, error) {
+func observed[T any](c clock.Clock, observer *atomic.Pointer[Observer], verb string, f func() (T, error)) (T, error) {
 	o := observer.Load()
 	if o == nil {
 		return f()
 	}
-	began := time.Now()
+	began := c.Now()
 	value, err := f()
 	if unanswered(err) {
 		return value, err
 	}
 	switch verb {
 	case "create", "set", "delete", "multi":
-		(*o)(true, time.Since(began))
+		(*o)(true, c.Since(began))
 	default:
-		(*o)(false, time.Since(began))
+		(*o)(false, c.Since(began))
 	}
 	return value, err
 }

@@ -241,7 +241,7 @@ const (
 func (s *Session) discard(path string) {
 	s.background(func() {
 		for pause := discardPause; s.deleteSurely(s.ctx, path) != nil && s.ctx.Err() == nil; pause = min(2*pause, lastDiscard) {
-			waitFor(s.ctx, pause)
+			waitFor(s.ctx, s.Clock(), pause)
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel/rendezvous"
 )
 
@@ -182,7 +182,7 @@ func (p *shareholder) join(ctx context.Context, own string) error {
 // divide hands out shares, hashed with prefix, once the members in n have been the
 // same for the settling time, and returns when they change.
 func (p *shareholder) divide(ctx context.Context, n node, prefix string) error {
-	settled := time.NewTimer(p.opts.Settle)
+	settled := p.session.Clock().NewTimer(p.opts.Settle)
 	defer settled.Stop()
 	still := false
 	for {
@@ -256,7 +256,7 @@ func (p *shareholder) hold(ctx context.Context, share string) {
 		if err != nil {
 			if ctx.Err() == nil {
 				p.log.Warn("Share cannot be taken; it is tried again", "share", share, "error", err)
-				waitFor(ctx, time.Second)
+				waitFor(ctx, p.session.Clock(), time.Second)
 			}
 			continue
 		}
@@ -267,14 +267,14 @@ func (p *shareholder) hold(ctx context.Context, share string) {
 		_ = held.Release(context.WithoutCancel(ctx)) // until the session ends
 		if ctx.Err() == nil {
 			p.log.Warn("Work on a share ended; it begins again", "share", share, "error", err)
-			waitFor(ctx, time.Second)
+			waitFor(ctx, p.session.Clock(), time.Second)
 		}
 	}
 	p.log.Debug("Share given up", "share", share)
 }
 
 // waitFor returns after d, or when ctx ends, which the caller sees for itself.
-func waitFor(ctx context.Context, d time.Duration) { _ = kit.Sleep(ctx, d) }
+func waitFor(ctx context.Context, c clock.Clock, d time.Duration) { _ = c.Sleep(ctx, d) }
 
 // Owner is rendezvous.Owner: the member that share falls to.
 func Owner(members []string, share string) string { return rendezvous.Owner(members, share) }

@@ -33,16 +33,17 @@ func (f *follower) recheck() {
 	}
 	// A session that begins reads everything, so a refusal then counts as well.
 	suspicious, seen := false, f.session.refusals.Load()
+	clock := f.session.Clock()
 	var next time.Time
-	lists, all := time.Now(), time.Now()
-	for waitFor(f.ctx, every); f.ctx.Err() == nil; waitFor(f.ctx, every) {
-		began, refused := time.Now(), f.session.refusals.Load()
+	lists, all := clock.Now(), clock.Now()
+	for waitFor(f.ctx, clock, every); f.ctx.Err() == nil; waitFor(f.ctx, clock, every) {
+		began, refused := clock.Now(), f.session.refusals.Load()
 		suspicious = suspicious || refused != seen
 		switch {
 		case suspicious && !began.Before(next), began.Sub(all) > allEvery*every:
 			f.compare(math.MaxInt)
 			suspicious, seen = f.session.refusals.Load() != refused, f.session.refusals.Load()
-			next = time.Now().Add(min(checkRest*time.Since(began), checkLast))
+			next = clock.Now().Add(min(checkRest*clock.Since(began), checkLast))
 			lists, all = began, began
 		case began.Sub(lists) > listsEvery*every:
 			f.compare(1)

@@ -63,7 +63,7 @@ func (l *Lock) heldUp(ctx context.Context, name string) error {
 	if !slices.Contains(l.behind, readMark) {
 		return fmt.Errorf("lock %s: %w: %w", l.dir, ErrLocked, cause)
 	}
-	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), heldUpWait)
+	looking, cancel := l.session.Clock().WithTimeout(context.WithoutCancel(ctx), heldUpWait)
 	defer cancel()
 	e := &HeldUpError{Dir: l.dir, cause: cause}
 	names, err := l.session.Children(looking, l.dir)

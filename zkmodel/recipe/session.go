@@ -54,7 +54,7 @@ func newSession(parent context.Context, cfg Config, h *hosts, report func(string
 		opened: make(chan struct{}),
 		routes: map[int]route{},
 	}
-	s.guard = client.NewGuard(guarded{s})
+	s.guard = client.NewGuard(guarded{s}, cfg.Clock)
 	if cfg.Digest != nil && cfg.Digest.Private {
 		s.acl = zk.AuthACL(zk.PermAll)
 	}
@@ -91,7 +91,7 @@ func (s *Session) Timeout() time.Duration { return s.guard.Timeout() }
 // Left returns for how long from now the session can be trusted without another
 // word from a server; it is negative when that time is over. Whoever lets others
 // work in its name grants them no more.
-func (s *Session) Left() time.Duration { return s.guard.Left(time.Now()) }
+func (s *Session) Left() time.Duration { return s.guard.Left(s.Clock().Now()) }
 
 // Bind returns a context that ends with ctx or with the session, whichever is
 // first, and has the cause of that end.

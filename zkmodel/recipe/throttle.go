@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/configs/clock"
 )
 
 // tellEvery is how often a log says that something cannot be read, or not be changed.
@@ -13,8 +15,10 @@ const tellEvery = time.Minute
 
 // Throttle keeps a log readable when many things meet the same obstacle, again and
 // again: one line a minute says so, and of how many it was not said. The zero
-// Throttle is ready; it is safe for use by several goroutines.
+// Throttle goes by the host's clock; it is safe for use by several goroutines.
 type Throttle struct {
+	Clock clock.Clock
+
 	mu     sync.Mutex
 	told   time.Time
 	hushed int
@@ -24,7 +28,7 @@ type Throttle struct {
 func (t *Throttle) Warn(log hclog.Logger, message string, args ...any) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := time.Now()
+	now := t.Clock.Now()
 	if !t.told.IsZero() && now.Sub(t.told) < tellEvery {
 		t.hushed++
 		log.Debug(message, args...)

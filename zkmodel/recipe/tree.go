@@ -68,7 +68,7 @@ type Tree struct {
 func NewTree(c *Client, root string, opts TreeOptions) *Tree {
 	t := &Tree{
 		client: c, root: root, opts: opts, log: opts.Logger,
-		subs: map[*Subscription]struct{}{}, changed: make(chan struct{}), unread: map[*treeNode]unread{},
+		tell: Throttle{Clock: c.Clock()}, subs: map[*Subscription]struct{}{}, changed: make(chan struct{}), unread: map[*treeNode]unread{},
 	}
 	if t.log == nil {
 		t.log = hclog.NewNullLogger()

@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync/atomic"
 	"time"
+
+	"poolkeeper/configs/clock"
 )
 
 // ErrPacket says that a server sent what is no packet.
@@ -27,13 +29,16 @@ type Session interface {
 // are safe for use by several goroutines.
 type Guard struct {
 	session Session
+	clock   clock.Clock
 	lease   lease
 	rewatch *rewatch
 	zxid    atomic.Int64
 }
 
 // NewGuard makes the Guard of a session that has no connection yet.
-func NewGuard(s Session) *Guard { return &Guard{session: s, rewatch: newRewatch()} }
+func NewGuard(s Session, c clock.Clock) *Guard {
+	return &Guard{session: s, clock: c, rewatch: newRewatch()}
+}
 
 // Wrap begins a connection: the library gets the Link instead of conn, which may be TLS
 // over raw. A server that is silent for maxWait while it opens is given up.
@@ -65,7 +70,7 @@ func (g *Guard) sending(packet []byte) error {
 	if err := g.session.Sending(); err != nil {
 		return err
 	}
-	g.lease.send(time.Now())
+	g.lease.send(g.clock.Now())
 	g.rewatch.sent(packet)
 	return nil
 }

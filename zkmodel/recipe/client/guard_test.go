@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"poolkeeper/configs/clock"
 )
 
 // owner is a Session that knows its number.
@@ -31,7 +33,7 @@ func (o *owner) Granted(id int64) error {
 func TestWhatIsRefusedGrantsNoTime(t *testing.T) {
 	t.Parallel()
 	o := &owner{id: 7}
-	g := NewGuard(o)
+	g := NewGuard(o, clock.Clock{})
 	told := 0
 	o.connected = func() {
 		if told++; g.Timeout() != 2*time.Second {

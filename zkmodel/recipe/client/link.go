@@ -171,7 +171,8 @@ func (l *Link) SetReadDeadline(t time.Time) error {
 	if t.IsZero() {
 		return nil
 	}
-	if limit := time.Now().Add(l.maxWait); !l.opened.Load() && t.After(limit) {
+	limit := time.Now().Add(l.maxWait) //nolint:forbidigo // the deadlines of a connection are the library's, and the host's
+	if !l.opened.Load() && t.After(limit) {
 		t = limit
 	}
 	if step := t.Sub(l.readBy); step >= 0 && step < l.maxWait/16 {
