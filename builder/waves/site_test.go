@@ -47,6 +47,7 @@ type site struct {
 	held   map[string]int   // how many drivers hold a share
 	free   map[string]int64 // bytes that hosts have; others do not know
 	gate   *gate            // of decisions of the drivers
+	retry  plan.Backoff     // of drivers
 }
 
 // newSite makes a site with images that go to two providers.
@@ -59,7 +60,7 @@ func newSite(t *testing.T, images ...string) *site {
 func newSiteAt(t *testing.T, addr, root string, images ...string) *site {
 	t.Helper()
 	s := &site{t: t, addr: addr, root: root, fails: map[string]int{}, stop: map[string]bool{}, builds: map[string]int{}, held: map[string]int{}}
-	s.config = &configs.Config{}
+	s.config, s.retry = &configs.Config{}, plan.Backoff{First: 10 * time.Millisecond, Max: 50 * time.Millisecond}
 	north, south := configs.Provider{Name: "north"}, configs.Provider{Name: "south"}
 	for _, image := range images {
 		s.config.DiskImages = append(s.config.DiskImages, configs.DiskImage{Name: image, RebuildTimezone: "UTC"})
@@ -168,7 +169,7 @@ func (s *site) driver(host string, at func(c *recipe.Client, m waves.Moment)) (s
 	}
 	d := waves.New(waves.Deps{
 		Deciding: deciding, Client: client, Mirror: mirror, Config: s.current, Now: now, Host: host,
-		Retry: plan.Backoff{First: 10 * time.Millisecond, Max: 50 * time.Millisecond}, Resync: time.Minute,
+		Retry: s.retry, Resync: time.Minute,
 		Metrics: &figures{jobs: map[wave.State]int{}, waves: map[wave.State]int{}},
 		Log:     hclog.New(&hclog.LoggerOptions{Name: host, Output: s.t.Output(), Level: hclog.Debug}),
 		Workers: 2, Factor: 2, Free: func() int64 {
