@@ -133,7 +133,7 @@ func TestLabelIsRemovedWhileRequestsWait(t *testing.T) {
 func TestFloodOfBrokenRequests(t *testing.T) {
 	s := newSite(t, onePool)
 	s.image()
-	const flood = 3000
+	const flood = 1000
 	s.write(zkmodel.RequestPath("000-"+fmt.Sprintf("%010d", flood)), `{`)
 	var ops []recipe.Op
 	for i := range flood {
