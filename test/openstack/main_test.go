@@ -53,8 +53,9 @@ var program func() (string, error)
 
 func build(dir string) (string, error) {
 	path := filepath.Join(dir, "poolkeeper")
-	out, err := exec.CommandContext(context.Background(), "go", "build", "-o", path, "poolkeeper/cmd/poolkeeper").CombinedOutput()
-	if err != nil {
+	cmd := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-buildvcs=false", "-o", path, "poolkeeper/cmd/poolkeeper")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does, which has compiled it
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the program: %w: %s", err, out)
 	}
 	return path, nil
