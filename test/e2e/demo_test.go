@@ -17,7 +17,8 @@ func killedDemo(t *testing.T, binary string) {
 	t.Helper()
 	dir := t.TempDir()
 	program, told := filepath.Join(dir, "demo"), filepath.Join(dir, "told")
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, "poolkeeper/test/demo")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", program, "poolkeeper/test/demo")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does, which has compiled most of it
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the demo: %v\n%s", err, out)
 	}

@@ -92,7 +92,8 @@ func newSite(t *testing.T) *site {
 	t.Helper()
 	dir, root, addr := t.TempDir(), zktest.Root(t), zktest.Shared(t).Addr()
 	s := &site{T: t, dir: dir, binary: filepath.Join(dir, "poolkeeper"), daemons: map[string]*exec.Cmd{}, webs: map[string]string{}}
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", s.binary, "poolkeeper/cmd/poolkeeper")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", s.binary, "poolkeeper/cmd/poolkeeper")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does, which has compiled it
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the program: %v\n%s", err, out)
 	}
