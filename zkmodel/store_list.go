@@ -17,6 +17,13 @@ import (
 // hide the way to the server, not enough to crowd out others.
 const readers = 64
 
+// Where the reads of several items go to the server together, so many items do, and so many
+// such requests are under way at once.
+const (
+	together      = 30
+	readersOfMany = 8
+)
+
 // Images reads all images with their builds and uploads, by name: one look at
 // the tree. What is deleted while it reads is left out; what cannot be read hides
 // nothing else, see Image.Unread. A daemon follows a Mirror instead.
@@ -108,14 +115,16 @@ func (st *Store) Nodes(ctx context.Context) ([]*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	nodes, err := gather(ctx, ids, func(ctx context.Context, id string) (*Node, error) {
-		n, err := st.Node(ctx, id)
+	nodes, err := gatherRead(ctx, st.session, ids, func(id string) []recipe.Read {
+		return []recipe.Read{recipe.ReadData(NodePath(id)), recipe.ReadChildren(LockPath(NodePath(id)))}
+	}, func(ctx context.Context, id string, got []recipe.ReadResult) (*Node, error) {
+		n, err := nodeOf(id, got[0].Data, got[0].Stat, got[0].Err)
 		if err = st.orBroken(ctx, err, NodePath(id), func(stat recipe.Stat, broken error) {
 			n = &Node{ID: id, Stat: stat, Broken: broken}
 		}); err != nil {
 			return nil, err
 		}
-		n.Locked, err = st.isLocked(ctx, LockPath(n.Path()))
+		n.Locked, err = orLocked(recipe.LockedBy(got[1].Children, got[1].Err))
 		return n, err
 	})
 	if err != nil {
@@ -131,8 +140,10 @@ func (st *Store) Requests(ctx context.Context) ([]*Request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list requests: %w", err)
 	}
-	requests, err := gather(ctx, ids, func(ctx context.Context, id string) (*Request, error) {
-		r, err := st.Request(ctx, id)
+	requests, err := gatherRead(ctx, st.session, ids, func(id string) []recipe.Read {
+		return []recipe.Read{recipe.ReadData(RequestPath(id))}
+	}, func(ctx context.Context, id string, got []recipe.ReadResult) (*Request, error) {
+		r, err := requestOf(id, got[0].Data, got[0].Stat, got[0].Err)
 		err = st.orBroken(ctx, err, RequestPath(id), func(stat recipe.Stat, broken error) {
 			r = &Request{ID: id, Stat: stat, Broken: broken}
 		})
@@ -238,9 +249,44 @@ func (st *Store) children(ctx context.Context, parent string) ([]string, error) 
 	return names, nil
 }
 
+// gatherRead is gather for items that few reads make known: wants are those of one, and made
+// makes an R of what they brought. The reads of several items go to the server together.
+func gatherRead[R any](
+	ctx context.Context, s *recipe.Session, ids []string, wants func(id string) []recipe.Read,
+	made func(ctx context.Context, id string, got []recipe.ReadResult) (*R, error),
+) ([]*R, error) {
+	found, err := gatherBy(ctx, readersOfMany, slices.Collect(slices.Chunk(ids, together)), func(ctx context.Context, ids []string) (*[]*R, error) {
+		var reads []recipe.Read
+		for _, id := range ids {
+			reads = append(reads, wants(id)...)
+		}
+		got := s.ReadMany(ctx, reads...)
+		list, each := make([]*R, 0, len(ids)), len(reads)/len(ids)
+		for i, id := range ids {
+			one, err := made(ctx, id, got[i*each:(i+1)*each])
+			switch {
+			case err == nil:
+				list = append(list, one)
+			case !errors.Is(err, ErrNotFound):
+				return nil, err
+			}
+		}
+		return &list, nil
+	})
+	all := make([]*R, 0, len(ids))
+	for _, list := range found {
+		all = append(all, *list...)
+	}
+	return all, err
+}
+
 // gather reads an R for every item, many at once, in the order of the items.
 // What is not found is left out.
 func gather[T, R any](ctx context.Context, items []T, read func(context.Context, T) (*R, error)) ([]*R, error) {
+	return gatherBy(ctx, readers, items, read)
+}
+
+func gatherBy[T, R any](ctx context.Context, readers int, items []T, read func(context.Context, T) (*R, error)) ([]*R, error) {
 	found := make([]*R, len(items))
 	var next atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)

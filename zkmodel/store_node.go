@@ -62,6 +62,11 @@ func (st *Store) lockNode(ctx context.Context, id string, take func(context.Cont
 // Node reads one node, or fails with ErrNotFound.
 func (st *Store) Node(ctx context.Context, id string) (*Node, error) {
 	data, stat, err := st.session.Get(ctx, NodePath(id))
+	return nodeOf(id, data, stat, err)
+}
+
+// nodeOf is the node of which a read of its record brought these.
+func nodeOf(id string, data []byte, stat recipe.Stat, err error) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read node %s: %w", id, notFound(err))
 	}

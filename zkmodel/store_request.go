@@ -62,6 +62,11 @@ func (st *Store) LockRequest(ctx context.Context, id string) (*recipe.Held, *Req
 // Request reads one request, or fails with ErrNotFound.
 func (st *Store) Request(ctx context.Context, id string) (*Request, error) {
 	data, stat, err := st.session.Get(ctx, RequestPath(id))
+	return requestOf(id, data, stat, err)
+}
+
+// requestOf is the request of which a read of its record brought these.
+func requestOf(id string, data []byte, stat recipe.Stat, err error) (*Request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read request %s: %w", id, notFound(err))
 	}

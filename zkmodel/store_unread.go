@@ -29,7 +29,11 @@ func (st *Store) orBroken(ctx context.Context, err error, path string, instead f
 // isLocked reports whether a lock is held or wanted; where nobody can tell, it may
 // be held.
 func (st *Store) isLocked(ctx context.Context, lock string) (bool, error) {
-	locked, err := recipe.Locked(ctx, st.session, lock)
+	return orLocked(recipe.Locked(ctx, st.session, lock))
+}
+
+// orLocked takes for locked what nobody can tell of.
+func orLocked(locked bool, err error) (bool, error) {
 	if recipe.Unreadable(err) {
 		return true, nil
 	}

@@ -19,18 +19,22 @@ import (
 )
 
 // How long `list` of 5,000 nodes takes, and of 20,000, each with its lock; as the whole command, but for
-// the start of its process.
+// the start of its process; and how long it and the server had a processor, which other work does not lengthen.
 func BenchmarkList(b *testing.B) {
 	for _, nodes := range []int{5000, 20000} {
 		b.Run(strconv.Itoa(nodes), func(b *testing.B) {
 			config := siteOfNodes(b, nodes)
 			for _, form := range []string{"table", "json-v1", "yaml", "name"} {
 				b.Run(form, func(b *testing.B) {
+					server := zktest.Shared(b)
+					ours, theirs := zktest.ProcessorOfTest(b), server.Processor(b)
 					for b.Loop() {
 						if code := run(b.Context(), []string{"-c", config, "list", "-o", form, "--sort", "age"}, io.Discard, os.Stderr); code != exitDone {
 							b.Fatal("exit code", code)
 						}
 					}
+					b.ReportMetric((zktest.ProcessorOfTest(b)-ours)/float64(b.N), "cpu-s/op")
+					b.ReportMetric((server.Processor(b)-theirs)/float64(b.N), "server-cpu-s/op")
 				})
 			}
 		})

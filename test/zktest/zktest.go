@@ -23,6 +23,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // tick is the servers' unit of time. They grant session time-outs from 2 ticks.
@@ -171,6 +173,31 @@ func (s *Server) Requests(tb testing.TB) int {
 		tb.Fatalf("read answer of mntr: %v", err)
 	}
 	return n
+}
+
+// Processor returns for how many seconds the server has had a processor.
+func (s *Server) Processor(tb testing.TB) float64 {
+	tb.Helper()
+	return processorOf(tb, s.process.pid)
+}
+
+// ProcessorOfTest is Processor of the test itself.
+func ProcessorOfTest(tb testing.TB) float64 {
+	tb.Helper()
+	return processorOf(tb, os.Getpid())
+}
+
+func processorOf(tb testing.TB, pid int) float64 {
+	tb.Helper()
+	proc, err := procfs.NewProc(pid)
+	if err != nil {
+		tb.Fatalf("find process: %v", err)
+	}
+	stat, err := proc.Stat()
+	if err != nil {
+		tb.Fatalf("read state of process: %v", err)
+	}
+	return stat.CPUTime()
 }
 
 // command sends one of ZooKeeper's four-letter commands.

@@ -59,7 +59,11 @@ func identifier(data []byte) string { return strings.ToValidUTF8(string(data), "
 
 // Locked reports whether anybody holds the lock of dir, with one read.
 func Locked(ctx context.Context, s *Session, dir string) (bool, error) {
-	names, err := s.Children(ctx, dir)
+	return LockedBy(s.Children(ctx, dir))
+}
+
+// LockedBy is Locked for what a read of the children of dir has brought.
+func LockedBy(names []string, err error) (bool, error) {
 	if errors.Is(err, ErrNoNode) {
 		return false, nil
 	}

@@ -40,6 +40,7 @@ const (
 	opSync        = 9
 	opPing        = 11
 	opGetChildren = 12
+	opMultiRead   = 22
 	opSetWatches  = 101
 	opClose       = -11
 )
@@ -121,6 +122,9 @@ func (f *fakeServer) serve(conn net.Conn) {
 			answer = append(answer, p[8:]...) // the path
 		case opExists, opGetData, opGetChildren:
 			binary.BigEndian.PutUint32(answer[12:], 1<<32-101) // no such node
+		case opMultiRead:
+			f.seen <- fakeCall{id, opcode}
+			binary.BigEndian.PutUint32(answer[12:], 1<<32-6) // not implemented
 		default:
 			f.seen <- fakeCall{id, opcode}
 			if opcode != opClose {

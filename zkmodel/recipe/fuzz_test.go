@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,4 +88,32 @@ func TestNoForeignError(t *testing.T) {
 	if translate("get", "/path", nil) != nil {
 		t.Error("no error became one")
 	}
+}
+
+// Mistake: an answer that is cut, or no answer at all, ends the process, or makes up results.
+func FuzzDecodeReads(f *testing.F) {
+	node := append([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 1, 'x'}, make([]byte, 68)...)
+	names := []byte{0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 'a'}
+	none := []byte{255, 255, 255, 255, 0, 255, 255, 255, 155, 255, 255, 255, 155}
+	f.Add(slices.Concat(node, names, none))
+	f.Add(slices.Concat(none, none, none))
+	f.Add([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0, 0x7f, 255, 255, 255, 1})
+	f.Add([]byte{255, 255, 255, 255, 1, 255, 255, 255, 255})
+	reads := []Read{ReadData("/a"), ReadChildren("/b"), ReadData("/c")}
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		results := make([]ReadResult, len(reads))
+		decodeReads(answer, reads, results)
+		size := 0
+		for i, r := range results {
+			if !r.known && (r.Err != nil || r.Data != nil || r.Children != nil) {
+				t.Errorf("result %d is not known: %+v", i, r)
+			}
+			if r.known {
+				size += 13 + len(r.Data) + len(r.Children)
+			}
+		}
+		if size > len(answer) {
+			t.Errorf("%d bytes of results from %d", size, len(answer))
+		}
+	})
 }

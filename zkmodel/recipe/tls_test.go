@@ -36,4 +36,5 @@ func TestTLSRenewed(t *testing.T) {
 	if counter.calls.Load() < 2 {
 		t.Error("TLS does not go over the connections of Config.Dial")
 	}
+	want(t, s.ReadMany(t.Context(), recipe.ReadData("/none"))[0].Err, recipe.ErrNoNode)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -51,8 +52,11 @@ type Link struct {
 	since    int64       // the last one up to which all watch events have come
 	maxWait  time.Duration
 	readBy   time.Time
-	writeBy  time.Time
 	tap      tap
+	asked    asked
+
+	writing sync.Mutex // the library writes, and so does Ask
+	writeBy time.Time
 }
 
 // tap is told what passes over a link.
@@ -78,9 +82,17 @@ func newLink(conn, raw net.Conn, addr string, maxWait time.Duration, latest, sin
 	}
 }
 
-// Read hands on what the server sent, one packet after the other.
+// Read hands on what the server sent, one packet after the other, but for the answers to Ask.
 func (l *Link) Read(p []byte) (int, error) {
-	if l.left == 0 {
+	n, err := l.read(p)
+	if err != nil {
+		l.asked.end()
+	}
+	return n, err
+}
+
+func (l *Link) read(p []byte) (int, error) {
+	for l.left == 0 {
 		if err := l.next(); err != nil {
 			return 0, err
 		}
@@ -114,16 +126,21 @@ func (l *Link) next() error {
 	return l.seen(head[lengthSize:])
 }
 
-// seen takes the head of one packet, which is in the buffer still.
+// seen takes the head of one packet, which is in the buffer still, and the whole of an answer to Ask.
 func (l *Link) seen(head []byte) error {
 	if l.opened.CompareAndSwap(false, true) {
 		timeout := time.Duration(binary.BigEndian.Uint32(head[4:])) * time.Millisecond
 		return l.tap.connected(int64(binary.BigEndian.Uint64(head[8:])), timeout)
 	}
-	if xid := binary.BigEndian.Uint32(head); int32(xid) != eventXid {
-		l.tap.answered(xid, int64(binary.BigEndian.Uint64(head[4:])))
-		clear(head[4:12])
+	xid := binary.BigEndian.Uint32(head)
+	if int32(xid) == eventXid {
+		return nil
 	}
+	l.tap.answered(xid, int64(binary.BigEndian.Uint64(head[4:])))
+	if answer, ours := l.asked.answered(xid); ours {
+		return l.take(answer)
+	}
+	clear(head[4:12])
 	return nil
 }
 
@@ -151,6 +168,8 @@ func (l *Link) dated(packet []byte) []byte {
 // error and once for the connection, a third time perhaps because it is closed;
 // it has room for two answers, and then never ends.
 func (l *Link) Write(p []byte) (int, error) {
+	l.writing.Lock()
+	defer l.writing.Unlock()
 	err := l.tap.sending(p)
 	if err == nil {
 		_, err = l.Conn.Write(l.dated(p))
@@ -162,7 +181,10 @@ func (l *Link) Write(p []byte) (int, error) {
 }
 
 // Close drops the connection at once, without TLS's closing alert, which could block.
-func (l *Link) Close() error { return l.raw.Close() }
+func (l *Link) Close() error {
+	l.asked.end()
+	return l.raw.Close()
+}
 
 // SetReadDeadline bounds the wait for a packet. The library sets and clears it
 // around every packet; clearing is ignored and small steps are saved up, and the
@@ -184,6 +206,8 @@ func (l *Link) SetReadDeadline(t time.Time) error {
 
 // SetWriteDeadline bounds the sending of a packet, as SetReadDeadline does.
 func (l *Link) SetWriteDeadline(t time.Time) error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
 	if step := t.Sub(l.writeBy); t.IsZero() || (step >= 0 && step < l.maxWait/16) {
 		return nil
 	}
