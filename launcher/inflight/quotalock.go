@@ -115,6 +115,10 @@ func (q *QuotaLock) Yield(ctx context.Context) {
 	q.jobs.Spawn(func() { _ = held.Release(context.WithoutCancel(ctx)) }) // until the session ends
 }
 
+// Doubt gives the lock back because nobody knows what became of something written under it:
+// the answer was lost. It is ours again when all is seen, as what was written counts, too.
+func (q *QuotaLock) Doubt(ctx context.Context) { q.End(ctx) }
+
 // End gives the lock back.
 func (q *QuotaLock) End(ctx context.Context) {
 	q.mu.Lock()

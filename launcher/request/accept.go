@@ -54,6 +54,9 @@ func (s *Server) accept(ctx context.Context, d schedule.Accept) error {
 		s.Own.Undo(h.Request.ID)
 		if errors.Is(err, recipe.ErrConnectionLost) {
 			s.markOrphan(h.Request.ID) // it may be pending, and nobody's
+			if d.UsesQuota {
+				s.Quotas[d.Pool.Provider].Doubt(ctx) // and its nodes be there, which are not counted yet
+			}
 		}
 		return taken(err)
 	}

@@ -140,6 +140,7 @@ func (l *launches) Bring(ctx context.Context, o *launch.Order, n *launch.Run) er
 type room struct {
 	*Server
 	t        *testing.T
+	root     string
 	tree     *tree
 	offers   *offers
 	figures  *figures
@@ -149,7 +150,8 @@ type room struct {
 
 func newRoom(t *testing.T, change ...func(*configs.Config)) *room {
 	t.Helper()
-	client, err := recipe.Dial(recipe.Config{Servers: []string{zktest.Shared(t).Addr()}, Chroot: zktest.Root(t)})
+	root := zktest.Root(t)
+	client, err := recipe.Dial(recipe.Config{Servers: []string{zktest.Shared(t).Addr()}, Chroot: root})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +170,7 @@ func newRoom(t *testing.T, change ...func(*configs.Config)) *room {
 		c(cfg)
 	}
 	log, store, notify := hclog.NewNullLogger(), zkmodel.NewStore(session, nil), func() {}
-	r := &room{t: t, tree: &tree{}, offers: &offers{}, figures: &figures{}, launches: &launches{store: store}}
+	r := &room{t: t, root: root, tree: &tree{}, offers: &offers{}, figures: &figures{}, launches: &launches{store: store}}
 	jobs := inflight.NewJobs(time.Now, notify)
 	t.Cleanup(jobs.Wait)
 	deps := Deps{

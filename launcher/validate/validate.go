@@ -3,6 +3,7 @@ package validate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -220,6 +221,9 @@ func (v *Validator) begin(ctx context.Context, t *turn, p *plan) error {
 	}
 	n := newNode(p)
 	if err := v.Store.CreateTrialNode(ctx, t.lock, p.trial, n, fence); err != nil {
+		if errors.Is(err, recipe.ErrConnectionLost) {
+			v.Quotas[t.provider].Doubt(ctx) // it may be there, and is not counted yet
+		}
 		return err
 	}
 	v.Own.Created(n)
