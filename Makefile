@@ -133,6 +133,12 @@ soak: ## Let requestors and killers loose on three launchers; SOAK=10m, SEED= re
 	@scripts/prerequisites test
 	CGO_ENABLED=1 go test -race -v -count 1 -timeout 2h -run TestSoak ./test/soak -soak $(SOAK) $(if $(SEED),-seed $(SEED))
 
+# What make test does with smaller bounds.
+.PHONY: model
+model: ## Check the models of locks, claims and quotas exhaustively, with larger bounds (minutes, 8 GB)
+	@scripts/prerequisites model
+	MODEL=large go test -v -count 1 -timeout 2h -parallel 1 -run 'TestModels|TestPlantedDefects' ./test/model
+
 ##@ How fast it is
 
 .PHONY: bench
