@@ -70,7 +70,7 @@ func (p *Provider) imageNamed(ctx context.Context, name string) (string, error) 
 		return "", err
 	}
 	list := images.ListOpts{Name: name, Status: images.ImageStatusActive, Limit: pageSize}
-	all, err := pages[images.Image](ctx, images.List(s.image, list), extractImages)
+	all, err := pages[images.Image](ctx, images.List(s.image, list), "images")
 	if err != nil {
 		return "", p.failure(ctx, "look for image "+name, err)
 	}

@@ -164,7 +164,7 @@ func is(err error, status int) bool {
 // tag matches what Glance's HTML answers are made of.
 var (
 	tag   = regexp.MustCompile(`(?s)<(head|title|h1)>.*?</(head|title|h1)>|<[^>]*>`)
-	blank = regexp.MustCompile(`\s+`)
+	blank = regexp.MustCompile(`[\s\p{Cc}]+`)
 )
 
 // messageOf finds the words for people in an answer: JSON of several shapes,

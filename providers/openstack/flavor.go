@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
-	"github.com/gophercloud/gophercloud/v2/pagination"
 
 	"poolkeeper/providers"
 )
@@ -26,7 +25,7 @@ func (p *Provider) listFlavors(ctx context.Context) ([]flavor, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := pages[flavor](ctx, flavors.ListDetail(s.compute, flavors.ListOpts{Limit: pageSize}), extractFlavors)
+	all, err := pages[flavor](ctx, flavors.ListDetail(s.compute, flavors.ListOpts{Limit: pageSize}), "flavors")
 	if err != nil {
 		return nil, p.failure(ctx, "list flavors", err)
 	}
@@ -34,10 +33,6 @@ func (p *Provider) listFlavors(ctx context.Context) ([]flavor, error) {
 		return cmp.Or(cmp.Compare(a.RAM, b.RAM), cmp.Compare(a.Name, b.Name))
 	})
 	return all, nil
-}
-
-func extractFlavors(page pagination.Page, into any) error {
-	return page.(flavors.FlavorPage).ExtractIntoSlicePtr(into, "flavors")
 }
 
 // flavor chooses the flavor of a label: the one that is named, or the smallest

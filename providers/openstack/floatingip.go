@@ -103,7 +103,7 @@ func (p *Provider) attachFloatingIP(ctx context.Context, in *session, s *server,
 		return err
 	}
 	there, err := pages[floatingips.FloatingIP](ctx,
-		floatingips.List(in.network, floatingips.ListOpts{PortID: port}), floatingips.ExtractFloatingIPsInto)
+		floatingips.List(in.network, floatingips.ListOpts{PortID: port}), "floatingips")
 	if err != nil || len(there) > 0 {
 		return failure(ctx, "list floating IPs", err)
 	}
@@ -116,7 +116,7 @@ func (p *Provider) attachFloatingIP(ctx context.Context, in *session, s *server,
 
 // portOf finds the port of a server that has an address.
 func portOf(ctx context.Context, in *session, id string, fixed address) (string, error) {
-	all, err := pages[ports.Port](ctx, ports.List(in.network, ports.ListOpts{DeviceID: id}), ports.ExtractPortsInto)
+	all, err := pages[ports.Port](ctx, ports.List(in.network, ports.ListOpts{DeviceID: id}), "ports")
 	if err != nil {
 		return "", failure(ctx, "list its ports", err)
 	}
@@ -173,7 +173,7 @@ func (p *Provider) releaseFloatingIPs(ctx context.Context, s *server) error {
 	}
 	if pool, known := p.cfg.Pool(s.Metadata[providers.MetaPool]); len(asked) == 0 && (!known || pool.AutoFloatingIP) && !noFloatingIPs(in) {
 		// What we know of the server may be older than its floating IP.
-		all, err := pages[ports.Port](ctx, ports.List(in.network, ports.ListOpts{DeviceID: s.ID}), ports.ExtractPortsInto)
+		all, err := pages[ports.Port](ctx, ports.List(in.network, ports.ListOpts{DeviceID: s.ID}), "ports")
 		if err != nil {
 			return failure(ctx, "list its ports", err)
 		}
@@ -192,7 +192,7 @@ func (p *Provider) releaseFloatingIPs(ctx context.Context, s *server) error {
 // releaseFloatingIPsOf gives those back that a question finds; a Neutron without
 // routers has none.
 func releaseFloatingIPsOf(ctx context.Context, in *session, which floatingips.ListOpts) error {
-	all, err := pages[floatingips.FloatingIP](ctx, floatingips.List(in.network, which), floatingips.ExtractFloatingIPsInto)
+	all, err := pages[floatingips.FloatingIP](ctx, floatingips.List(in.network, which), "floatingips")
 	if missing(err) {
 		return nil
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
-	"github.com/gophercloud/gophercloud/v2/pagination"
 
 	"poolkeeper/providers"
 )
@@ -105,7 +104,7 @@ func (p *Provider) ListImages(ctx context.Context) ([]providers.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := pages[images.Image](ctx, images.List(s.image, ours(p.cfg.Name)), extractImages)
+	all, err := pages[images.Image](ctx, images.List(s.image, ours(p.cfg.Name)), "images")
 	if err != nil {
 		return nil, p.failure(ctx, "list images", err)
 	}
@@ -152,8 +151,4 @@ type ours string
 func (name ours) ToImageListQuery() (string, error) {
 	query := url.Values{"limit": {strconv.Itoa(pageSize)}, providers.MetaProvider: {string(name)}}
 	return "?" + query.Encode(), nil
-}
-
-func extractImages(page pagination.Page, into any) error {
-	return page.(images.ImagePage).ExtractIntoSlicePtr(into, "images")
 }

@@ -88,7 +88,7 @@ func (p *Provider) suspectPorts(ctx context.Context, in *session, suspects map[s
 	if p.cfg.PortCleanupEvery <= 0 {
 		return nil
 	}
-	all, err := pages[ports.Port](ctx, ports.List(in.network, ports.ListOpts{Status: "DOWN", Limit: pageSize}), ports.ExtractPortsInto)
+	all, err := pages[ports.Port](ctx, ports.List(in.network, ports.ListOpts{Status: "DOWN", Limit: pageSize}), "ports")
 	if err != nil {
 		return failure(ctx, "list ports", err)
 	}
@@ -116,7 +116,7 @@ func (p *Provider) suspectFloatingIPs(ctx context.Context, in *session, site str
 		return nil
 	}
 	all, err := pages[floatingips.FloatingIP](ctx,
-		floatingips.List(in.network, floatingips.ListOpts{Limit: pageSize}), floatingips.ExtractFloatingIPsInto)
+		floatingips.List(in.network, floatingips.ListOpts{Limit: pageSize}), "floatingips")
 	if missing(err) { // a Neutron without routers
 		return nil
 	}

@@ -22,7 +22,7 @@ func (p *Provider) listNetworks(ctx context.Context) ([]network, error) {
 	if err != nil || s.network == nil {
 		return nil, err
 	}
-	all, err := pages[network](ctx, networks.List(s.network, networks.ListOpts{Limit: pageSize}), networks.ExtractNetworksInto)
+	all, err := pages[network](ctx, networks.List(s.network, networks.ListOpts{Limit: pageSize}), "networks")
 	if err != nil {
 		return nil, p.failure(ctx, "list networks", err)
 	}

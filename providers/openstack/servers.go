@@ -7,7 +7,6 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
-	"github.com/gophercloud/gophercloud/v2/pagination"
 
 	"poolkeeper/providers"
 )
@@ -65,7 +64,7 @@ func (p *Provider) servers(ctx context.Context) ([]server, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := pages[server](ctx, servers.List(s.compute, servers.ListOpts{Limit: pageSize}), servers.ExtractServersInto)
+	all, err := pages[server](ctx, servers.List(s.compute, servers.ListOpts{Limit: pageSize}), "servers")
 	if err != nil {
 		return nil, unheard(p.failure(ctx, "list servers", err)) // a list is never gone, and so says nothing of a server
 	}
@@ -88,20 +87,6 @@ func (p *Provider) server(ctx context.Context, id string) (*server, error) {
 		return nil, p.failure(ctx, "get server "+id, providers.ErrNotFound)
 	}
 	return &found, nil
-}
-
-// pages collects a list of several pages, whole or not at all.
-func pages[T any](ctx context.Context, pager pagination.Pager, extract func(pagination.Page, any) error) ([]T, error) {
-	var all []T
-	err := pager.EachPage(ctx, func(_ context.Context, page pagination.Page) (bool, error) {
-		var some []T
-		if err := extract(page, &some); err != nil {
-			return false, err
-		}
-		all = append(all, some...)
-		return true, nil
-	})
-	return all, err
 }
 
 // isUUID reports whether an id can be one of OpenStack's. Others are in no cloud,

@@ -57,14 +57,14 @@ type mishap struct {
 	do    func(w http.ResponseWriter, r *http.Request) (handled bool)
 }
 
-func newStub(t *testing.T) *stub {
-	t.Helper()
-	return newStubOver(t, nil)
+func newStub(tb testing.TB) *stub {
+	tb.Helper()
+	return newStubOver(tb, nil)
 }
 
 // newStubOver is newStub over TLS, unless there is no configuration for that.
-func newStubOver(t *testing.T, config *tls.Config) *stub {
-	t.Helper()
+func newStubOver(tb testing.TB, config *tls.Config) *stub {
+	tb.Helper()
 	s := &stub{
 		mux: http.NewServeMux(), ended: make(chan struct{}), password: "word", tokens: map[string]bool{}, images: map[string]*stubImage{},
 		servers: map[string]*stubServer{}, ips: map[string]*stubIP{}, ports: map[string]map[string]any{}, disks: map[string]int{},
@@ -82,7 +82,7 @@ func newStubOver(t *testing.T, config *tls.Config) *stub {
 	} else {
 		s.Start()
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		close(s.ended)
 		s.Close()
 	})
@@ -245,15 +245,15 @@ func reply(w http.ResponseWriter, status int, body any) {
 }
 
 // clouds writes a clouds.yaml and gives the environment that names it.
-func (s *stub) clouds(t *testing.T, more string) func(string) (string, bool) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "clouds.yaml")
-	s.writeClouds(t, path, s.password, more)
+func (s *stub) clouds(tb testing.TB, more string) func(string) (string, bool) {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "clouds.yaml")
+	s.writeClouds(tb, path, s.password, more)
 	return func(name string) (string, bool) { return path, name == "OS_CLIENT_CONFIG_FILE" }
 }
 
-func (s *stub) writeClouds(t *testing.T, path, password, more string) {
-	t.Helper()
+func (s *stub) writeClouds(tb testing.TB, path, password, more string) {
+	tb.Helper()
 	text := fmt.Sprintf(`clouds:
   stub:
     region_name: north
@@ -265,7 +265,7 @@ func (s *stub) writeClouds(t *testing.T, path, password, more string) {
       project_name: ci
 `, more, s.URL, password)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
@@ -290,21 +290,21 @@ func quick() pace {
 }
 
 // open opens a provider on the stub.
-func (s *stub) open(t *testing.T, cfg configs.Provider) *Provider {
-	t.Helper()
-	return s.openWith(t, cfg, s.clouds(t, ""))
+func (s *stub) open(tb testing.TB, cfg configs.Provider) *Provider {
+	tb.Helper()
+	return s.openWith(tb, cfg, s.clouds(tb, ""))
 }
 
-func (s *stub) openWith(t *testing.T, cfg configs.Provider, env func(string) (string, bool)) *Provider {
-	t.Helper()
+func (s *stub) openWith(tb testing.TB, cfg configs.Provider, env func(string) (string, bool)) *Provider {
+	tb.Helper()
 	p, err := New(cfg, Options{Env: env})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	p.pace = quick()
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := p.Close(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return p
