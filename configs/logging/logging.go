@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Settings are what a daemon can do of a logging file.
@@ -58,7 +59,7 @@ func Read(path string) Settings {
 		d.ini(string(text))
 	}
 	if err != nil {
-		return Settings{Stderr: true, Warnings: []string{fmt.Sprintf("%s: %v: lines go to stderr", path, err)}}
+		return Settings{Stderr: true, Warnings: []string{oneLine(fmt.Sprintf("%s: %v: lines go to stderr", path, err))}}
 	}
 	return d.settings()
 }
@@ -120,9 +121,19 @@ func (d *document) settings() Settings {
 	s.Stderr = s.Stderr || s.File == ""
 	slices.SortStableFunc(d.warnings, func(a, b warning) int { return a.line - b.line })
 	for _, w := range d.warnings {
-		s.Warnings = append(s.Warnings, d.path+":"+strconv.Itoa(w.line)+": "+w.text)
+		s.Warnings = append(s.Warnings, oneLine(d.path+":"+strconv.Itoa(w.line)+": "+w.text))
 	}
 	return s
+}
+
+// oneLine is a text that moves nothing on a terminal, whatever names the file has.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
 }
 
 // levels are ours, in their order.
