@@ -80,8 +80,9 @@ func (k UploadKey) Path() string { return UploadPath(k.Image, k.Build, k.Provide
 
 // ParseUploadPath is the inverse of UploadPath.
 func ParseUploadPath(p string) (UploadKey, error) {
-	parts := strings.Split(strings.TrimPrefix(p, ImagesRoot+"/"), "/")
-	if len(parts) != 7 || parts[1] != "builds" || parts[3] != "providers" || parts[5] != "images" || path.Clean(p) != p {
+	below, ours := strings.CutPrefix(p, ImagesRoot+"/")
+	parts := strings.Split(below, "/")
+	if !ours || len(parts) != 7 || parts[1] != "builds" || parts[3] != "providers" || parts[5] != "images" || path.Clean(p) != p {
 		return UploadKey{}, fmt.Errorf("parse upload path %q: want %s", p, UploadPath("IMAGE", "BUILD", "PROVIDER", "ID"))
 	}
 	return UploadKey{Image: parts[0], Build: parts[2], Provider: parts[4], ID: parts[6]}, nil

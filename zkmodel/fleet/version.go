@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"poolkeeper/configs"
@@ -125,7 +126,10 @@ func decode(data []byte) (*Version, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	v := &Version{}
-	if err := d.Decode(v); err != nil || v.Number == 0 || v.Number > MaxNumber || d.More() {
+	if err := d.Decode(v); err != nil || v.Number == 0 || v.Number > MaxNumber {
+		return nil, ErrUndecodable
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, ErrUndecodable
 	}
 	return v, nil

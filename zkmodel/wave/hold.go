@@ -42,7 +42,7 @@ func ParseTarget(subject string) (h Target, ok bool) {
 	}
 	rest, ok := strings.CutPrefix(subject, subjectOne)
 	h.ID, h.Image, _ = strings.Cut(rest, "/") // an id has no slash
-	return h, ok && CheckID(h.ID) == nil
+	return h, ok && CheckID(h.ID) == nil && h.Subject() == subject
 }
 
 // String shows it to people.

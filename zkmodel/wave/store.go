@@ -45,7 +45,7 @@ func parseIndex(name string) (rank int, image string, ok bool) {
 	if _, err := fmt.Sscanf(number, "%d", &rank); err != nil {
 		return 0, "", false
 	}
-	return rank, image, ok && image != ""
+	return rank, image, ok && image != "" && indexName(rank, image) == name
 }
 
 // Store reads and writes waves within one session.
@@ -174,6 +174,10 @@ func decode(id string, data []byte, stat recipe.Stat, status []byte) *Entry {
 	}
 	if err := json.Unmarshal(status, &e.Status); err != nil {
 		e.Broken = fmt.Errorf("read the status of wave %s: %w: %w", id, zkmodel.ErrUndecodable, err)
+	}
+	// A time of a zone that nobody can write is read: what is done would stay undone.
+	if _, err := json.Marshal([]any{&e.Wave, &e.Status}); err != nil && e.Broken == nil {
+		e.Broken = fmt.Errorf("read wave %s: %w: %w", id, zkmodel.ErrUndecodable, err)
 	}
 	e.ID, e.Stat = id, stat
 	return e
