@@ -176,8 +176,13 @@ func handshake(ctx context.Context, patience time.Duration, addr string, algorit
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	defer func() { _ = conn.Close() }() // nothing was written that could be lost
+	return shownKey(conn, addr, algorithms)
+}
+
+// shownKey returns the host key that the server at the other end proves to have.
+func shownKey(conn net.Conn, addr string, algorithms []string) (string, error) {
 	var key string
-	_, _, _, err = ssh.NewClientConn(&frugal{Conn: conn, left: scanBytes}, addr, &ssh.ClientConfig{
+	_, _, _, err := ssh.NewClientConn(&frugal{Conn: conn, left: scanBytes}, addr, &ssh.ClientConfig{
 		HostKeyAlgorithms: algorithms,
 		HostKeyCallback: func(_ string, _ net.Addr, k ssh.PublicKey) error {
 			key = strings.TrimSpace(string(ssh.MarshalAuthorizedKey(k)))

@@ -43,6 +43,8 @@ type eventData struct {
 	Reason string `json:"reason"`
 }
 
+func newQMP(conn net.Conn) *qmp { return &qmp{conn: conn, dec: json.NewDecoder(conn)} }
+
 // dialQMP connects to a socket of the QEMU of a guest's folder and waits until it
 // answers, for qmpTime at most: one that is still starting does so when its main
 // loop runs. The conversation then lasts until ctx ends.
@@ -58,7 +60,7 @@ func dialQMP(ctx context.Context, dir, socket string) (*qmp, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", filepath.Join(dir, socket), err)
 	}
-	q := &qmp{conn: conn, dec: json.NewDecoder(conn)}
+	q := newQMP(conn)
 	q.bind(shaking)
 	if _, err := q.receive(); err != nil {
 		return nil, errors.Join(err, q.close())
