@@ -22,6 +22,7 @@ RERUN         ?= 0
 BENCH_TIMEOUT ?= 30m
 PACKAGES      ?= ./test/pages ./launcher ./test/e2e ./cmd/poolkeeper ./builder ./zkmodel/recipe ./...
 SOAK          ?= 10m
+FUZZTIME      ?= 30s
 PREFIX        ?= /usr/local
 BENCH         ?= .
 
@@ -138,6 +139,12 @@ soak: ## Let requestors and killers loose on three launchers; SOAK=10m, SEED= re
 model: ## Check the models of locks, claims and quotas exhaustively, with larger bounds (minutes, 8 GB)
 	@scripts/prerequisites model
 	MODEL=large go test -v -count 1 -timeout 2h -parallel 1 -run 'TestModels|TestPlantedDefects' ./test/model
+
+# Each input that ever failed is in testdata/fuzz, and is run by make test, too.
+.PHONY: fuzz
+fuzz: ## Feed invented input to all that is parsed; FUZZTIME=30s each, JOBS=2, FUZZ='configs.FuzzLoad' takes some
+	@scripts/prerequisites build
+	JOBS='$(or $(JOBS),2)' scripts/fuzz '$(FUZZTIME)' $(FUZZ)
 
 ##@ How fast it is
 
