@@ -1,7 +1,9 @@
 package zookeeper_test
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,6 +59,8 @@ func (r *run) ask(p *player, root string, s step) string {
 		return tell(err)
 	case "multi":
 		return r.multi(p, root, s)
+	case "reads":
+		return r.reads(p, root, s)
 	}
 	if s.watch {
 		return r.watch(p, path, s)
@@ -163,4 +167,33 @@ func tell(err error, parts ...any) string {
 		return fmt.Sprintf("error %v; %s", err, fmt.Sprint(parts...))
 	}
 	return fmt.Sprint(parts...)
+}
+
+// reads are several as one request, which the library does not know. Names come in any
+// order, and stats have times: of an answer, the length and the errors are told.
+func (r *run) reads(p *player, root string, s step) string {
+	var body []byte
+	text := ""
+	head := func(op uint32, last byte) {
+		body = append(binary.BigEndian.AppendUint32(body, op), last, 255, 255, 255, 255)
+	}
+	for _, o := range s.ops {
+		path, op := r.where(root, o), uint32(4)
+		if o.what == "create" {
+			op = 8
+		}
+		text += fmt.Sprintf(" [%d %s]", op, path)
+		head(op, 0)
+		body = append(append(binary.BigEndian.AppendUint32(body, uint32(len(path))), path...), 0)
+	}
+	head(1<<32-1, 1)
+	p.mu.Lock()
+	link := p.link
+	p.mu.Unlock()
+	answer, err := link.Ask(22, body)
+	for _, code := range []int32{-101, -102, -8} {
+		one := binary.BigEndian.AppendUint32(nil, uint32(code))
+		text += fmt.Sprintf(" %d times %d,", bytes.Count(answer, one), code)
+	}
+	return tell(err, text, len(answer))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/test/sim/zookeeper"
 	"poolkeeper/zkmodel/recipe/client"
 )
@@ -44,7 +45,7 @@ func bubble(t *testing.T, test func(c cluster)) {
 // connect begins a session that tries servers in turn.
 func connect(t *testing.T, c cluster, name string, servers ...int) *zk.Conn {
 	t.Helper()
-	list, guard := &someHosts{}, client.NewGuard(trusting{})
+	list, guard := &someHosts{}, client.NewGuard(trusting{}, clock.Clock{})
 	for _, n := range servers {
 		list.addrs = append(list.addrs, c.Addrs()[n-1])
 	}

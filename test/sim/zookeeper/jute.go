@@ -25,6 +25,7 @@ const (
 	opReconfig        = 16
 	opCreateContainer = 19
 	opCreateTTL       = 21
+	opMultiRead       = 22
 	opAuth            = 100
 	opSetWatches      = 101
 	opError           = -1

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel/recipe/client"
 )
 
@@ -30,6 +31,7 @@ type player struct {
 	mu       sync.Mutex
 	open     chan struct{} // closed while it may connect
 	raw      net.Conn
+	link     *client.Link
 	events   []string
 	heads    []string          // of answers
 	restores map[uint32]bool   // requests to restore watches, by whether they are answered
@@ -72,7 +74,7 @@ func (r *run) join(p *player) {
 
 // begin starts a session of a player's.
 func (r *run) begin(p *player) {
-	p.open, p.guard = make(chan struct{}), client.NewGuard(trusting{})
+	p.open, p.guard = make(chan struct{}), client.NewGuard(trusting{}, clock.Clock{})
 	close(p.open)
 	p.restores, p.watches = map[uint32]bool{}, nil
 	conn, done, err := zk.Connect([]string{p.addr}, p.wait, zk.WithDialer(p.connect), zk.WithHostProvider(&oneHost{p.addr}),
@@ -113,7 +115,8 @@ func (p *player) connect(network, addr string, _ time.Duration) (net.Conn, error
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.raw = raw
-	return p.guard.Wrap(&tapped{Conn: raw, p: p}, raw, addr, p.wait), nil
+	p.link = p.guard.Wrap(&tapped{Conn: raw, p: p}, raw, addr, p.wait)
+	return p.link, nil
 }
 
 // trusting is a session that takes all that servers say. A Guard is between the library and

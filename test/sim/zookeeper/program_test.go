@@ -38,7 +38,7 @@ func program(seed uint64, steps int) []step {
 		s := draw(rng)
 		s.client = rng.IntN(clients)
 		s.data = []byte(fmt.Sprint(i))
-		if s.what == "multi" {
+		if s.what == "multi" || s.what == "reads" {
 			for range rng.IntN(5) {
 				s.ops = append(s.ops, part(rng))
 			}
@@ -52,7 +52,7 @@ func program(seed uint64, steps int) []step {
 var kinds = []string{
 	"create", "create", "create", "create", "create", "create", "delete", "delete", "delete", "set", "set", "set",
 	"get", "get", "get", "exists", "exists", "exists", "children", "children", "children", "multi", "multi", "multi",
-	"acl", "setacl", "auth", "sync", "container", "ttl", "leave", "return", "return", "break", "renew", "reconfig",
+	"acl", "setacl", "auth", "sync", "container", "ttl", "leave", "return", "return", "break", "renew", "reconfig", "reads", "reads",
 }
 
 func draw(rng *rand.Rand) step {

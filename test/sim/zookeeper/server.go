@@ -166,7 +166,9 @@ func (s *server) read(c *Cluster, q *request) {
 	switch q.code {
 	case opPing:
 	case opExists, opGetData, opGetChildren, opGetChildren2:
-		code = s.look(q, w)
+		code = s.look(q, w, q.code)
+	case opMultiRead:
+		s.lookAll(q, w)
 	case opGetACL:
 		code = s.rights(q, w)
 	case opSetWatches:
@@ -185,24 +187,24 @@ func (s *server) read(c *Cluster, q *request) {
 
 // look reads a node, and leaves a watch behind when it is asked to. That a node exists is
 // no secret; a watch for one that does not stands with those for data.
-func (s *server) look(q *request, w *writer) int32 {
+func (s *server) look(q *request, w *writer, what int32) int32 {
 	path, watch := q.body.string(), q.body.bool()
 	if strings.Contains(path, "\x00") {
 		return errBadArguments
 	}
 	n := s.tree.nodes[path]
-	if q.code == opExists && watch {
+	if what == opExists && watch {
 		q.conn.watch(s.data, q.conn.data, path)
 	}
 	switch {
 	case n == nil:
 		return errNoNode
-	case q.code == opExists:
+	case what == opExists:
 		w.stat(n.stat())
 		return 0
 	case !allowed(n.acl, zk.PermRead, q.ids):
 		return errNoAuth
-	case q.code == opGetData:
+	case what == opGetData:
 		if watch {
 			q.conn.watch(s.data, q.conn.data, path)
 		}
@@ -213,10 +215,36 @@ func (s *server) look(q *request, w *writer) int32 {
 		}
 		w.strings(n.children)
 	}
-	if q.code != opGetChildren {
+	if what != opGetChildren {
 		w.stat(n.stat())
 	}
 	return 0
+}
+
+// lookAll does several reads. One that fails leaves the others alone.
+func (s *server) lookAll(q *request, w *writer) {
+	for {
+		what, done := q.body.int32(), q.body.bool()
+		q.body.int32()
+		if done || q.body.bad {
+			break
+		}
+		one := &writer{}
+		if code := s.look(q, one, what); code != 0 {
+			w.int32(opError)
+			w.bool(false)
+			w.int32(code)
+			w.int32(code)
+			continue
+		}
+		w.int32(what)
+		w.bool(false)
+		w.int32(0)
+		*w = append(*w, *one...)
+	}
+	w.int32(-1)
+	w.bool(true)
+	w.int32(-1)
 }
 
 // rights answers getACL: passwords are shown to those who may change them.
