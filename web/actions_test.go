@@ -327,6 +327,27 @@ func TestWhatIsDoneIsWhatWasShownAndIsWrittenDown(t *testing.T) {
 		t.Fatalf("done: %q", d.did)
 	}
 	send("").Expect(t, http.StatusSeeOther)
+	for _, way := range []struct {
+		from      string
+		lines     []string
+		forwarded string
+	}{
+		{proxy, []string{"198.51.100.1"}, "198.51.100.1"},
+		{proxy, []string{"203.0.113.9", "198.51.100.2"}, "203.0.113.9, 198.51.100.2"}, // the first is the browser's own word
+		{proxy, []string{strings.Repeat("203.0.113.9, ", 100) + "198.51.100.3"}, "203.0.113.9, 198.51.100.3"},
+		{far, []string{"198.51.100.4"}, ""}, // no proxy that is believed
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/act/image-build", strings.NewReader("image=debian"))
+		r.RemoteAddr, r.Header = way.from, http.Header{"X-Remote-User": {"eve"}, "X-Forwarded-For": way.lines, "Content-Type": {"application/x-www-form-urlencoded"}}
+		if way.from == far {
+			r.Header = http.Header{"Authorization": {"Bearer " + tokens[configs.MayRead]}, "X-Forwarded-For": way.lines, "Content-Type": {"application/x-www-form-urlencoded"}}
+		}
+		d.told = nil
+		webtest.Serve(d.handler, r).Expect(t, http.StatusForbidden)
+		if len(d.told) != 1 || d.told[0].From != way.from || !strings.HasSuffix(d.told[0].Forwarded, way.forwarded) || (way.forwarded == "") != (d.told[0].Forwarded == "") {
+			t.Errorf("from %s through %q: told %+v", way.from, way.lines, d.told)
+		}
+	}
 
 	d.told = nil
 	for range 500 {

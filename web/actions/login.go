@@ -110,14 +110,20 @@ const errElsewhere = "the form is not of this page, or is older than the daemon:
 func (d *Desk) audit(r *http.Request, who Who, name, target string) action.Audit {
 	a := action.Audit{Who: who.Name, Via: who.Via, Action: brief(name), Target: brief(target), From: r.RemoteAddr}
 	if p := d.Access().ProxyUser; p != nil && proxied(r, p) {
-		a.Forwarded = brief(r.Header.Get("X-Forwarded-For"))
+		// Each proxy adds whom it heard, by another line of the header, too: what the last one says, which alone is
+		// believed, is at the end.
+		way := strings.Join(r.Header.Values("X-Forwarded-For"), ", ")
+		a.Forwarded = brief(way[max(0, len(way)-mostBrief):])
 	}
 	return a
 }
 
-// brief is as much as is written down of what anybody can send.
+// mostBrief is as much as is written down of what anybody can send.
+const mostBrief = 500
+
+// brief is the begin of what anybody can send.
 func brief(text string) string {
-	return layout.Visible(strings.ToValidUTF8(text[:min(len(text), 500)], ""))
+	return layout.Visible(strings.ToValidUTF8(text[:min(len(text), mostBrief)], ""))
 }
 
 // log is the audit line.

@@ -83,8 +83,7 @@ func (h *Pages) ServeJSON(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 		return
 	}
-	found, err := h.Store.Find(q)
-	<-h.turn()
+	found, err := h.findInTurn(q)
 	if err != nil {
 		h.Logger.Error("Cannot read history", "error", err)
 		http.Error(w, "the history cannot be read; the daemon's log says why", http.StatusServiceUnavailable)
@@ -93,6 +92,12 @@ func (h *Pages) ServeJSON(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	_ = json.NewEncoder(w).Encode(answerOf(found, q, values)) // the client may be gone
+}
+
+// findInTurn reads, and gives the turn back, also where reading panics.
+func (h *Pages) findInTurn(q history.Query) (*history.Answer, error) {
+	defer func() { <-h.turn() }()
+	return h.Store.Find(q)
 }
 
 func answerOf(found *history.Answer, q history.Query, values url.Values) *answer {
