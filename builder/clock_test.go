@@ -13,6 +13,7 @@ import (
 // A builder whose clock is days off writes true times, rebuilds nothing as too old and
 // deletes nothing by age, and says so; beside it one whose clock is right does.
 func TestBuilderWithWrongClock(t *testing.T) {
+	t.Parallel()
 	for name, off := range map[string]time.Duration{"early": 48 * time.Hour, "late": -48 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)

@@ -20,6 +20,7 @@ import (
 // A provider that fails or hangs is nobody else's problem. One that cannot be opened is
 // tried again.
 func TestOneBadProviderHoldsUpNobody(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addImage("other")
 	s.config.Providers = nil
@@ -72,6 +73,7 @@ func TestOneBadProviderHoldsUpNobody(t *testing.T) {
 }
 
 func TestUploadTimeout(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	undisturbed := s.beside()
 	s.config.Providers[0].ImageUploadTimeout = 200 * time.Millisecond
@@ -88,6 +90,7 @@ func TestUploadTimeout(t *testing.T) {
 }
 
 func TestPostUploadHook(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addProvider("refused", "qcow2", "img")
 	undisturbed := s.beside()
@@ -112,6 +115,7 @@ func TestPostUploadHook(t *testing.T) {
 
 // A file that rotted on the disk goes to no cloud.
 func TestDamagedFileIsNotUploaded(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	undisturbed := s.beside()
 	s.config.Providers[0].DiskImages[0].Pause = true
@@ -141,6 +145,7 @@ func TestDamagedFileIsNotUploaded(t *testing.T) {
 }
 
 func TestDeleteAfterUpload(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addProvider("south", "raw", "img")
 	s.image().Formats = []string{"vhd"}
@@ -159,6 +164,7 @@ func TestDeleteAfterUpload(t *testing.T) {
 }
 
 func TestProviderNoLongerListsTheImage(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	undisturbed := s.beside()
 	lists := s.config.Providers[1].DiskImages
@@ -177,6 +183,7 @@ func TestProviderNoLongerListsTheImage(t *testing.T) {
 }
 
 func TestFormatIsAdded(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	stop := s.start()
 	s.ready("img", 1, "north")

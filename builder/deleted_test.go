@@ -25,6 +25,7 @@ func (s *site) hangUploads(provider string) {
 // A build that is deleted while it is uploaded has its uploads ended at once.
 // Catches: the file goes, and uploads of it go on for hours.
 func TestDeletedBuildEndsItsUploads(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	for _, name := range []string{"south", "west"} {
 		s.addProvider(name, "qcow2", "img")
@@ -56,6 +57,7 @@ func TestDeletedBuildEndsItsUploads(t *testing.T) {
 // A record that an operator has marked by hand, in the words of the first
 // specification, is deleted like any other.
 func TestDeleteByHand(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addImage("other").Formats = []string{"qcow2"}
 	s.config.Providers[0].DiskImages = append(s.config.Providers[0].DiskImages, s.config.Providers[0].DiskImages[0])
@@ -94,6 +96,7 @@ func TestDeleteByHand(t *testing.T) {
 // The record names the files, as the first specification has it; images and logs
 // are for their owner and group.
 func TestNameAndModesOfFiles(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addProvider("south", "raw", "img")
 	s.start()

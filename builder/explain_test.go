@@ -34,6 +34,7 @@ func verdict(e Explanation, subject, rule string) plan.Verdict {
 }
 
 func TestExplain(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addImage("other")
 	// Before there is anything: no folder, no znode.
@@ -65,6 +66,7 @@ func TestExplain(t *testing.T) {
 
 // Explaining beside a daemon does not take its upload for a leftover.
 func TestExplainBesideADaemon(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.settings(0).UploadDelay = 1 << 40
 	s.start()
@@ -75,6 +77,7 @@ func TestExplainBesideADaemon(t *testing.T) {
 }
 
 func TestReadyAndCheck(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	b, err := New(s.config, s.deps())
 	if err != nil {
@@ -105,6 +108,7 @@ func TestReadyAndCheck(t *testing.T) {
 // What stands in the way beside the image itself: a limit that all builders share, and
 // a provider whose driver is not ours.
 func TestExplainShowsWhatElseStandsInTheWay(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addImage("other")
 	s.config.MaxConcurrentBuilds = 1
@@ -130,6 +134,7 @@ func TestExplainShowsWhatElseStandsInTheWay(t *testing.T) {
 
 // What waits for a worker says so: which host has how many, and what they are at.
 func TestExplainShowsBusyWorkers(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addProvider("south", "qcow2", "img")
 	for _, image := range []string{"more", "third"} {

@@ -18,6 +18,7 @@ import (
 // An image that fails again and again does not delay the others, also with one
 // build worker.
 func TestFailingImageBesideHealthyOnes(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.image().EnvVars["FAKE_FAIL"] = "1"
 	for _, name := range []string{"a", "b", "c"} {
@@ -59,6 +60,7 @@ func (c *testClock) move(d time.Duration) {
 // A cloud that is down for an hour is tried some ten times, and has the image
 // soon after it is back. Other clouds have it at once.
 func TestProviderDownForAnHour(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	undisturbed := s.beside()
 	s.addProvider("west", "qcow2", "img")
@@ -100,6 +102,7 @@ func TestProviderDownForAnHour(t *testing.T) {
 
 // An image that leaves the configuration and comes back begins anew.
 func TestImageRemovedAndAddedBack(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	b := s.run()
 	s.ready("img", 1, "north")
@@ -125,6 +128,7 @@ func TestImageRemovedAndAddedBack(t *testing.T) {
 // What a builder before us left on this host, and in the tree, is taken over:
 // Nodepool's builds have other ids and no manifest.
 func TestTakeoverFromNodepool(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	if err := os.MkdirAll(s.config.ImagesDir, 0o755); err != nil {
 		t.Fatal(err)

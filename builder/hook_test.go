@@ -83,6 +83,7 @@ func TestHookEndsWithItsBuilder(t *testing.T) {
 
 // Time-out and stop reach all that a hook has started.
 func TestHookIsEndedWithItsFamily(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"time-out", "stop"} {
 		t.Run(how, func(t *testing.T) {
 			s := newSite(t)

@@ -13,6 +13,7 @@ import (
 // A hook sees the daemon's environment without its secrets, unless they are
 // allowed, and what it says of a secret is not in the reason.
 func TestHooksDoNotGetSecrets(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addProvider("south", "qcow2", "img")
 	s.config.HookEnvAllow = []string{"SIGNING_TOKEN", "OS_*"}

@@ -54,6 +54,7 @@ func (s *site) all(state zkmodel.BuildState, images ...string) (n int) {
 
 // A host that cannot build takes no request from one that can, and fails none.
 func TestHostThatCannotBuildLeavesRequestsToOthers(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	images := []string{"img"}
 	for i := range 5 {
@@ -100,6 +101,7 @@ func TestHostThatCannotBuildLeavesRequestsToOthers(t *testing.T) {
 // What fails after the record was made and before the command began, because the host
 // broke just then, is not the image's failure either.
 func TestHostThatBreaksAsABuildBegins(t *testing.T) {
+	t.Parallel()
 	for name, folder := range map[string]func(*site) string{
 		"logs":   func(s *site) string { return s.config.BuildLogDir },
 		"images": func(s *site) string { return filepath.Join(s.config.ImagesDir, ".poolkeeper") },
@@ -141,6 +143,7 @@ func TestHostThatBreaksAsABuildBegins(t *testing.T) {
 
 // A builder that has withdrawn uploads, deletes and cleans, and returns by itself.
 func TestWithdrawnBuilderGoesOn(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	b := s.run(func(d *Deps) { d.HostEvery = 20 * time.Millisecond })
 	s.ready("img", 1, "north")

@@ -29,6 +29,7 @@ func (s *site) copied(name string) string {
 // Of two builders with one builder id, as a copied images-dir has it, the second
 // waits for the first's session, says so and ends; it builds and removes nothing.
 func TestTwoBuildersWithOneID(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addImage("other").Formats = []string{"raw"}
 	s.addProvider("south", "qcow2", "img") // which waits for each build's file
@@ -77,6 +78,7 @@ func TestTwoBuildersWithOneID(t *testing.T) {
 // Who was there before us, and is gone before its session is over, holds us up for no
 // longer: a start after kill -9.
 func TestBuilderWaitsForWhoWasHereBefore(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	if err := os.MkdirAll(s.config.ImagesDir, 0o755); err != nil {
 		t.Fatal(err)

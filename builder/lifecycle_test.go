@@ -16,6 +16,7 @@ import (
 )
 
 func TestMissingImageIsBuiltAndUploaded(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addProvider("south", "raw", "img")
 	s.start()
@@ -51,6 +52,7 @@ func TestMissingImageIsBuiltAndUploaded(t *testing.T) {
 }
 
 func TestUploadCarriesItsNames(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.config.Providers[0].ImageNameFormat = "ci {image_name} {upload_id} {timestamp}"
 	s.start()
@@ -83,6 +85,7 @@ func TestUploadCarriesItsNames(t *testing.T) {
 }
 
 func TestRequestIsServedAndTheNewestTwoStay(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.start()
 	s.ready("img", 1, "north")
@@ -107,6 +110,7 @@ func TestRequestIsServedAndTheNewestTwoStay(t *testing.T) {
 }
 
 func TestFailedBuildTellsWhy(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	undisturbed := s.beside()
 	s.image().EnvVars["FAKE_FAIL"] = "7"
@@ -127,6 +131,7 @@ func TestFailedBuildTellsWhy(t *testing.T) {
 }
 
 func TestBadBuilds(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(s *site)
 		reason string
@@ -153,6 +158,7 @@ func TestBadBuilds(t *testing.T) {
 }
 
 func TestChecksumsAreMadeWhereThereAreNone(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.image().EnvVars["FAKE_SUM"] = "none"
 	s.start()
@@ -163,6 +169,7 @@ func TestChecksumsAreMadeWhereThereAreNone(t *testing.T) {
 }
 
 func TestPauseByFlag(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	if err := s.store.PauseImage(t.Context(), "img"); err != nil {
 		t.Fatal(err)
@@ -183,6 +190,7 @@ func TestPauseByFlag(t *testing.T) {
 }
 
 func TestDeletedByAnOperator(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	stop := s.start()
 	s.ready("img", 1, "north")
@@ -208,6 +216,7 @@ func TestDeletedByAnOperator(t *testing.T) {
 }
 
 func TestImageLeavesTheConfiguration(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	undisturbed := s.beside()
 	lists := s.config.Providers[1].DiskImages

@@ -10,6 +10,7 @@ import (
 // An image that somebody deleted in the cloud is sent again, once a launcher has
 // found out; one that only would not boot stays.
 func TestLostImageIsSentAgain(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addProvider("south", "qcow2", "img")
 	s.start(func(d *Deps) { d.LeakAge = 50 * time.Millisecond })

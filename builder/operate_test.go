@@ -59,6 +59,7 @@ func (s *site) run(change ...func(*Deps)) *Builder {
 
 // Who edits the configuration and asks for builds at once gets what the files say by then.
 func TestEditIsSeenByTheNextBuild(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addImage("other")
 	s.config.Providers[0].DiskImages = append(s.config.Providers[0].DiskImages, configs.ProviderImage{Name: "other"})
@@ -98,6 +99,7 @@ func TestEditIsSeenByTheNextBuild(t *testing.T) {
 
 // After a start with another port, or with none, the records tell where the logs are now.
 func TestLogAddressesFollowThePort(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addImage("other").Formats = []string{"raw"}
 	s.config.DiskImages[1].EnvVars = configs.EnvVars{"FAKE_FAIL": "1"}
@@ -141,6 +143,7 @@ func TestLogAddressesFollowThePort(t *testing.T) {
 }
 
 func TestReload(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	closed := make(chan string, 10)
 	b := s.run(func(d *Deps) {
@@ -230,6 +233,7 @@ func TestCancel(t *testing.T) {
 
 // One place for all builders: two of them build one image after the other.
 func TestFleetLimit(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addImage("other").Formats = []string{"raw"}
 	s.config.MaxConcurrentBuilds, s.config.MaxConcurrentUploads = 1, 1
@@ -270,6 +274,7 @@ func TestFleetLimit(t *testing.T) {
 }
 
 func TestLeakedImagesGoAfterTwoLooks(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	undisturbed := s.beside()
 	b := s.run(func(d *Deps) { d.LeakAge = 100 * time.Millisecond })
@@ -366,6 +371,7 @@ func (h *heard) get() (grew int, over bool) {
 
 // A build that fills its disk says so, and leaves the space free.
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("mounting a small disk needs root")
 	}

@@ -13,6 +13,7 @@ import (
 // What a command leaves is looked at before it is an image: it may be a link to
 // a file of this host, or something that is never read to its end.
 func TestOddOutputIsNoImage(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	secret := filepath.Join(s.dir, "secret")
 	if err := os.WriteFile(secret, []byte("QFI\xfb, and a secret of this host"), 0o600); err != nil {

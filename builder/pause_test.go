@@ -18,6 +18,7 @@ import (
 // being built goes on, is uploaded and is in hand until then. Catches: a drain that ends in
 // the middle of a build, or waits for ever as the next one has begun.
 func TestPausedBuilderBuildsNothing(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addProvider("south", "qcow2", "img", "more", "third")
 	flag := filepath.Join(s.dir, "go")
@@ -69,6 +70,7 @@ func TestPausedBuilderBuildsNothing(t *testing.T) {
 // builder that is paused meanwhile. Catches: a drain that finds nothing in hand twice, and
 // ends the daemon in the middle of the build that then begins.
 func TestPauseCountsTheBuildThatBegins(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addImage("more")
 	var begins atomic.Bool
@@ -104,6 +106,7 @@ func TestPauseCountsTheBuildThatBegins(t *testing.T) {
 // Catches: a drain that finds nothing in hand, and ends the daemon in the middle of the
 // upload that then begins.
 func TestFinishCutsOffNoUpload(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addProvider("south", "qcow2", "img")
 	var recorded, first atomic.Int32

@@ -16,6 +16,7 @@ import (
 // the pause ends, by a word or by itself, what is missing is sent. Catches: an upload into a
 // cloud that is maintained; a pause whose end nobody notices; a wave that waits for days.
 func TestPausedProvider(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addImage("more")
 	s.addProvider("south", "qcow2", "img", "more")

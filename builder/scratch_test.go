@@ -36,6 +36,7 @@ func resident(t *testing.T, dir string) (alive func() bool) {
 // In a temporary folder that everybody can write to, others may put anything
 // under any name before us.
 func TestPlantedTemporaryFoldersAreNotUsed(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	shared, precious := filepath.Join(s.dir, "a shared folder"), filepath.Join(s.dir, "precious")
 	for _, dir := range []string{shared, precious} {
@@ -79,6 +80,7 @@ func TestPlantedTemporaryFoldersAreNotUsed(t *testing.T) {
 // Two installations on one host may name images alike and share a folder for
 // temporary files.
 func TestTwoInstallationsShareATemporaryFolder(t *testing.T) {
+	t.Parallel()
 	one, goOn := waitingSite(t)
 	other := newSite(t)
 	shared := t.TempDir()

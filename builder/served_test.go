@@ -11,6 +11,7 @@ import (
 // A builder says which providers it serves, so that nobody erases their records, and
 // says otherwise when its configuration does.
 func TestTellsWhomItServes(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addProvider("south", "raw", "img")
 	b := s.run()

@@ -15,6 +15,7 @@ import (
 // Mistakes: a name or unit that is not Nodepool's; a failed build that is not told; a provider
 // or image that is; a state of what goes on that is another's.
 func TestStatsd(t *testing.T) {
+	t.Parallel()
 	server := statsdtest.Start(t)
 	s := newSite(t)
 	s.addImage("other")

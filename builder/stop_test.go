@@ -113,6 +113,7 @@ func TestStopWhenNobodyListens(t *testing.T) {
 // An upload ends with its builder and leaves nothing; the next start begins another. What
 // was uploaded elsewhere, of this image and of others, stays.
 func TestStopInAnUpload(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	undisturbed := s.beside()
 	s.addProvider("west", "qcow2", "img")
@@ -202,6 +203,7 @@ func TestStaleBuildBesideARunningOne(t *testing.T) {
 
 // Two builders with the same configuration build every image once.
 func TestTwoBuilders(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	calls := filepath.Join(s.dir, "calls")
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -225,6 +227,7 @@ func TestTwoBuilders(t *testing.T) {
 }
 
 func TestOneFolderHasOneBuilder(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.start()
 	s.ready("img", 1, "north")
@@ -238,6 +241,7 @@ func TestOneFolderHasOneBuilder(t *testing.T) {
 }
 
 func TestComponentTellsTheTruth(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	stop := s.start(func(d *Deps) { d.Version = "1.2.3" })
 	s.ready("img", 1, "north")

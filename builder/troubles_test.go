@@ -44,6 +44,7 @@ func (u *unreached) UploadImage(ctx context.Context, _ providers.ImageUpload) (s
 // Of providers that cannot be opened, or reached, explain of any host, the record in
 // the tree, the metrics and the log say so at once, and why; of the good ones nothing.
 func TestProvidersThatCannotBeUsedAreTold(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	for _, name := range []string{"closed", "unreached", "south"} {
 		s.addProvider(name, "qcow2", "img")

@@ -62,6 +62,7 @@ func (s *site) has(image, build string, providers ...string) bool {
 // comes back, a build for nothing, a pinned build that is cleaned, a record that grows for
 // ever.
 func TestBuildersHeedVerdicts(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addImage("other")
 	s.config.Providers[0].DiskImages = append(s.config.Providers[0].DiskImages, s.config.Providers[0].DiskImages[0])
@@ -105,6 +106,7 @@ func TestBuildersHeedVerdicts(t *testing.T) {
 // An upload under way ends when its build is rejected there, and is not begun again; that
 // to another provider goes on. Mistake: the rejected build comes to the cloud all the same.
 func TestUploadOfARejectedBuildEnds(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.addProvider("south", "qcow2", "img")
 	sends := make(chan struct{}, 10)

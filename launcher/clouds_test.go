@@ -31,6 +31,7 @@ providers:
 
 // A provider that cannot be opened stops no other, and is tried again.
 func TestProviderThatDoesNotOpen(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, twoClouds)
 	s.image()
 	var mended atomic.Bool
@@ -104,6 +105,7 @@ func (s *site) launchOnly(names []string, change ...func(*launcher.Deps)) *runni
 // A provider that is broken, or is told to take nothing, holds up no launcher of
 // other providers: neither by its better priority nor because it was asked for.
 func TestOneBadProviderHoldsUpNoOtherLauncher(t *testing.T) {
+	t.Parallel()
 	t.Run("broken", func(t *testing.T) {
 		s := newSite(t, twoClouds)
 		s.image()
@@ -132,6 +134,7 @@ func TestOneBadProviderHoldsUpNoOtherLauncher(t *testing.T) {
 }
 
 func TestStopGivesRequestsBack(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool)
 	s.image()
 	booting := s.stall()
@@ -149,6 +152,7 @@ func TestStopGivesRequestsBack(t *testing.T) {
 }
 
 func TestDecisionsHaveReasons(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, twoClouds)
 	s.image()
 	l := s.launch(func(d *launcher.Deps) {
@@ -163,6 +167,7 @@ func TestDecisionsHaveReasons(t *testing.T) {
 }
 
 func TestNewRefusesWhatCannotWork(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool)
 	deps := launcher.Deps{
 		Client: s.client, Registerer: prometheus.NewRegistry(),

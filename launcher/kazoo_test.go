@@ -51,6 +51,7 @@ say("gone" if not zk.exists(node_path) else "still there")
 `
 
 func TestKazooAsZuul(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool)
 	s.image()
 	s.launch()

@@ -16,6 +16,7 @@ import (
 // An image that somebody deleted in the cloud is passed over at once, and marked
 // for the builder.
 func TestMissingImage(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool)
 	good := s.image()
 	bad := s.build(zkmodel.BuildReady)

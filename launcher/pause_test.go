@@ -24,6 +24,7 @@ import (
 // requests wait, and say why; what was taken before is in hand until it is over. Catches: a
 // daemon that drains for ever as it goes on taking work, or stops with a request in its hands.
 func TestPausedLauncherTakesNothing(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, beside(onePool))
 	s.image()
 	services := map[string]*launcher.Service{}

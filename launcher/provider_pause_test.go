@@ -23,6 +23,7 @@ import (
 // the pause all goes on. Catches: a pause that declines, so that requests fail; one that
 // one launcher does not see; a drain that deletes what is used.
 func TestPausedProvider(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, strings.Replace(beside(onePool), "labels: [{name: tiny,", "labels: [{name: small, diskimage: debian, min-ram: 1024}, {name: tiny,", 1))
 	s.image()
 	s.launchTwo()
@@ -83,6 +84,7 @@ func TestPausedProvider(t *testing.T) {
 // record cannot be read pauses all the same. Catches: a maintenance that is forgotten and
 // keeps a provider out of service; a record of a later release that is taken for none.
 func TestPauseEndsByItself(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, beside(onePool))
 	s.image()
 	op := operate.New(s.store, "anna@desk")
@@ -141,6 +143,7 @@ func (s *site) asked(id string) *zkmodel.Request {
 // is not declined and waits, or goes to another provider. Catches: a maintenance that fails
 // the jobs whose nodes were booting when it began.
 func TestLaunchFailsInAPausedProvider(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, beside(onePool))
 	s.image()
 	booting, down := make(chan struct{}, 10), make(chan struct{})

@@ -43,6 +43,7 @@ func (s *said) Write(line []byte) (int, error) {
 // Records that cannot be read, or locked, or decoded, are told of once, and not
 // whenever the launcher comes across them.
 func TestUnreadableRecordsAreToldOnce(t *testing.T) {
+	t.Parallel()
 	const count = 20
 	s := newSite(t, strings.ReplaceAll(closedClouds, "max-servers: 5", "ignore-provider-quota: true, max-servers: 500")) // what is unknown occupies
 	s.image()

@@ -19,6 +19,7 @@ import (
 // A launcher that dies at any step leaves a request that another one serves, and
 // nothing else.
 func TestAnotherLauncherGoesOn(t *testing.T) {
+	t.Parallel()
 	for _, op := range []string{fake.OpCreate, fake.OpWait} {
 		for _, done := range []bool{false, true} {
 			name := op + " asked"
@@ -57,6 +58,7 @@ func TestAnotherLauncherGoesOn(t *testing.T) {
 
 // A launcher that loses its session goes on with the next one.
 func TestSessionLost(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool)
 	s.image()
 	proxy := zktest.StartProxy(t, zktest.Shared(t).Addr())
@@ -104,6 +106,7 @@ func (s *site) pools() []string {
 
 // What is registered is what Zuul reads, and it goes with the launcher.
 func TestRegistration(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool)
 	l := s.launch()
 	zktest.Eventually(t, func() bool { return len(s.pools()) == 1 }, "the pool registered")
@@ -162,6 +165,7 @@ func (s *site) machine(node string) string {
 }
 
 func TestUnlockedNodesByState(t *testing.T) {
+	t.Parallel()
 	for state, kept := range map[zkmodel.NodeState]bool{
 		"init": false, "building": false, "testing": true, "ready": true, "in-use": false, "used": false,
 		"hold": true, "failed": false, "aborted": false, "deleting": false, "deleted": false, "melting": true,
@@ -198,6 +202,7 @@ func TestUnlockedNodesByState(t *testing.T) {
 }
 
 func TestHoldEnds(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool)
 	forever := s.orphan(zkmodel.NodeHold, nil)
 	over := s.orphan(zkmodel.NodeHold, func(n *zkmodel.Node) {
@@ -217,6 +222,7 @@ func TestHoldEnds(t *testing.T) {
 
 // The configuration's max-hold-age ends holds that set no limit, or a longer one.
 func TestMaxHoldAge(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool)
 	s.config.MaxHoldAge = time.Hour
 	old := zkmodel.EpochOf(time.Now().Add(-2 * time.Hour))
@@ -237,6 +243,7 @@ func TestMaxHoldAge(t *testing.T) {
 // A Zuul that dies after it locked its node, and before it used it, leaves a node
 // that is others' as soon as its request is gone, and not before.
 func TestZuulThatDiesBetweenLockAndUse(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool)
 	s.image()
 	s.launch(func(d *launcher.Deps) { d.Resync = 100 * time.Millisecond })
@@ -265,6 +272,7 @@ func TestZuulThatDiesBetweenLockAndUse(t *testing.T) {
 
 // What Zuul holds for a person is left alone until its time is over.
 func TestHoldByZuul(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool)
 	s.image()
 	s.launch()
@@ -284,6 +292,7 @@ func TestHoldByZuul(t *testing.T) {
 
 // Zuul that dies with a job leaves a node in use without a lock.
 func TestNodeOfADeadZuulIsDeleted(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool)
 	s.image()
 	s.launch()
@@ -309,6 +318,7 @@ func TestNodeOfADeadZuulIsDeleted(t *testing.T) {
 }
 
 func TestLeakedMachinesTakeTwoLooks(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, beside(onePool))
 	s.image()
 	undisturbed := s.neighbours()
@@ -329,6 +339,7 @@ func TestLeakedMachinesTakeTwoLooks(t *testing.T) {
 // Another installation that shares the cloud, and calls its provider alike, keeps
 // its machines: also those whose nodes have the numbers of ours.
 func TestMachinesOfAnotherSiteAreNotOurs(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, beside(onePool))
 	s.image()
 	undisturbed := s.neighbours()
@@ -374,6 +385,7 @@ func TestMachinesOfAnotherSiteAreNotOurs(t *testing.T) {
 // A machine that the cloud does not delete is asked for again, and holds up the deletion
 // of no other, there or elsewhere.
 func TestCloudThatDoesNotDeleteIsAskedAgain(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, beside(onePool))
 	s.image()
 	undisturbed := s.neighbours()
@@ -415,6 +427,7 @@ func TestCloudThatDoesNotDeleteIsAskedAgain(t *testing.T) {
 // A lock that kazoo takes on a node that is just gone leaves an empty znode, and
 // locks of requests stay behind: both are cleaned.
 func TestDebrisOfLocks(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool)
 	ctx := t.Context()
 	for _, path := range []string{

@@ -80,6 +80,7 @@ func narrowSite(t *testing.T, room, wide int32) (s *site, first, second *narrow)
 // What a cloud refuses another one gets at once, and the first is not asked again
 // and again.
 func TestRefusedRequestsGoElsewhere(t *testing.T) {
+	t.Parallel()
 	s, first, second := narrowSite(t, 2, 10)
 	s.launch()
 	var group sync.WaitGroup
@@ -122,6 +123,7 @@ func (s *site) lessonOf(cloud string) lesson.Lesson {
 // A launcher that comes knows what others have learned, and a place that comes free
 // is used without a refusal more.
 func TestLessonsAreShared(t *testing.T) {
+	t.Parallel()
 	s, first, second := narrowSite(t, 2, 3)
 	l := s.launch()
 	var ids []string
@@ -179,6 +181,7 @@ func (c telling) Limits(context.Context, providers.Ours) (providers.Resources, e
 // A quota that is raised while requests wait for room is noticed soon, in each of
 // several clouds, and no cloud is asked all the time.
 func TestRaisedQuotaIsNoticed(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, strings.ReplaceAll(believing, "true", "false"))
 	s.image()
 	var instances, asked atomic.Int32

@@ -11,6 +11,7 @@ import (
 
 // One request through its whole life, as in the capture of a running Nodepool.
 func TestRequestThroughItsLife(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, beside(onePool))
 	build := s.image()
 	undisturbed := s.neighbours()

@@ -18,6 +18,7 @@ import (
 )
 
 func TestHighestReadyImageIsBooted(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool)
 	s.image()
 	want := s.build(zkmodel.BuildReady)
@@ -42,6 +43,7 @@ func TestHighestReadyImageIsBooted(t *testing.T) {
 // A request fails once each pool of each launcher has said why it cannot serve it, and
 // nobody else's does.
 func TestDeclines(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, beside(onePool))
 	s.imageOf("fedora")
 	undisturbed := s.neighbours()
@@ -73,6 +75,7 @@ func TestDeclines(t *testing.T) {
 }
 
 func TestLaunchIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, beside(onePool))
 	s.image()
 	undisturbed := s.neighbours()
@@ -98,6 +101,7 @@ func TestLaunchIsTriedAgain(t *testing.T) {
 }
 
 func TestLaunchThatFailsIsDeclinedAndCleaned(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool)
 	s.image()
 	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
@@ -116,6 +120,7 @@ func TestLaunchThatFailsIsDeclinedAndCleaned(t *testing.T) {
 
 // What came up beside a failed sibling is free for others.
 func TestSiblingsOfAFailedNodeAreFree(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, beside(onePool))
 	s.image()
 	undisturbed := s.neighbours()
@@ -147,6 +152,7 @@ func TestSiblingsOfAFailedNodeAreFree(t *testing.T) {
 }
 
 func TestRequestsBeyondTheQuotaWait(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, beside(onePool)) // max-servers 5
 	s.image()
 	undisturbed := s.neighbours()
@@ -183,6 +189,7 @@ func TestRequestsBeyondTheQuotaWait(t *testing.T) {
 
 // A cloud that is fuller than we think lets requests wait, not fail.
 func TestCloudThatRefuses(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, beside(onePool))
 	s.image()
 	undisturbed := s.neighbours()
@@ -204,6 +211,7 @@ func TestCloudThatRefuses(t *testing.T) {
 
 // Zuul changes its mind about what is urgent while requests wait for room.
 func TestRevisedPriorityCounts(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, beside(onePool))
 	s.image()
 	undisturbed := s.neighbours()
@@ -230,6 +238,7 @@ func TestRevisedPriorityCounts(t *testing.T) {
 }
 
 func TestCancelledRequestLeavesItsNodesForOthers(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool)
 	s.image()
 	booting, proceed := make(chan struct{}, 1), make(chan struct{})
@@ -300,6 +309,7 @@ func (s *site) emptied(provider string) {
 // A build that does not boot is passed over for the one before, by all launchers, and
 // marked; in the provider where it boots it is not.
 func TestSuspectImage(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, beside(onePool))
 	good := s.image()
 	undisturbed := s.neighbours()

@@ -15,6 +15,7 @@ import (
 
 // A new configuration counts at once, and what is being launched goes on.
 func TestReload(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, beside(onePool))
 	s.image()
 	undisturbed := s.neighbours()

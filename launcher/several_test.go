@@ -19,6 +19,7 @@ import (
 // Several launchers of one pool share its requests and never overshoot its
 // limits.
 func TestLaunchersShareAPool(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool) // max-servers 5
 	s.image()
 	var most atomic.Int32
@@ -67,6 +68,7 @@ var withStock = strings.Replace(onePool, "{name: small}", "{name: small, min-rea
 
 // However many launchers there are, the stock is made once, and refilled.
 func TestMinReadyIsMadeOnce(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, strings.Replace(beside(withStock), "{name: tiny}", "{name: tiny, min-ready: 2}", 1))
 	s.image()
 	created := map[string]*atomic.Int32{}
@@ -111,6 +113,7 @@ func TestMinReadyIsMadeOnce(t *testing.T) {
 
 // Nodes that nobody wanted for too long end, and are made anew.
 func TestMaxReadyAge(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, strings.Replace(onePool, "{name: small}", "{name: small, max-ready-age: 3600}", 1))
 	old := s.orphan(zkmodel.NodeReady, func(n *zkmodel.Node) { n.StateTime = zkmodel.EpochOf(time.Now().Add(-2 * time.Hour)) })
 	young := s.orphan(zkmodel.NodeReady, nil)
@@ -128,6 +131,7 @@ func TestMaxReadyAge(t *testing.T) {
 // Nobody is given the ready nodes of a pool that is disabled, so they end at once;
 // those in use are left to whoever has them.
 func TestDisabledPoolDropsItsIdleNodes(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, beside(onePool))
 	s.image()
 	undisturbed := s.neighbours()
@@ -146,6 +150,7 @@ func TestDisabledPoolDropsItsIdleNodes(t *testing.T) {
 
 // A request whose launcher dies goes on with the machine that it has.
 func TestLostRequestGoesOn(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool)
 	s.image()
 	booting := make(chan struct{}, 10)
@@ -187,6 +192,7 @@ func TestLostRequestGoesOn(t *testing.T) {
 // A full pool gives up idle nodes for a request that needs their room. Catches: the quota
 // is given to the other launcher before it can see which nodes go, and it makes more go.
 func TestIdleNodesMakeRoom(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, beside(onePool)) // max-servers 5
 	s.image()
 	undisturbed := s.neighbours() // with an idle node, whose room is of no use
@@ -212,6 +218,7 @@ func TestIdleNodesMakeRoom(t *testing.T) {
 
 // All nodes of a request are in one availability zone, and requests in several.
 func TestOneZoneARequest(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, strings.Replace(onePool, "max-servers: 5", "max-servers: 20", 1))
 	s.image()
 	s.launch()
@@ -234,6 +241,7 @@ func TestOneZoneARequest(t *testing.T) {
 // One launcher asks a cloud for its limits; and again when the cloud was fuller
 // than it said.
 func TestLimitsAreAskedForOnce(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool)
 	s.image()
 	var asked, full atomic.Int32

@@ -18,6 +18,7 @@ import (
 // over since then. Catches: a share that nobody, or two, claim to have; a record that is
 // not written again after a change.
 func TestSharesAreNamed(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, strings.Replace(beside(withStock), "{name: tiny}", "{name: tiny, min-ready: 2}", 1))
 	s.image()
 	figures := map[string]*prometheus.Registry{"nl01": prometheus.NewRegistry(), "nl02": prometheus.NewRegistry()}

@@ -15,6 +15,7 @@ import (
 // holds up no request for longer than the grace that it is given, also where the
 // others take turns with the quota.
 func TestSilentPoolHoldsUpNobody(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool)
 	s.image()
 	for i := range 6 { // most requests are theirs to take first

@@ -59,6 +59,7 @@ func (s *site) free() int {
 // Machines that exist already are given away slot by slot, each to one at a
 // time, and are there again after use.
 func TestStaticNodes(t *testing.T) {
+	t.Parallel()
 	s := withSlots(t, 2, nil)
 	zktest.Eventually(t, func() bool { return s.free() == 2 }, "two slots registered")
 	n := s.nodes()[0]
@@ -93,6 +94,7 @@ func TestStaticNodes(t *testing.T) {
 // A machine that does not answer, or shows a wrong key, is not registered; one
 // that stops answering is not given away.
 func TestStaticNodeMustLive(t *testing.T) {
+	t.Parallel()
 	server := sshd.Start(t, 0)
 	s := withSlots(t, 1, func(n *configs.StaticNode) {
 		n.HostKeyChecking, n.ConnectionPort, n.Timeout = true, server.Port, 2*time.Second

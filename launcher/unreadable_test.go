@@ -116,6 +116,7 @@ func busySite(t *testing.T) (s *site, parts []string) {
 // Where a launcher may not read, nothing is deleted: neither in the tree nor in the
 // clouds, by one that ran before or by one that begins.
 func TestUnreadableIsNotAbsent(t *testing.T) {
+	t.Parallel()
 	const resync = 100 * time.Millisecond
 	s, parts := busySite(t)
 	var seen resyncs

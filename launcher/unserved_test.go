@@ -17,6 +17,7 @@ import (
 // and whosever they were; they go when an operator has them erased, which takes that
 // nobody needs them.
 func TestNodesOfUnservedProvidersAreLeft(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, closedClouds)
 	s.image()
 	ctx := t.Context()

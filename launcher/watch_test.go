@@ -67,6 +67,7 @@ var _ providers.Watcher = (*seeing)(nil)
 
 // What a provider sees ends the launch at once, long before boot-timeout.
 func TestLaunchEndsWhenTheMachineIsSeenToFail(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool)
 	s.image()
 	c := s.seeing(func(context.Context, string, int) error {
@@ -83,6 +84,7 @@ func TestLaunchEndsWhenTheMachineIsSeenToFail(t *testing.T) {
 // A machine that its provider starts again is waited for anew, at its new address,
 // in the same launch.
 func TestLaunchGoesOnWhenTheMachineIsStartedAgain(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool)
 	s.image()
 	var mu sync.Mutex
@@ -125,6 +127,7 @@ func TestLaunchGoesOnWhenTheMachineIsStartedAgain(t *testing.T) {
 
 // How a machine runs is told with every launch that fails.
 func TestReasonTellsHowTheMachineRuns(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, strings.Replace(onePool, "    cloud: fake\n", "    cloud: fake\n    boot-timeout: 1\n    launch-retries: 1\n", 1))
 	s.image()
 	c := s.seeing(func(ctx context.Context, _ string, _ int) error {
@@ -152,6 +155,7 @@ func (c deaf) WaitNode(ctx context.Context, id string) (providers.Instance, erro
 // A launcher that finds nodes is led by their records: one that is being built is
 // watched on, one that is ready is its user's.
 func TestOnlyWhatIsBuiltIsWatched(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, onePool)
 	s.image()
 	watched := make(chan string, 10)
