@@ -40,7 +40,7 @@ func TestTraces(t *testing.T) {
 		return nil
 	})
 	traced := func(host string) func(*Deps) {
-		tracer, err := trace.Open(t.Context(), trace.About{Service: "poolkeeper-builder", Host: host}, func(s string) string { return s }, func(err error) { t.Error(err) })
+		tracer, err := trace.Open(t.Context(), trace.About{Service: "poolkeeper-builder", Host: host}, func(s string) string { return s }, func(_ int, err error) { t.Error(err) })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ func (c child) tracer() *trace.Tracer {
 	if !c.Traced {
 		return nil
 	}
-	t, err := trace.Open(context.Background(), trace.About{Service: "poolkeeper-launcher", Host: c.Name}, func(s string) string { return s }, func(error) {})
+	t, err := trace.Open(context.Background(), trace.About{Service: "poolkeeper-launcher", Host: c.Name}, func(s string) string { return s }, func(int, error) {})
 	if err != nil {
 		panic(err)
 	}
@@ -34,7 +34,7 @@ func (c child) tracer() *trace.Tracer {
 func traced(t *testing.T, host string) func(*launcher.Deps) {
 	t.Helper()
 	tracer, err := trace.Open(t.Context(), trace.About{Service: "poolkeeper-launcher", Version: "1.0", Host: host},
-		strings.NewReplacer("sesame", "***").Replace, func(err error) { t.Errorf("traces: %v", err) })
+		strings.NewReplacer("sesame", "***").Replace, func(_ int, err error) { t.Errorf("traces: %v", err) })
 	if err != nil {
 		t.Fatal(err)
 	}

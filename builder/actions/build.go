@@ -59,7 +59,7 @@ func (w *Worker) build(ctx context.Context, a plan.Action) error {
 	span := w.Tracer.Build(record, "make", w.due(in, since), began, w.Now()).Waited("", time.Time{}, began).Set("why", a.Why)
 	span.Next("lock")
 	err = w.finishBuild(ctx, lock, a, in, image, record, span)
-	span.Tell(ctx, err)
+	span.Tell(err)
 	return err
 }
 

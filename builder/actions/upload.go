@@ -77,7 +77,7 @@ func (w *Worker) upload(ctx context.Context, a plan.Action) error {
 	if err == nil && w.Tracer.On() && record.State == zkmodel.UploadReady && w.everywhere(ctx, record.UploadKey) {
 		span.Over(string(record.State), "")
 	}
-	span.Tell(ctx, err)
+	span.Tell(err)
 	return err
 }
 

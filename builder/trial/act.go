@@ -162,11 +162,11 @@ func (h *holder) trace(ctx context.Context, u *zkmodel.Upload, v *zkmodel.Valida
 	now := h.Now()
 	span := h.Tracer.Build(b, doing, time.Time{}, v.Stat.Ctime.Add(time.Since(now)), now).Set("provider", u.Provider).Set("upload", u.ID)
 	if t.End != plan.TrialServes {
-		span.Tell(ctx, errors.New(t.Why))
+		span.Tell(errors.New(t.Why))
 		return
 	}
 	if h.Mirror.Barrier(ctx) == nil && trace.Everywhere(h.Snapshot(u.Image).Image, h.Config().ReceiversOf(u.Image), u.UploadKey) {
 		span.Over(string(u.State), "")
 	}
-	span.Tell(ctx, nil)
+	span.Tell(nil)
 }

@@ -67,7 +67,7 @@ func (s *Server) accept(ctx context.Context, d schedule.Accept) error {
 	if err := s.takeReady(ctx, h, d.Places); err != nil {
 		s.putBack(ctx, h, "could not be accepted: "+err.Error())
 		s.releaseLocks(ctx, h)
-		h.span.Tell(ctx, err)
+		h.span.Tell(err)
 		return err
 	}
 	h.span.Log(s.Log).Info("Request accepted", "request", h.Request.ID, "event", h.Request.EventID, "requestor", h.Request.Requestor,

@@ -24,9 +24,10 @@ func (s *Server) decline(ctx context.Context, d schedule.Decline) error {
 	if err == nil && r.State == zkmodel.RequestFailed {
 		span.Over(string(r.State), d.Reason)
 	}
-	err = errors.Join(err, lock.Release(ctx))
-	if err == nil {
-		span.Tell(ctx, errors.New(d.Reason))
+	if err == nil { // also where its lock is given up late
+		span.Tell(errors.New(d.Reason))
+	}
+	if err = errors.Join(err, lock.Release(ctx)); err == nil {
 		s.Own.Finish(r.ID)
 	}
 	return err

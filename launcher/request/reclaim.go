@@ -44,7 +44,7 @@ func (s *Server) reclaim(ctx context.Context, d schedule.Reclaim) error {
 		s.markOrphan(r.ID)
 		return err
 	}
-	span.Tell(ctx, errors.New("its nodes cannot be gone on with; it waits again"))
+	span.Tell(errors.New("its nodes cannot be gone on with; it waits again"))
 	s.Own.Finish(r.ID)
 	return nil
 }

@@ -37,7 +37,7 @@ func (s *Server) handle(ctx context.Context, h *run) {
 		}
 	}
 	s.releaseLocks(ctx, h)
-	h.span.Tell(ctx, err)
+	h.span.Tell(err)
 	if err != nil && ctx.Err() == nil {
 		s.Troubled.Failed(h.span.Log(s.Log), err, "Request could not be settled; it is taken up again", "request", h.Request.ID, "event", h.Request.EventID)
 		s.Jobs.Failed(inflight.Request(h.Request.ID), inflight.ShortPause)

@@ -74,22 +74,32 @@ func (c *Collector) take(r *http.Request) error {
 	if _, err := data.ReadFrom(body); err != nil {
 		return err
 	}
-	var sent collector.ExportTraceServiceRequest
-	if err := proto.Unmarshal(data.Bytes(), &sent); err != nil {
+	spans, err := Decode(data.Bytes())
+	if err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.headers = r.Header.Clone()
+	c.spans = append(c.spans, spans...)
+	return nil
+}
+
+// Decode is the spans of one call.
+func Decode(body []byte) (spans []Span, err error) {
+	var sent collector.ExportTraceServiceRequest
+	if err := proto.Unmarshal(body, &sent); err != nil {
+		return nil, err
+	}
 	for _, resource := range sent.GetResourceSpans() {
 		about := texts(resource.GetResource().GetAttributes())
 		for _, scope := range resource.GetScopeSpans() {
 			for _, s := range scope.GetSpans() {
-				c.spans = append(c.spans, spanOf(s, about))
+				spans = append(spans, spanOf(s, about))
 			}
 		}
 	}
-	return nil
+	return spans, nil
 }
 
 func spanOf(s *tracepb.Span, about map[string]string) Span {

@@ -115,6 +115,20 @@ func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 // SecureAddr returns the "host:port" of the TLS port.
 func (s *Server) SecureAddr() string { return fmt.Sprintf("127.0.0.1:%d", s.securePort) }
 
+// CPU is how much time of a processor the server has taken.
+func (s *Server) CPU(tb testing.TB) time.Duration {
+	tb.Helper()
+	p, err := procfs.NewProc(s.process.pid)
+	if err != nil {
+		tb.Fatalf("processor time of ZooKeeper: %v", err)
+	}
+	stat, err := p.Stat()
+	if err != nil {
+		tb.Fatalf("processor time of ZooKeeper: %v", err)
+	}
+	return time.Duration(stat.CPUTime() * float64(time.Second))
+}
+
 // Kill ends the server at once (SIGKILL), as a power cut would.
 func (s *Server) Kill() { s.process.end() }
 

@@ -41,8 +41,8 @@ func (t *Tracer) Build(b *zkmodel.Build, doing string, due, since, zookeeper tim
 // Waited tells that what a span does has waited, for a provider or "", since a time by
 // ZooKeeper's clock, which says zookeeper now; since the life's begin for the zero time.
 func (s *Span) Waited(provider string, since, zookeeper time.Time) *Span {
-	if s == nil {
-		return nil
+	if s.off() {
+		return s
 	}
 	from := s.life.all.from
 	if !since.IsZero() {

@@ -2,8 +2,11 @@ package trace
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 
@@ -14,7 +17,7 @@ import (
 
 // FromEnvironment makes the Tracer of a daemon, which sends to the collector that the
 // environment names, over HTTP; nil where it names none. secrets learns those of the
-// environment. log is told when spans begin to be lost, and when they are sent again.
+// environment. log is told when spans begin to be lost, why and how many, and when they are sent again.
 //
 // Errors: an address that is none, or a protocol that is not spoken.
 func FromEnvironment(ctx context.Context, getenv func(string) string, about About, secrets *redact.Secrets, log hclog.Logger) (*Tracer, error) {
@@ -23,12 +26,15 @@ func FromEnvironment(ctx context.Context, getenv func(string) string, about Abou
 		return nil, err
 	}
 	secrets.Set("collector of traces", secretsOf(getenv)...)
-	return Open(ctx, about, secrets.Text, func(err error) {
-		if err != nil {
-			log.Warn("Traces are lost until the collector takes them again", "error", err)
+	for _, doubt := range doubts(getenv) { // the library says it where nobody looks, and goes on
+		log.Warn("Traces are sent without what the environment names; a collector that needs it does not take them", "error", doubt)
+	}
+	return Open(ctx, about, secrets.Text, func(lost int, why error) {
+		if why != nil {
+			log.Warn("Traces are lost until the collector takes them again", "count", lost, "error", why)
 			return
 		}
-		log.Info("Traces are sent again")
+		log.Info("Traces are sent again", "count", lost)
 	})
 }
 
@@ -64,6 +70,28 @@ func Wanted(getenv func(string) string) (bool, error) {
 		}
 	}
 	return wanted, nil
+}
+
+// doubts are files of the environment that cannot be used.
+func doubts(getenv func(string) string) (all []error) {
+	for _, kind := range []string{"", "TRACES_"} {
+		if name := "OTEL_EXPORTER_OTLP_" + kind + "CERTIFICATE"; getenv(name) != "" {
+			text, err := os.ReadFile(getenv(name))
+			if err == nil && !x509.NewCertPool().AppendCertsFromPEM(text) {
+				err = fmt.Errorf("%s has no certificate in PEM", getenv(name))
+			}
+			if err != nil {
+				all = append(all, fmt.Errorf("%s: %w", name, err))
+			}
+		}
+		cert, key := "OTEL_EXPORTER_OTLP_"+kind+"CLIENT_CERTIFICATE", "OTEL_EXPORTER_OTLP_"+kind+"CLIENT_KEY"
+		if getenv(cert) != "" || getenv(key) != "" {
+			if _, err := tls.LoadX509KeyPair(getenv(cert), getenv(key)); err != nil {
+				all = append(all, fmt.Errorf("%s and %s: %w", cert, key, err))
+			}
+		}
+	}
+	return all
 }
 
 // areHeaders reports whether a text is key=value,…, as the library reads it.

@@ -2,13 +2,12 @@ package trace
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"strings"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -43,7 +42,8 @@ func asked(r *zkmodel.Request) trace.SpanContext {
 			Flags byte            `json:"trace_flags"`
 		} `json:"span_info"`
 	}
-	if json.Unmarshal([]byte(r.RequestorData.Text()), &data) != nil || data.Info == nil {
+	text := r.RequestorData.Text()
+	if !strings.Contains(text, "span_info") || json.Unmarshal([]byte(text), &data) != nil || data.Info == nil {
 		return trace.SpanContext{}
 	}
 	c := trace.SpanContextConfig{TraceFlags: trace.TraceFlags(data.Info.Flags), Remote: true}
@@ -71,29 +71,15 @@ func fill(to []byte, text json.RawMessage) bool {
 // wanted is the key of the identity that the next span is to have.
 type wanted struct{}
 
-// generator makes identities: the wanted one, others at random.
+// generator gives a life its identity, by which the library decides whether it is recorded.
 type generator struct{}
 
 func (generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	if id, ok := ctx.Value(wanted{}).(identity); ok {
-		return id.trace, id.span
-	}
-	var id trace.TraceID
-	random(id[:])
-	return id, generator{}.NewSpanID(ctx, id)
+	id, _ := ctx.Value(wanted{}).(identity)
+	return id.trace, id.span
 }
 
 func (generator) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
-	if id, ok := ctx.Value(wanted{}).(identity); ok {
-		return id.span
-	}
-	var id trace.SpanID
-	random(id[:])
-	return id
-}
-
-func random(to []byte) {
-	for binary.BigEndian.Uint64(to) == 0 { // which is no id
-		_, _ = rand.Read(to) // never fails
-	}
+	id, _ := ctx.Value(wanted{}).(identity)
+	return id.span
 }

@@ -77,7 +77,7 @@ func since(r *zkmodel.Request, made time.Time) time.Time {
 // why where that is not what was asked for. What comes after, as the release of locks, is not
 // of its time.
 func (s *Span) Over(state, reason string) {
-	if s == nil {
+	if s.off() {
 		return
 	}
 	var failed error

@@ -1,14 +1,11 @@
 package trace
 
 import (
-	"context"
-	"errors"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 )
 
@@ -33,17 +30,23 @@ type life struct {
 	id     identity
 	parent trace.SpanContext // in which it was asked for; invalid where nobody said
 
-	mu   sync.Mutex
-	all  Span // the record's whole time; to is zero while that goes on, here or elsewhere
-	self *Span
+	silent bool // it is not recorded: nothing is kept
+
+	mu    sync.Mutex
+	all   Span // the record's whole time; to is zero while that goes on, here or elsewhere
+	self  *Span
+	room  []Span       // for parts
+	spans int          // that are told, once it is over
+	log   hclog.Logger // with the key trace
+	of    hclog.Logger // of which it was made
 }
 
 // begin makes the life of a record, and the span of what is done now.
 func (t *Tracer) begin(id identity, parent trace.SpanContext, name string, from time.Time, doing string, since time.Time) *Span {
 	l := &life{t: t, id: id, parent: parent}
 	l.all = Span{life: l, name: name, from: from}
-	l.self = &Span{life: l, name: doing, from: since}
-	l.all.parts = append(l.all.parts, l.self)
+	l.silent = !t.recorded(l)
+	l.self = l.all.add(doing, since)
 	return l.self
 }
 
@@ -60,12 +63,21 @@ func (s *Span) Log(log hclog.Logger) hclog.Logger {
 	if s == nil {
 		return log
 	}
-	return log.With("trace", s.Trace())
+	l := s.life
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of != log { // there is one for all that a daemon does for a request
+		l.of, l.log = log, log.With("trace", l.id.trace.String())
+	}
+	return l.log
 }
+
+// off reports whether nothing is to be told of a span.
+func (s *Span) off() bool { return s == nil || s.life.silent }
 
 // Begin begins a part of a span; nil of one that has ended.
 func (s *Span) Begin(name string) *Span {
-	if s == nil {
+	if s.off() {
 		return nil
 	}
 	s.life.mu.Lock()
@@ -79,7 +91,7 @@ func (s *Span) Begin(name string) *Span {
 // Next begins a part of a span, and ends the one that Next began before at the same moment:
 // parts that follow each other leave no gap. It is nil of a span that has ended.
 func (s *Span) Next(name string) *Span {
-	if s == nil {
+	if s.off() {
 		return nil
 	}
 	s.life.mu.Lock()
@@ -98,7 +110,7 @@ func (s *Span) Next(name string) *Span {
 
 // Past adds a part that is over.
 func (s *Span) Past(name string, from, to time.Time) *Span {
-	if s == nil || !to.After(from) {
+	if s.off() || !to.After(from) {
 		return nil
 	}
 	s.life.mu.Lock()
@@ -109,43 +121,62 @@ func (s *Span) Past(name string, from, to time.Time) *Span {
 }
 
 func (s *Span) add(name string, from time.Time) *Span {
-	part := &Span{life: s.life, name: name, from: from}
+	l := s.life
+	if len(l.room) == 0 {
+		l.room = make([]Span, partsAtOnce)
+	}
+	part := &l.room[0]
+	l.room = l.room[1:]
+	part.life, part.name, part.from = l, name, from
 	s.parts = append(s.parts, part)
 	return part
 }
 
+// partsAtOnce is for how many parts of a life room is made at once.
+const partsAtOnce = 7
+
 // Set says something of a span, by a key of the log (docs/log-keys.md). An empty value says
 // nothing; secrets are masked.
 func (s *Span) Set(key, value string) *Span {
-	if s == nil || value == "" {
+	if s.off() || value == "" {
 		return s
 	}
-	s.life.mu.Lock()
-	defer s.life.mu.Unlock()
-	s.attributes = append(s.attributes, attribute.String(key, s.life.t.mask(value)))
+	s.say(attribute.String(key, s.life.t.text(value)))
 	return s
 }
 
 // SetInt is Set with a number.
 func (s *Span) SetInt(key string, value int) *Span {
-	if s == nil {
+	if s.off() {
 		return s
 	}
+	s.say(attribute.Int(key, value))
+	return s
+}
+
+// say adds an attribute, or replaces the one of its key.
+func (s *Span) say(a attribute.KeyValue) {
 	s.life.mu.Lock()
 	defer s.life.mu.Unlock()
-	s.attributes = append(s.attributes, attribute.Int(key, value))
-	return s
+	for i := range s.attributes {
+		if s.attributes[i].Key == a.Key {
+			s.attributes[i] = a
+			return
+		}
+	}
+	if s.attributes == nil {
+		s.attributes = make([]attribute.KeyValue, 0, 4) // as many as most have
+	}
+	s.attributes = append(s.attributes, a)
 }
 
 // Phases says how many seconds the phases of a command took.
 func (s *Span) Phases(seconds map[string]float64) *Span {
-	if s == nil {
-		return nil
+	if s.off() {
+		return s
 	}
-	s.life.mu.Lock()
-	defer s.life.mu.Unlock()
 	for phase, took := range seconds {
-		s.attributes = append(s.attributes, attribute.Float64("phase."+phase, took))
+		s.say(attribute.Float64(s.life.t.text("phase."+phase), took))
 	}
 	return s
 }
@@ -153,7 +184,7 @@ func (s *Span) Phases(seconds map[string]float64) *Span {
 // End ends a span with what went wrong in it, and the part that goes on with it. One that has
 // ended stays as it is.
 func (s *Span) End(err error) {
-	if s == nil {
+	if s.off() {
 		return
 	}
 	s.life.mu.Lock()
@@ -171,45 +202,29 @@ func (s *Span) close(at time.Time, err error) {
 
 // Tell ends the part of this daemon in the life of its record, and tells of it. It is called
 // of what began the life, once; a life of which nothing is to be told is dropped.
-func (s *Span) Tell(ctx context.Context, err error) {
-	if s == nil {
+func (s *Span) Tell(err error) {
+	if s.off() {
 		return
 	}
 	l := s.life
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.self.close(time.Now(), err)
-	begin := context.WithValue(ctx, wanted{}, l.id)
-	if l.parent.IsValid() {
-		begin = trace.ContextWithRemoteSpanContext(begin, l.parent)
-	}
-	// It is begun here also where its end is another's to tell: so the same is decided over
-	// whether it is recorded.
-	_, span := l.t.tracer.Start(begin, l.all.name, trace.WithTimestamp(l.all.from), trace.WithAttributes(l.all.attributes...))
-	if !span.IsRecording() {
-		return
-	}
 	for _, part := range l.all.parts {
-		l.t.tell(trace.ContextWithSpan(ctx, span), part)
+		l.spans += part.finish(part.to, part.failed)
 	}
 	if !l.all.to.IsZero() {
-		l.t.end(span, &l.all)
+		l.spans++
 	}
+	l.mu.Unlock()
+	l.t.sender.put(l, l.spans)
 }
 
-// tell tells of a span and of its parts.
-func (t *Tracer) tell(ctx context.Context, s *Span) {
-	ctx, span := t.tracer.Start(ctx, s.name, trace.WithTimestamp(s.from), trace.WithAttributes(s.attributes...))
+// finish ends the parts of a span that go on behind our back, and counts all.
+func (s *Span) finish(at time.Time, failed error) int {
+	s.close(at, failed)
+	spans := 1
 	for _, part := range s.parts {
-		part.close(s.to, s.failed) // it goes on behind our back
-		t.tell(ctx, part)
+		spans += part.finish(s.to, s.failed)
 	}
-	t.end(span, s)
-}
-
-func (t *Tracer) end(span trace.Span, s *Span) {
-	if s.failed != nil && !errors.Is(s.failed, context.Canceled) {
-		span.SetStatus(codes.Error, t.mask(s.failed.Error()))
-	}
-	span.End(trace.WithTimestamp(s.to))
+	return spans
 }

@@ -4,10 +4,9 @@ package trace
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -17,58 +16,52 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-const (
-	// queue is how many spans may wait to be sent; what is more is lost.
-	queue = 8192
-	// closeTime is how long the last spans may take to be sent when a daemon stops.
-	closeTime = 2 * time.Second
-)
+// closeTime is how long the last spans may take to be sent when a daemon stops.
+const closeTime = 2 * time.Second
 
 // About is what a collector is told of the process.
 type About struct{ Service, Version, Host string }
 
 // Tracer tells spans. A nil one makes nil spans, and these cost nothing.
 type Tracer struct {
-	tracer   trace.Tracer
-	provider *sdk.TracerProvider
-	mask     func(string) string
+	// sampler is the library's, which decides over each life by what the environment asks for;
+	// the spans that it makes are not used.
+	sampler trace.Tracer
+	sender  *sender
+	mask    func(string) string
 
 	mu   sync.Mutex
 	dues dues
 }
 
 // Open makes a Tracer that sends over HTTP to the collector of the environment. mask takes
-// secrets out of texts. failed is told when spans could not be sent, and once more, with nil,
-// when they can be again; what could not be sent is lost.
-func Open(ctx context.Context, about About, mask func(string) string, failed func(error)) (*Tracer, error) {
-	exporter, err := otlptracehttp.New(ctx)
-	if err != nil {
+// secrets out of texts. told hears how many spans were lost since it was told last, and why:
+// when that begins, and now and then while it goes on; with nil when they are sent again.
+func Open(ctx context.Context, about About, mask func(string) string, told func(lost int, why error)) (*Tracer, error) {
+	client := otlptracehttp.NewClient(otlptracehttp.WithProxy(proxy))
+	if err := client.Start(ctx); err != nil {
 		return nil, fmt.Errorf("begin to send traces: %w", err)
 	}
-	return New(sdk.NewBatchSpanProcessor(&told{SpanExporter: exporter, failed: failed}, atLeast), about, mask), nil
-}
-
-// atLeast makes the queue longer than the library's where nobody has asked for another:
-// many requests may end at once.
-func atLeast(o *sdk.BatchSpanProcessorOptions) {
-	if o.MaxQueueSize == sdk.DefaultMaxQueueSize {
-		o.MaxQueueSize = queue
-	}
-}
-
-// New makes a Tracer whose spans go to a processor.
-func New(to sdk.SpanProcessor, about About, mask func(string) string) *Tracer {
 	res := resource.NewSchemaless(attribute.String("service.name", about.Service),
 		attribute.String("service.version", about.Version), attribute.String("host.name", about.Host))
 	if merged, err := resource.Merge(res, resource.Environment()); err == nil { // what the environment says wins
 		res = merged
 	}
-	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(to), sdk.WithIDGenerator(generator{}), sdk.WithResource(res))
-	return &Tracer{tracer: provider.Tracer("poolkeeper"), provider: provider, mask: mask}
+	provider := sdk.NewTracerProvider(sdk.WithIDGenerator(generator{}))
+	sender := send(client, res, told) //nolint:contextcheck // what waits is sent also when ctx has ended
+	return &Tracer{sampler: provider.Tracer(scope), sender: sender, mask: mask}, nil
 }
 
 // On reports whether anything is told.
 func (t *Tracer) On() bool { return t != nil }
+
+// Counts is how many spans were sent, and how many were lost, by why.
+func (t *Tracer) Counts() Counts {
+	if t == nil {
+		return Counts{}
+	}
+	return t.sender.losses.counted()
+}
 
 // Close sends what waits, for two seconds at most, and ends.
 func (t *Tracer) Close(ctx context.Context) error {
@@ -77,24 +70,22 @@ func (t *Tracer) Close(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
-	if err := t.provider.Shutdown(ctx); err != nil {
+	if err := t.sender.close(ctx); err != nil {
 		return fmt.Errorf("send the last traces: %w", err)
 	}
 	return nil
 }
 
-// told is an exporter whose failures are told once each time that they begin.
-type told struct {
-	sdk.SpanExporter
-	failed func(error)
-	fails  atomic.Bool
+// recorded reports whether a life is to be told of, which all daemons decide alike.
+func (t *Tracer) recorded(l *life) bool {
+	ctx := context.WithValue(context.Background(), wanted{}, l.id)
+	if l.parent.IsValid() {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, l.parent)
+	}
+	_, span := t.sampler.Start(ctx, l.all.name)
+	return span.IsRecording()
 }
 
-// ExportSpans sends spans. It never fails: what could not be sent is lost.
-func (e *told) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
-	err := e.SpanExporter.ExportSpans(ctx, spans)
-	if fails := err != nil; e.fails.Swap(fails) != fails && !errors.Is(err, context.Canceled) {
-		e.failed(err)
-	}
-	return nil
-}
+// text is a text as it may be sent: without secrets, and such as the protocol takes, as one
+// that is not would cost all that is sent with it.
+func (t *Tracer) text(s string) string { return strings.ToValidUTF8(t.mask(s), "�") }

@@ -69,18 +69,18 @@ func TestWanted(t *testing.T) {
 }
 
 // request is one as Zuul has written it, with span_info.
-func request(t *testing.T, info string) *zkmodel.Request {
-	t.Helper()
+func request(tb testing.TB, info string) *zkmodel.Request {
+	tb.Helper()
 	text := `{"state": "requested", "state_time": 1700000000.5, "created_time": 1700000000.5, "node_types": ["small"], "event_id": "e1", "requestor_data": {"job_name": "x", "span_info": ` + info + `}}`
 	r := zkmodel.DecodeRequest("200-0000000007", []byte(text), recipe.Stat{Czxid: 7, Ctime: time.Now().Add(-time.Second)})
 	if r.Broken != nil {
-		t.Fatal(r.Broken)
+		tb.Fatal(r.Broken)
 	}
 	return r
 }
 
 // serve tells of one request that is handed over.
-func serve(ctx context.Context, tracer *trace.Tracer, r *zkmodel.Request) {
+func serve(tracer *trace.Tracer, r *zkmodel.Request) {
 	span := tracer.Request(r, "serve", 0).Set("provider", "cloud")
 	span.Next("accept")
 	node := span.Next("launch").Begin("node").Set("node", "0000000001")
@@ -88,11 +88,11 @@ func serve(ctx context.Context, tracer *trace.Tracer, r *zkmodel.Request) {
 	node.End(nil)
 	span.Over("fulfilled", "")
 	span.Next("release").Set("never", "told")
-	span.Tell(ctx, nil)
+	span.Tell(nil)
 }
 
 // open makes a Tracer to a collector.
-func open(t *testing.T, url string, failed func(error)) *trace.Tracer {
+func open(t *testing.T, url string, failed func(int, error)) *trace.Tracer {
 	t.Helper()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
 	tracer, err := trace.Open(t.Context(), trace.About{Service: "poolkeeper-launcher", Version: "1", Host: "nl01"}, plain, failed)
@@ -118,10 +118,10 @@ func TestZuulsSpan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			collector := otlptest.Start(t)
-			tracer := open(t, collector.URL, func(err error) { t.Error(err) })
+			tracer := open(t, collector.URL, func(_ int, err error) { t.Error(err) })
 			r := request(t, tc.info)
 			id := tracer.Request(r, "serve", 0).Trace()
-			serve(t.Context(), tracer, r)
+			serve(tracer, r)
 			if err := tracer.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -157,9 +157,9 @@ func TestIdentity(t *testing.T) {
 	r, other, later := request(t, "null"), request(t, "null"), request(t, "null")
 	other.Stat.Czxid, later.Stat.Ctime = 8, r.Stat.Ctime.Add(time.Hour)
 	a, b := one.Request(r, "serve", 0), two.TakenOver(r, "serve", 0)
-	a.Tell(t.Context(), errors.New("it stops"))
+	a.Tell(errors.New("it stops"))
 	b.Over("fulfilled", "")
-	b.Tell(t.Context(), nil)
+	b.Tell(nil)
 	if a.Trace() != b.Trace() || a.Trace() == one.Request(other, "x", 0).Trace() || a.Trace() == one.Request(later, "x", 0).Trace() {
 		t.Error("identities are wrong")
 	}
@@ -179,8 +179,8 @@ func TestIdentity(t *testing.T) {
 func TestOff(t *testing.T) {
 	var tracer *trace.Tracer
 	r := request(t, "null")
-	ctx, before := t.Context(), runtime.NumGoroutine()
-	if n := testing.AllocsPerRun(100, func() { serve(ctx, tracer, r) }); n != 0 {
+	before := runtime.NumGoroutine()
+	if n := testing.AllocsPerRun(100, func() { serve(tracer, r) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	if err := tracer.Close(t.Context()); err != nil || tracer.On() || runtime.NumGoroutine() > before {
@@ -198,10 +198,10 @@ func TestCollectorIsGone(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "10")
 	t.Setenv("OTEL_BSP_EXPORT_TIMEOUT", "50")
 	told := make(chan error, 100)
-	tracer := open(t, "http://"+silent.Addr().String(), func(err error) { told <- err })
+	tracer := open(t, "http://"+silent.Addr().String(), func(_ int, err error) { told <- err })
 	r := request(t, "null")
 	for range 1_500 { // 10,500 spans: more than wait
-		serve(t.Context(), tracer, r)
+		serve(tracer, r)
 	}
 	zktest.Eventually(t, func() bool { return len(told) > 0 }, "the failure told")
 	began := time.Now()
@@ -232,7 +232,7 @@ func TestFromEnvironment(t *testing.T) {
 	span := tracer.Request(request(t, "null"), "serve", 0)
 	span.Set("provider", "of opensesame!")
 	span.Over("failed", "the cloud said: opensesame! is wrong")
-	span.Tell(t.Context(), nil)
+	span.Tell(nil)
 	if err := tracer.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}

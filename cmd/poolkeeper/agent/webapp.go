@@ -18,6 +18,7 @@ import (
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/action"
 	"poolkeeper/zkmodel/figures"
+	"poolkeeper/zkmodel/trace"
 	"poolkeeper/zkmodel/hook"
 	"poolkeeper/zkmodel/overview"
 )
@@ -124,6 +125,7 @@ func newMetrics(s site) *prometheus.Registry {
 	if s.client != nil {
 		r.MustRegister(figures.NewZooKeeper(s.client))
 	}
+	tellTraces(r, s.tracer)
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
@@ -133,4 +135,19 @@ func tellTree(r prometheus.Registerer, s site, config func() *configs.Config, tr
 	return r.Register(figures.New(figures.Source{
 		Version: app.Version, Config: config, Tree: tree, Reloads: s.reloads,
 	}))
+}
+
+// tellTraces has a registry tell what became of spans; t is nil where none are told.
+func tellTraces(r prometheus.Registerer, t *trace.Tracer) {
+	lost := func(why string) prometheus.CounterOpts {
+		return prometheus.CounterOpts{
+			Name: "poolkeeper_traces_spans_lost_total", Help: "Spans that the collector of traces has not taken.", ConstLabels: prometheus.Labels{"why": why},
+		}
+	}
+	r.MustRegister(
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "poolkeeper_traces_spans_sent_total", Help: "Spans that the collector of traces has taken."},
+			func() float64 { return float64(t.Counts().Sent) }),
+		prometheus.NewCounterFunc(lost("refused"), func() float64 { return float64(t.Counts().Refused) }),
+		prometheus.NewCounterFunc(lost("queue"), func() float64 { return float64(t.Counts().Dropped) }),
+	)
 }

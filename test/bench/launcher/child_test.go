@@ -33,6 +33,10 @@ func TestMain(m *testing.M) {
 		runChild(os.Args[2])
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == collectorCommand {
+		runCollector()
+		return
+	}
 	m.Run()
 }
 

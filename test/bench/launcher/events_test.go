@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -38,14 +39,15 @@ func BenchmarkFleet(b *testing.B) {
 }
 
 // pairs are by how many percent the second of each pair of bursts takes longer, and more of a
-// processor in the launcher, which what else the machine does disturbs less.
-type pairs struct{ longer, busier []float64 }
+// processor: in the launcher, and in all that the burst needs, which is what a machine without a
+// free processor is slower by, and which what else the machine does disturbs less than the time.
+type pairs struct{ longer, busier, dearer []float64 }
 
 // report tells the median, and the least and the most, which say how much the median is
 // worth on this machine.
 func (p pairs) report(b *testing.B) {
 	b.Helper()
-	for unit, list := range map[string][]float64{"longer": p.longer, "busier": p.busier} {
+	for unit, list := range map[string][]float64{"longer": p.longer, "busier": p.busier, "dearer": p.dearer} {
 		slices.Sort(list)
 		b.ReportMetric(list[len(list)/2], "%-"+unit)
 		b.ReportMetric(list[0], "%-"+unit+"-least")
@@ -53,34 +55,65 @@ func (p pairs) report(b *testing.B) {
 	}
 }
 
+// burst is what 1,000 requests at once took.
+type burst struct{ took, launcher, all time.Duration }
+
+// rounds is how many pairs of bursts are compared.
+const rounds = 5
+
 // inTurns is how long 1,000 requests take, in the median, without and with what a launcher is
 // given in one burst of each pair. The one without is the first in every other pair, so that
 // a machine that grows slower favours neither.
 func inTurns(b *testing.B, give func(c child, it bool) child) (without, with time.Duration, more pairs) {
 	b.Helper()
-	const count, rounds = 1000, 5
-	times, busy := map[bool][]time.Duration{}, map[bool][]time.Duration{}
+	bursts := map[bool][]burst{}
 	for n := range 2 * rounds {
 		it := (n%2 == 1) != (n/2%2 == 1)
-		s := &scene{b: b, server: zktest.Start(b)}
-		client := s.dial()
-		cmd, stop := give(child{Server: s.server.Addr(), Instances: count + 10, Boot: 100 * time.Millisecond}, it).start(b)
-		s.ask(zuul.Wish{Labels: []string{"small"}})
-		times[it] = append(times[it], s.mixedBurst(count))
-		stop()
-		busy[it] = append(busy[it], cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
-		s.zuul.Close()
-		client.Close()
-		s.server.Kill()
+		one := burstOf(b, func(c child) child { return give(c, it) })
+		b.Logf("%v: %v, launcher %v of %v", it, one.took, one.launcher, one.all)
+		bursts[it] = append(bursts[it], one)
 	}
-	percents := func(of map[bool][]time.Duration) (list []float64) {
-		for i, t := range of[true] {
-			list = append(list, 100*(t.Seconds()/of[false][i].Seconds()-1))
+	pick := func(of func(burst) time.Duration) (off, on []time.Duration, percents []float64) {
+		for i, with := range bursts[true] {
+			off, on = append(off, of(bursts[false][i])), append(on, of(with))
+			percents = append(percents, 100*(on[i].Seconds()/off[i].Seconds()-1))
 		}
-		return list
+		return off, on, percents
 	}
-	more = pairs{percents(times), percents(busy)}
-	return percentile(times[false], 0.5), percentile(times[true], 0.5), more
+	_, _, more.busier = pick(func(one burst) time.Duration { return one.launcher })
+	_, _, more.dearer = pick(func(one burst) time.Duration { return one.all })
+	off, on, longer := pick(func(one burst) time.Duration { return one.took })
+	more.longer = longer
+	return percentile(off, 0.5), percentile(on, 0.5), more
+}
+
+// burstOf measures a burst on a new server, with a new launcher.
+func burstOf(b *testing.B, give func(child) child) burst {
+	b.Helper()
+	const count = 1000
+	s := &scene{b: b, server: zktest.Start(b)}
+	client := s.dial()
+	cmd, stop := give(child{Server: s.server.Addr(), Instances: count + 10, Boot: 100 * time.Millisecond}).start(b)
+	s.ask(zuul.Wish{Labels: []string{"small"}})
+	before := s.server.CPU(b) + processCPU()
+	took := s.mixedBurst(count)
+	s.ask(zuul.Wish{Labels: []string{"small"}, Fresh: true}) // it has heard of all its writes
+	stop()                                                   // what it still had to do is a part of it
+	launcher := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	all := launcher + s.server.CPU(b) + processCPU() - before
+	s.zuul.Close()
+	client.Close()
+	s.server.Kill()
+	return burst{took, launcher, all}
+}
+
+// processCPU is how much time of a processor this process has taken.
+func processCPU() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		panic(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // dial connects a scene to its server.
