@@ -9,16 +9,19 @@ import (
 	"testing"
 )
 
-// runHere are the lines of docs/CONTRIBUTING.md that are run in this tree as they stand.
+// runHere are the lines of pages that are run in this tree as they stand.
 // What starts with "!" is run only where nothing may be skipped: it takes a minute or more.
-var runHere = []string{"make build", "!make check", "go test ", "!make test PACKAGES="}
+var runHere = []string{"make build", "!make check", "go test ", "!make test PACKAGES=", "scripts/fuzz "}
+
+// pagesRunHere are the pages of which that is true.
+var pagesRunHere = []string{"docs/CONTRIBUTING.md", "docs/testing.md"}
 
 // onlyUnit is the one package that `make check` tests here: `make test` runs the tests of
 // all that scripts/units lists, and compiling them once more, without the race detector,
 // takes minutes.
 const onlyUnit = "./builder/plan"
 
-// A command of docs/CONTRIBUTING.md that names a package, a test, a benchmark or a target
+// A command of docs/CONTRIBUTING.md or docs/testing.md that names a package, a test, a benchmark or a target
 // that is gone fails here: a newcomer would meet it in the first ten minutes.
 func TestContributing(t *testing.T) {
 	if out, ok := command(t, "scripts/prerequisites --check build lint test"); !ok {
@@ -29,7 +32,7 @@ func TestContributing(t *testing.T) {
 	}
 	ran := 0
 	for _, b := range allBlocks(t) {
-		if b.Page != "docs/CONTRIBUTING.md" {
+		if !slices.Contains(pagesRunHere, b.Page) {
 			continue
 		}
 		for _, c := range b.Commands() {
@@ -46,7 +49,7 @@ func TestContributing(t *testing.T) {
 			}
 		}
 	}
-	if ran < 4 {
+	if ran < 7 {
 		t.Errorf("%d lines were run", ran)
 	}
 }
