@@ -10,7 +10,7 @@
  * are one step here. One that is stopped until its session is over is one that is cut off, and whose session
  * the server ends next: what it sends after that is refused (lock.pml).
  *
- * With -DHISTORY="FILE" the launchers do what was recorded of the real code, as in lock.pml.
+ * With -DHISTORY the launchers do what was recorded of the real code, as in lock.pml.
  */
 #ifndef N
 #define N 3
@@ -70,7 +70,7 @@ byte i;
 #endif
 
 #ifdef HISTORY
-/* FILE defines EVENTS, how many they are; EVENT, client * 32 + what, of the one that comes now; VALUE, its request or count. */
+/* history.h defines EVENTS, how many they are; EVENT, client * 32 + what, of the one that comes now; VALUE, its request or count. */
 #define QUOTA 0
 #define COUNTED 2
 #define ACCEPT 4
@@ -80,12 +80,12 @@ byte i;
 #define YIELD 12
 #define FREE 14
 #define LOSE 16
-#define NONE 255
-byte now;
+#define NONE 254
+short now;
 byte doing[N];               /* the call that a launcher has made, and 1 more once it has happened */
 byte arg[N];
 bool lost[N];
-#include HISTORY
+#include "history.h"
 #define JUDGE(x) skip
 #else
 #define JUDGE(x) assert(x)
@@ -239,8 +239,8 @@ proctype Launcher(byte p) {
 	:: d_step { doing[p] == YIELD && quota == p + 1 -> quota = 0; hold[p] = false; doing[p]++ }
 	:: d_step { doing[p] == FREE && (nodes & bit(arg[p])) && record[arg[p]] == DONE -> nodes = nodes & ~bit(arg[p]); doing[p]++ }
 	/* The session is lost at any time before that is told; a transaction of it may still be applied. */
-	:: d_step { !lost[p] -> lost[p] = true; leave(p); end(p + 1 + N); if :: doing[p] % 2 == 1 || doing[p] == NONE -> doing[p] = NONE :: else -> doing[p] = NONE fi }
-	:: d_step { lost[p] && now < EVENTS && EVENT == p * 32 + LOSE -> lost[p] = false; now++ }
+	:: d_step { !lost[p] && faults > 0 -> faults--; lost[p] = true; leave(p); end(p + 1 + N); doing[p] = NONE; arg[p] = 0 }
+	:: d_step { lost[p] && now < EVENTS && EVENT == p * 32 + LOSE + 1 -> lost[p] = false; now++ }
 	:: now == EVENTS -> assert(false)
 #endif
 	od

@@ -5,7 +5,7 @@
  * What holds: one process at most does the work under the lock; each write that is applied is the
  * holder's; nobody waits for ever; and who ends leaves no contender behind.
  *
- * With -DHISTORY="FILE" the processes do what was recorded of the real code, in that order: the
+ * With -DHISTORY the processes do what was recorded of the real code, in that order: the
  * recording is a run of this model if and only if its end is reached, which is told as an error.
  */
 #ifndef N
@@ -58,7 +58,7 @@ byte i;
 #define idle(p) (ask[p] == NOTHING && answer[p] == NONE)
 
 #ifdef HISTORY
-/* FILE defines EVENTS, how many they are; EVENT, client * 16 + what, of the one that comes now; VALUE, what it reads or writes. */
+/* history.h defines EVENTS, how many they are; EVENT, client * 16 + what, of the one that comes now; VALUE, what it reads or writes. */
 #define ACQUIRE 0
 #define WRITE_ 2
 #define READ_ 4
@@ -68,19 +68,17 @@ byte i;
 #define OK(p, op) (now < EVENTS && EVENT == p * 16 + op + 1)
 #define TOLD now++
 #define JUDGE(x) skip
-#define COST skip
-#define may true
-byte now;        /* events that have happened */
+short now;       /* events that have happened */
 byte got[N];     /* what a read has found */
-#include HISTORY
+#include "history.h"
 #else
 #define CALL(p, op) true
 #define OK(p, op) true
 #define TOLD skip
 #define JUDGE(x) assert(x)
+#endif
 #define COST faults--
 #define may (faults > 0)
-#endif
 
 /* How many work: who is paused does nothing. */
 #define WORKS(p) (acting[p] && !paused[p])
@@ -199,7 +197,7 @@ proctype Agent(byte p) {
 #endif
 	:: d_step { runs(p, WRITE) && answer[p] == BROKEN -> answer[p] = NONE; ask[p] = SET }
 	/* Held.guard, or a fence that failed. */
-	:: d_step { (runs(p, HELD) || runs(p, WRITE)) && !ended[p] && !in(mine(p)) && ask[p] == NOTHING && answer[p] != DONE ->
+	:: d_step { (runs(p, HELD) || runs(p, WRITE) || runs(p, READ)) && !ended[p] && !in(mine(p)) && ask[p] == NOTHING && answer[p] != DONE ->
 		answer[p] = NONE; acting[p] = false; if :: made[p] + 1 < TRIES -> made[p]++ :: else fi; phase[p] = LOST }
 #ifndef HISTORY
 	:: d_step { runs(p, LOST) -> phase[p] = START }
@@ -208,7 +206,7 @@ proctype Agent(byte p) {
 	:: d_step { (runs(p, RELEASE) || runs(p, DISCARD)) && answer[p] == BROKEN -> answer[p] = NONE; ask[p] = DELETE }
 	:: d_step { runs(p, RELEASE) && answer[p] == DONE && OK(p, RELEASE_) -> TOLD; answer[p] = NONE; acting[p] = false; rounds[p]++;
 #ifdef HISTORY
-		made[p]++; phase[p] = START
+		if :: made[p] + 1 < TRIES -> made[p]++ :: else fi; phase[p] = START
 #else
 		if
 		:: rounds[p] < ROUNDS -> made[p]++; phase[p] = START
@@ -246,6 +244,7 @@ proctype Agent(byte p) {
 #elif defined(HISTORY)
 		if
 		:: phase[p] == HELD || phase[p] == WRITE || phase[p] == READ -> leave(p, LOST)
+		:: phase[p] == RELEASE -> leave(p, RELEASE); answer[p] = DONE /* it has happened anyway */
 		:: else -> leave(p, START)
 		fi
 #else

@@ -22,7 +22,7 @@ const memory = 8000
 type Run struct {
 	Model   string   // lease, lock or claim
 	Defines []string // NAME or NAME=VALUE
-	History string   // text that HISTORY includes; "" for none
+	History string   // what history.h says; "" for none
 	Fast    bool     // it is small: what is saved while compiling is worth more
 	Trail   bool     // tell the steps that lead to what is wrong
 }
@@ -63,7 +63,7 @@ func Explore(ctx context.Context, r Run) (*Outcome, error) {
 		if err := os.WriteFile(filepath.Join(dir, "history.h"), []byte(r.History), 0o600); err != nil {
 			return nil, fmt.Errorf("explore %s: %w", r.Model, err)
 		}
-		defines = append(defines, `-DHISTORY="history.h"`)
+		defines = append(defines, "-DHISTORY")
 	}
 	optimise := "-O1"
 	if r.Fast {
@@ -75,7 +75,14 @@ func Explore(ctx context.Context, r Run) (*Outcome, error) {
 	if _, err := run(ctx, dir, "gcc", "-w", optimise, "-DSAFETY", "-DNOFAIR", fmt.Sprintf("-DMEMLIM=%d", memory), "-o", "pan", "pan.c"); err != nil {
 		return nil, err
 	}
-	said, err := run(ctx, dir, filepath.Join(dir, "pan"), "-m1000000")
+	limits := []string{"-m100000", "-w22"} // room for what the largest have, in the table of states
+	if r.Fast {
+		limits = []string{"-m10000", "-w16"}
+	}
+	if r.History != "" {
+		limits = append(limits, "-E") // who cannot do what was recorded has come to no end
+	}
+	said, err := run(ctx, dir, filepath.Join(dir, "pan"), limits...)
 	if err != nil {
 		return nil, err
 	}
