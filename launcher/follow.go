@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -40,7 +41,7 @@ func (f *follower) close() {
 // wait returns when something has changed, wake was called, or a time has
 // come; it is false when ctx has ended.
 func (f *follower) wait(ctx context.Context, wake <-chan struct{}, until time.Duration) bool {
-	timer := time.NewTimer(max(until, 0))
+	timer := clock.NewTimer(ctx, max(until, 0))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 	"poolkeeper/configs/kit"
 	"poolkeeper/configs/redact"
 	"poolkeeper/configs/statsd"
@@ -49,7 +50,7 @@ type Deps struct {
 	Statsd *statsd.Client
 	// Tracer is told where the time of requests goes; nil is told nothing.
 	Tracer *trace.Tracer
-	// Now is the clock of records and ages; nil is time.Now.
+	// Now is the clock of records and ages; nil is that of Client.
 	Now func() time.Time
 	// Hostname is the short name of this host, FQDN the full one; the tree
 	// shows them in the component records and in the launcher ids.
@@ -111,7 +112,7 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 		deps.Logger = hclog.NewNullLogger()
 	}
 	if deps.Now == nil {
-		deps.Now = time.Now
+		deps.Now = deps.Client.Clock().Now
 	}
 	if deps.Resync == 0 {
 		deps.Resync = time.Minute
@@ -136,6 +137,7 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 		scanner: node.NewScanner(), boots: node.NewBoots(),
 		wake: make(chan struct{}, 1), clouds: map[string]*supply.Provider{}, member: deps.FQDN + "-" + kit.RandomHex(16),
 	}
+	l.tells.nodes.Clock, l.tells.requests.Clock = deps.Client.Clock(), deps.Client.Clock()
 	if l.mirror = deps.Mirror; l.mirror == nil {
 		l.mirror = newMirror(deps)
 	}
@@ -211,7 +213,7 @@ func newMirror(deps Deps) *zkmodel.Mirror {
 // Run serves requests until ctx ends, over as many sessions as that takes. It
 // returns nil when ctx has ended.
 func (l *Launcher) Run(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := errgroup.WithContext(clock.With(ctx, l.deps.Client.Clock()))
 	if l.deps.Mirror == nil {
 		group.Go(func() error { return l.mirror.Run(ctx) })
 	}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/zkmodel"
 )
@@ -31,6 +32,9 @@ type Service struct {
 func NewService(cfg *configs.Config, deps Deps) (*Service, error) {
 	if deps.Client == nil {
 		return nil, errors.New("make launcher: a client is required")
+	}
+	if deps.Now == nil {
+		deps.Now = deps.Client.Clock().Now
 	}
 	if deps.Mirror == nil {
 		deps.Mirror = newMirror(deps)
@@ -110,7 +114,7 @@ func (s *Service) Reload(cfg *configs.Config) error {
 
 // Run serves requests until ctx ends. It returns nil when ctx has ended.
 func (s *Service) Run(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := errgroup.WithContext(clock.With(ctx, s.deps.Client.Clock()))
 	group.Go(func() error { return s.deps.Mirror.Run(ctx) })
 	group.Go(func() error {
 		for ctx.Err() == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sync/errgroup"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/launcher/canary"
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/launch"
@@ -222,7 +222,7 @@ func (s *session) loop(ctx context.Context, f *follower) {
 		again = schedule.Earlier(again, s.decide(ctx, snap), s.reaper.Due(ctx, snap), s.canaries.Look(ctx, snap.Nodes, changed), resync)
 		decided()
 		s.looking.Store(0)
-		if kit.Sleep(ctx, rest) != nil || !f.wait(ctx, s.wake, again.Sub(s.now())) {
+		if clock.Sleep(ctx, rest) != nil || !f.wait(ctx, s.wake, again.Sub(s.now())) {
 			return
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/launcher/supply"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event"
@@ -42,7 +42,7 @@ func (t *troubles) run(ctx context.Context) error {
 				continue
 			}
 			for name, c := range t.clouds {
-				if t.tell(ctx, zkmodel.NewStore(s, nil), name, c.View()) != nil && kit.Sleep(ctx, time.Second) == nil {
+				if t.tell(ctx, zkmodel.NewStore(s, nil), name, c.View()) != nil && clock.Sleep(ctx, time.Second) == nil {
 					t.look() // ZooKeeper does not answer, which others say
 				}
 			}

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 )
 
@@ -90,7 +90,7 @@ func login(ctx context.Context, m Machine, key ssh.Signer) (*ssh.Client, error) 
 		if err == nil {
 			return client, nil
 		}
-		if ctx.Err() != nil || kit.Sleep(ctx, loginPause) != nil {
+		if ctx.Err() != nil || clock.Sleep(ctx, loginPause) != nil {
 			return nil, fmt.Errorf("%w: log in as %s: %w (%w)", ErrFailed, m.Username, context.Cause(ctx), err)
 		}
 	}
@@ -98,7 +98,7 @@ func login(ctx context.Context, m Machine, key ssh.Signer) (*ssh.Client, error) 
 
 // dial connects and logs in once.
 func dial(ctx context.Context, m Machine, key ssh.Signer) (*ssh.Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, loginPatient)
+	ctx, cancel := clock.WithTimeout(ctx, loginPatient)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", m.Address)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -13,7 +14,7 @@ const cleanupTime = 5 * time.Second
 // Cleanup is the context of what is done when ctx has ended: short, and over with the
 // session.
 func Cleanup(ctx context.Context, session *recipe.Session) (context.Context, context.CancelFunc) {
-	short, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	short, cancel := clock.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	bound, unbind := session.Bind(short)
 	return bound, func() { unbind(); cancel() }
 }

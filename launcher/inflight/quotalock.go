@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -81,7 +81,7 @@ func (q *QuotaLock) await(ctx context.Context) {
 		}
 	}
 	if err != nil {
-		_ = kit.Sleep(ctx, time.Second) // the next round asks again, and would fail alike
+		_ = clock.Sleep(ctx, time.Second) // the next round asks again, and would fail alike
 	}
 	q.mu.Lock()
 	q.asked = false

@@ -9,7 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 )
 
@@ -138,7 +138,7 @@ func (r *Records) Retire(ctx context.Context) {
 			return
 		case <-r.done:
 		}
-		if kit.Sleep(ctx, r.retire(ctx)) != nil {
+		if clock.Sleep(ctx, r.retire(ctx)) != nil {
 			return
 		}
 	}

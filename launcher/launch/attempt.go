@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/configs/kit"
 	"poolkeeper/launcher/canary"
 	"poolkeeper/launcher/inflight"
@@ -29,7 +30,7 @@ const (
 func (l *Launches) attempt(ctx context.Context, o *Order, n *Run) error {
 	if limit := o.Pool.Provider.LaunchTimeout; limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("launch-timeout of %s is over: %w", limit, context.DeadlineExceeded))
+		ctx, cancel = clock.WithTimeoutCause(ctx, limit, fmt.Errorf("launch-timeout of %s is over: %w", limit, context.DeadlineExceeded))
 		defer cancel()
 	}
 	p, err := o.Cloud.Use()
@@ -161,7 +162,7 @@ func (l *Launches) undo(ctx context.Context, c *supply.Provider, n *Run) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, undoLimit)
+	ctx, cancel := clock.WithTimeout(ctx, undoLimit)
 	defer cancel()
 	pauses := kit.Backoff{First: inflight.FirstPause, Longest: inflight.ShortPause}
 	for begun, try := l.Now(), 1; ; try++ {
@@ -171,7 +172,7 @@ func (l *Launches) undo(ctx context.Context, c *supply.Provider, n *Run) error {
 			return nil
 		}
 		last := try == undoTries || l.Now().Sub(begun) > undoTime
-		if last || !errors.Is(err, providers.ErrTransient) || kit.Sleep(ctx, pauses.After(try)) != nil {
+		if last || !errors.Is(err, providers.ErrTransient) || clock.Sleep(ctx, pauses.After(try)) != nil {
 			return fmt.Errorf("delete what is left of it: %w", err)
 		}
 	}

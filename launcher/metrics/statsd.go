@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/configs/statsd"
 	"poolkeeper/launcher/pool"
 	"poolkeeper/zkmodel"
@@ -36,7 +36,7 @@ func (m *Metrics) Tried(p *pool.Pool, n *zkmodel.Node, requestor string, ended e
 
 // RunStats tells statsd of what there is, until ctx ends.
 func (m *Metrics) RunStats(ctx context.Context) {
-	for m.stats.On() && kit.Sleep(ctx, statsEvery) == nil {
+	for m.stats.On() && clock.Sleep(ctx, statsEvery) == nil {
 		if of := m.now.source.Load(); of != nil {
 			m.tellStats(of)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 )
 
@@ -23,7 +24,7 @@ func (sc *Scanner) Alive(ctx context.Context, n configs.StaticNode) ([]string, e
 	}
 	if n.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, n.Timeout, fmt.Errorf("timeout of %s is over", n.Timeout))
+		ctx, cancel = clock.WithTimeoutCause(ctx, n.Timeout, fmt.Errorf("timeout of %s is over", n.Timeout))
 		defer cancel()
 	}
 	addr := net.JoinHostPort(n.Name, strconv.Itoa(n.ConnectionPort))
@@ -64,7 +65,7 @@ const resolveTime = 5 * time.Second
 // Address is the address of a machine as jobs are told it: the first that its
 // name resolves to, of whichever family. One that does not resolve has none.
 func (*Scanner) Address(ctx context.Context, name string) (v4, v6 string) {
-	ctx, cancel := context.WithTimeout(ctx, resolveTime)
+	ctx, cancel := clock.WithTimeout(ctx, resolveTime)
 	defer cancel()
 	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 	if err != nil || len(found) == 0 {

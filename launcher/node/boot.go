@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
 )
 
@@ -30,7 +31,7 @@ func Boot(ctx context.Context, p Waiter, id string, note func() error, slow func
 		instance, err := p.WaitNode(ctx, id)
 		booted <- answer{instance, err}
 	}()
-	timer := time.NewTimer(noteTime)
+	timer := clock.NewTimer(ctx, noteTime)
 	defer timer.Stop()
 	var failed error
 	select {

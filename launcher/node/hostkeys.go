@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 )
@@ -33,7 +33,7 @@ func (sc *Scanner) HostKeys(ctx context.Context, n *zkmodel.Node, i providers.In
 	}
 	if limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("boot-timeout of %s is over", limit))
+		ctx, cancel = clock.WithTimeoutCause(ctx, limit, fmt.Errorf("boot-timeout of %s is over", limit))
 		defer cancel()
 	}
 	port, _ := n.ConnectionPort.Int()
@@ -118,7 +118,7 @@ func (sc *Scanner) Reach(ctx context.Context, addr string) error {
 	}
 	defer sc.leave()
 	return persist(ctx, addr, func(patience time.Duration) error {
-		ctx, cancel := context.WithTimeout(ctx, patience)
+		ctx, cancel := clock.WithTimeout(ctx, patience)
 		defer cancel()
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 		if err != nil {
@@ -142,7 +142,7 @@ func persist(ctx context.Context, addr string, try func(patience time.Duration) 
 		if errors.Is(err, errFlood) {
 			pause = patience // each try costs more than one that nobody answers
 		}
-		if ctx.Err() != nil || kit.Sleep(ctx, pause) != nil {
+		if ctx.Err() != nil || clock.Sleep(ctx, pause) != nil {
 			return fmt.Errorf("scan %s: %w: %w (%w)", addr, ErrKeyScan, context.Cause(ctx), err)
 		}
 		patience = min(patience*3/2, scanLongest)
@@ -167,7 +167,7 @@ var errGotKey = errors.New("key seen")
 // handshake connects and returns the host key that the server proves to have.
 // No user name or credential is ever sent: the connection ends before.
 func handshake(ctx context.Context, patience time.Duration, addr string, algorithms []string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := clock.WithTimeout(ctx, patience)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
 )
 
@@ -49,7 +50,7 @@ func (s Search) Run(ctx context.Context) ([]string, error) {
 				return nil, err
 			}
 		}
-		timer := time.NewTimer(max(0, min(pause, left)))
+		timer := clock.NewTimer(ctx, max(0, min(pause, left)))
 		select {
 		case <-timer.C:
 		case <-s.Moved:

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/configs/clock"
 )
 
 const (
@@ -56,7 +58,7 @@ func (a *Attendance) Serving() bool { return *a.stage.Load() == Serving }
 // Watch warns while requests wait because ZooKeeper does not let us serve them, until
 // ctx ends.
 func (a *Attendance) Watch(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
+	tick := clock.NewTicker(ctx, time.Second)
 	defer tick.Stop()
 	var seconds window
 	sessions := a.sessions.Load()

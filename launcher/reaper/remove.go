@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/launcher/step"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -92,7 +93,7 @@ func (r *Reaper) removeMachine(ctx context.Context, lock *recipe.Held, n *zkmode
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, deleteTime, fmt.Errorf("deletion took longer than %s", deleteTime))
+	ctx, cancel := clock.WithTimeoutCause(ctx, deleteTime, fmt.Errorf("deletion took longer than %s", deleteTime))
 	defer cancel()
 	for _, id := range ids {
 		if err := c.Remove(ctx, proof, n.ID, id); err != nil {

@@ -19,7 +19,7 @@ import (
 // now is the time of all tests here.
 var now = time.Unix(1_800_000_000, 0)
 
-func clock() time.Time { return now }
+func fixed() time.Time { return now }
 
 var errDown = errors.New("ZooKeeper is down")
 

@@ -73,7 +73,7 @@ func TestForeignLocks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := &lockFolders{tree: tree{requests: []*zkmodel.Request{tc.request}}, launchers: map[int64]bool{1: true}}
 			book, log := newBook()
-			locks := NewForeignLocks(f, log, clock)
+			locks := NewForeignLocks(f, log, fixed)
 			for _, line := range [][]recipe.Contender{tc.first, tc.then} {
 				f.lines = map[string][]recipe.Contender{"r": line}
 				locks.Pass(t.Context(), f)
@@ -101,7 +101,7 @@ func TestForeignLocksOfManyRequests(t *testing.T) {
 		}
 	}
 	book, log := newBook()
-	locks := NewForeignLocks(f, log, clock)
+	locks := NewForeignLocks(f, log, fixed)
 	locks.Pass(t.Context(), f)
 	locks.Pass(t.Context(), f)
 	if f.asked != 60 {
@@ -118,7 +118,7 @@ func TestForeignLocksOfManyRequests(t *testing.T) {
 func TestForeignLocksAfterAFailedPass(t *testing.T) {
 	f := &lockFolders{tree: tree{requests: []*zkmodel.Request{stuck("r", zkmodel.RequestPending)}}, lines: map[string][]recipe.Contender{"r": held("a", 7)}}
 	book, log := newBook()
-	locks := NewForeignLocks(f, log, clock)
+	locks := NewForeignLocks(f, log, fixed)
 	for _, fail := range []error{nil, errDown, nil} {
 		f.fail = fail
 		locks.Pass(t.Context(), f)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/leak"
@@ -62,7 +63,7 @@ func NewLeaks(provider, site string, cloud LeakCloud, view LeakView, records Lea
 
 // Run looks for leaks now and every so often, until ctx ends.
 func (l *Leaks) Run(ctx context.Context, every time.Duration) error {
-	tick := time.NewTicker(every)
+	tick := clock.NewTicker(ctx, every)
 	defer tick.Stop()
 	for {
 		if err := l.pass(ctx); err != nil && ctx.Err() == nil {

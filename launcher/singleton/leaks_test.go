@@ -86,7 +86,7 @@ func machine(node string, more ...string) providers.NodeInfo {
 }
 
 func (c *leakCloud) leaks() *Leaks {
-	return NewLeaks("cloud", "site", c, c, c, func() { c.counted++ }, c.decide, hclog.NewNullLogger(), clock)
+	return NewLeaks("cloud", "site", c, c, c, func() { c.counted++ }, c.decide, hclog.NewNullLogger(), fixed)
 }
 
 // passes has the cloud searched some times, and returns what was removed.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -77,7 +78,7 @@ func (l *Limits) Run(ctx context.Context, changes Changes) error {
 			if left <= 0 {
 				break
 			}
-			timer := time.NewTimer(left)
+			timer := clock.NewTimer(ctx, left)
 			select {
 			case <-timer.C:
 			case <-changes.C():

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 )
 
@@ -53,7 +54,7 @@ func NewOffers(grace time.Duration, pools OfferPools, view OfferView, records Of
 // Run writes them down until ctx ends, at each change of the pools; and every so
 // often, as offers grow old without telling.
 func (o *Offers) Run(ctx context.Context, pools Changes, every time.Duration) error {
-	tick := time.NewTicker(every)
+	tick := clock.NewTicker(ctx, every)
 	defer tick.Stop()
 	for {
 		pools.Take()

@@ -93,7 +93,7 @@ func TestOffersWaitForBothViews(t *testing.T) {
 		o.components = []*zkmodel.Component{component("x")}
 		return nil
 	}
-	wantNone(t, NewOffers(time.Minute, o, o, o, clock, hclog.NewNullLogger()).pass(t.Context()))
+	wantNone(t, NewOffers(time.Minute, o, o, o, fixed, hclog.NewNullLogger()).pass(t.Context()))
 	if len(o.did) > 0 {
 		t.Errorf("%q", o.did)
 	}
@@ -104,7 +104,7 @@ func TestOffersWaitForBothViews(t *testing.T) {
 func TestOffersAreKeptForTheirGrace(t *testing.T) {
 	for grace, want := range map[time.Duration]int{time.Minute: 1, 3 * time.Hour: 0} {
 		o := &offerTree{known: offered(true, now.Add(-2*time.Hour), "x")}
-		wantNone(t, NewOffers(grace, o, o, o, clock, hclog.NewNullLogger()).pass(t.Context()))
+		wantNone(t, NewOffers(grace, o, o, o, fixed, hclog.NewNullLogger()).pass(t.Context()))
 		if len(o.did) != want {
 			t.Errorf("with a grace of %s: %q", grace, o.did)
 		}
@@ -116,7 +116,7 @@ func TestOneOfferThatCannotBeWritten(t *testing.T) {
 	other := component("x")
 	other.ProviderName = "c"
 	o := &offerTree{tree: tree{components: []*zkmodel.Component{component("x"), other}}, fail: true}
-	if err := NewOffers(time.Minute, o, o, o, clock, hclog.NewNullLogger()).pass(t.Context()); err == nil || len(o.did) != 2 {
+	if err := NewOffers(time.Minute, o, o, o, fixed, hclog.NewNullLogger()).pass(t.Context()); err == nil || len(o.did) != 2 {
 		t.Errorf("%v, did %q", err, o.did)
 	}
 }

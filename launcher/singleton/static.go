@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
@@ -78,7 +79,7 @@ const slotsAtOnce = 32
 // Run does it until ctx ends, whenever a node has changed; and every so often, as
 // machines come back to life without telling.
 func (s *Static) Run(ctx context.Context, nodes Changes, every time.Duration) error {
-	tick := time.NewTicker(every)
+	tick := clock.NewTicker(ctx, every)
 	defer tick.Stop()
 	for {
 		nodes.Take()

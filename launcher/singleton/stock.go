@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/configs/kit"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/zkmodel"
@@ -95,7 +96,7 @@ func (s *Stock) Run(ctx context.Context, nodes, requests, images Changes) error 
 			failures++
 			pause = retry.After(failures)
 		}
-		if kit.Sleep(ctx, pause) != nil {
+		if clock.Sleep(ctx, pause) != nil {
 			return nil
 		}
 		if failed {
@@ -175,7 +176,7 @@ func (s *Stock) ask(ctx context.Context) error {
 // withdraw takes back the requests for stock that we have made and that nobody has
 // taken up. It works after the end of ctx too.
 func (s *Stock) withdraw(ctx context.Context) {
-	short, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	short, cancel := clock.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	bound, unbind := s.session.Bind(short)
 	defer unbind()

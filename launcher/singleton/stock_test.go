@@ -69,7 +69,7 @@ func (s *stockTree) Deciding(context.Context) func() { return func() {} }
 func (s *stockTree) Asked(string)                    {}
 
 func (s *stockTree) stock(want int) *Stock {
-	return NewStock("small", want, s, s, s, s, hclog.NewNullLogger(), clock)
+	return NewStock("small", want, s, s, s, s, hclog.NewNullLogger(), fixed)
 }
 
 func idle(id string) *zkmodel.Node {

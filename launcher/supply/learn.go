@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/providers"
 )
@@ -62,7 +63,7 @@ func (c *Provider) askZones(ctx context.Context, p providers.Provider) []string 
 	if !ok {
 		return nil
 	}
-	asking, cancel := context.WithTimeout(ctx, zonesTime)
+	asking, cancel := clock.WithTimeout(ctx, zonesTime)
 	defer cancel()
 	zones, err := z.Zones(asking)
 	if err != nil && ctx.Err() == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 	"poolkeeper/configs/kit"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/providers"
@@ -78,7 +79,7 @@ func (c *Provider) Run(ctx context.Context) {
 	}()
 	p := lease.Provider
 	c.opened(p)
-	silent := time.AfterFunc(openTime, c.silent)
+	silent := clock.AfterFunc(ctx, openTime, c.silent)
 	defer silent.Stop()
 	var preparing sync.WaitGroup
 	preparing.Go(func() { c.prepare(ctx, p) })
@@ -104,13 +105,13 @@ func (c *Provider) keepLearning(ctx context.Context, p providers.Provider) {
 			}
 		}
 		c.notify()
-		timer := time.NewTimer(wait)
+		timer := clock.NewTimer(ctx, wait)
 		select {
 		case <-timer.C:
 		case <-c.failed: // what it knows is of no use; is it there?
 			timer.Stop()
 			failures = max(failures, 1)
-			if kit.Sleep(ctx, retry.After(failures)) != nil {
+			if clock.Sleep(ctx, retry.After(failures)) != nil {
 				return
 			}
 		case <-ctx.Done():

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/launcher/checks"
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/lesson"
@@ -112,7 +113,7 @@ func (v *Validator) run(ctx context.Context, t *turn, p *plan, n *zkmodel.Node, 
 	if err == nil {
 		v.Step(step.TrialCreated)
 		limit := time.Duration(p.trial.Timeout) * time.Second
-		timed, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timeout of %s is over: %w", limit, context.DeadlineExceeded))
+		timed, cancel := clock.WithTimeoutCause(ctx, limit, fmt.Errorf("timeout of %s is over: %w", limit, context.DeadlineExceeded))
 		defer cancel()
 		var began bool
 		err = v.check(timed, m, p, n, lock, id, func() { began = true; v.checking(ctx, t, p) })
@@ -172,7 +173,7 @@ func (v *Validator) create(ctx context.Context, m supply.Machines, p *plan, n *z
 		return v.saveNode(ctx, lock, n)
 	}
 	limit := cmp.Or(p.pool.Provider.UnansweredCreateTimeout, createTime)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the cloud has not answered within %s: %w", limit, providers.ErrUnanswered))
+	ctx, cancel := clock.WithTimeoutCause(ctx, limit, fmt.Errorf("the cloud has not answered within %s: %w", limit, providers.ErrUnanswered))
 	defer cancel()
 	id, err := m.CreateNode(ctx, spec)
 	if n.Asked != 0 {
