@@ -16,6 +16,7 @@ import (
 	"poolkeeper/builder/presence"
 	"poolkeeper/builder/waves"
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 	"poolkeeper/providers/registry"
 	"poolkeeper/zkmodel"
 )
@@ -103,7 +104,7 @@ func (b *Builder) Run(ctx context.Context) error {
 	if err := images.Reclaim(ctx); err != nil {
 		b.log.Error("Something is left of an earlier build", "error", err)
 	}
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := errgroup.WithContext(clock.With(ctx, b.deps.Client.Clock()))
 	group.Go(func() error { return b.control.Run(ctx, images, id) })
 	group.Go(func() error {
 		_ = b.news.run(ctx) // until ctx ends, or the client is closed, which others say

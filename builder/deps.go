@@ -38,7 +38,7 @@ type Deps struct {
 	Statsd *statsd.Client
 	// Tracer is told where the time of builds goes; nil is told nothing.
 	Tracer *trace.Tracer
-	// Now is the clock of records and schedules; nil is time.Now.
+	// Now is the clock of records and schedules; nil is that of Client.
 	Now func() time.Time
 	// Hostname is the short name of this host, which its component record has;
 	// FQDN the full one, which build records have.
@@ -106,7 +106,7 @@ func (d Deps) withDefaults() (Deps, error) {
 		d.Logger = hclog.NewNullLogger()
 	}
 	if d.Now == nil {
-		d.Now = time.Now
+		d.Now = d.Client.Clock().Now
 	}
 	if d.Process == nil {
 		d.Process = zkmodel.NewProcess(d.Now)

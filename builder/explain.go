@@ -12,12 +12,12 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"poolkeeper/builder/control"
 	"poolkeeper/builder/disk"
 	"poolkeeper/builder/plan"
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -62,7 +62,7 @@ func Explain(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, hos
 	if i := slices.IndexFunc(them.works, func(w zkmodel.BuilderWork) bool { return w.Host == host }); i >= 0 {
 		here.ClockOff = them.works[i].ClockOff
 	}
-	now := time.Now().Add(-here.ClockOff)
+	now := clock.Now(ctx).Add(-here.ClockOff)
 	if us := builderOn(them.builders, host); us != nil {
 		here.Unfit = us.Reason
 	}

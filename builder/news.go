@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
@@ -68,7 +68,7 @@ func (n *news) run(ctx context.Context) error {
 				continue
 			}
 			for name, why := range n.changes() {
-				if n.tell(ctx, s, name, why) != nil && kit.Sleep(ctx, time.Second) == nil {
+				if n.tell(ctx, s, name, why) != nil && clock.Sleep(ctx, time.Second) == nil {
 					n.look() // ZooKeeper does not answer, which others say
 				}
 			}

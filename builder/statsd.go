@@ -9,7 +9,7 @@ import (
 
 	"poolkeeper/builder/disk"
 	"poolkeeper/configs"
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/configs/statsd"
 	"poolkeeper/zkmodel"
 )
@@ -85,7 +85,7 @@ func (s *stats) uploaded(u *zkmodel.Upload, took time.Duration) {
 
 // run tells of what there is, until ctx ends.
 func (s *stats) run(ctx context.Context, config func() *configs.Config, image func(name string) *zkmodel.Image) {
-	for s.to.On() && kit.Sleep(ctx, statsEvery) == nil {
+	for s.to.On() && clock.Sleep(ctx, statsEvery) == nil {
 		s.tell(config(), image)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 )
 
 // shareDelay is how long what a daemon took or gave up waits to be told: much comes at
@@ -38,10 +38,10 @@ type share struct {
 	times int // that it is held: a new session may begin with it before the last has ended
 }
 
-// NewProcess makes one of a process without shares; now nil is time.Now.
+// NewProcess makes one of a process without shares; now nil is the host's.
 func NewProcess(now func() time.Time) *Process {
 	if now == nil {
-		now = time.Now
+		now = clock.Clock{}.Now
 	}
 	return &Process{now: now, changed: make(chan struct{}, 1), held: map[string]share{}}
 }
@@ -142,7 +142,7 @@ func (p *Process) Follow(ctx context.Context, tell func()) {
 	}
 	var told map[string]Epoch
 	paused := ""
-	for kit.Sleep(ctx, shareDelay) == nil {
+	for clock.Sleep(ctx, shareDelay) == nil {
 		held, why := p.Held(), p.Paused()
 		if !maps.Equal(held, told) || why != paused {
 			told, paused = held, why

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -32,6 +33,7 @@ var (
 type Proof struct {
 	path string
 	made time.Time    // of a proof of absence
+	by   clock.Clock  // which made is of
 	lock *recipe.Held // of a record
 }
 
@@ -45,8 +47,8 @@ func (p Proof) Of(path string) error {
 		return fmt.Errorf("delete what belongs to %s: %w: the proof is for %s", path, ErrUnproven, p.path)
 	case p.lock != nil && p.lock.Lost() != nil:
 		return fmt.Errorf("delete what belongs to %s: %w: %w", path, ErrUnproven, p.lock.Lost())
-	case p.lock == nil && time.Since(p.made) > proofTime:
-		return fmt.Errorf("delete what belongs to %s: %w: absence was proven %s ago", path, ErrUnproven, time.Since(p.made))
+	case p.lock == nil && p.by.Since(p.made) > proofTime:
+		return fmt.Errorf("delete what belongs to %s: %w: absence was proven %s ago", path, ErrUnproven, p.by.Since(p.made))
 	}
 	return nil
 }
@@ -96,7 +98,7 @@ func (m *Mirror) AllAbsent(ctx context.Context, s *recipe.Session, paths ...stri
 			if gone {
 				mu.Lock()
 				defer mu.Unlock()
-				proofs[path] = Proof{path: path, made: time.Now()}
+				proofs[path] = Proof{path: path, made: clock.Now(ctx), by: clock.Of(ctx)}
 			}
 			return nil
 		})

@@ -33,10 +33,10 @@ type Store struct {
 	canaries bool
 }
 
-// NewStore makes a Store. now is the clock of state times; nil is time.Now.
+// NewStore makes a Store. now is the clock of state times; nil is that of the session.
 func NewStore(s *recipe.Session, now func() time.Time) *Store {
 	if now == nil {
-		now = time.Now
+		now = s.Clock().Now
 	}
 	return &Store{session: s, now: now}
 }

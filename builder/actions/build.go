@@ -15,6 +15,7 @@ import (
 	"poolkeeper/builder/plan"
 	"poolkeeper/builder/step"
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/trace"
@@ -22,7 +23,7 @@ import (
 
 // build builds an image under its build lock, from the record to the record.
 func (w *Worker) build(ctx context.Context, a plan.Action) error {
-	began, since := time.Now(), a.Since
+	began, since := clock.Now(ctx), a.Since
 	ctx, giveBack, err := w.claim(ctx, zkmodel.BuildLimitPath, "builds "+a.Image, w.Config().MaxConcurrentBuilds)
 	if err != nil {
 		return err
@@ -56,7 +57,7 @@ func (w *Worker) build(ctx context.Context, a plan.Action) error {
 	}
 	w.InFlight.Build(a.Image, record.ID)
 	w.Step(step.BuildRecorded)
-	span := w.Tracer.Build(record, "make", w.due(in, since), began, w.Now()).Waited("", time.Time{}, began).Set("why", a.Why)
+	span := w.Tracer.Build(record, "make", w.due(ctx, in, since), began, w.Now()).Waited("", time.Time{}, began).Set("why", a.Why)
 	span.Next("lock")
 	err = w.finishBuild(ctx, lock, a, in, image, record, span)
 	span.Tell(err)
@@ -64,9 +65,9 @@ func (w *Worker) build(ctx context.Context, a plan.Action) error {
 }
 
 // due is when a build was due: when it was asked for, or came to the queue at since.
-func (w *Worker) due(in plan.Input, since time.Time) time.Time {
+func (w *Worker) due(ctx context.Context, in plan.Input, since time.Time) time.Time {
 	if w.Tracer.On() && in.Image.BuildRequested != nil {
-		if asked := in.Image.BuildRequested.Ctime.Add(time.Since(w.Now())); since.IsZero() || asked.Before(since) {
+		if asked := in.Image.BuildRequested.Ctime.Add(clock.Since(ctx, w.Now())); since.IsZero() || asked.Before(since) {
 			return asked
 		}
 	}

@@ -6,13 +6,14 @@ import (
 
 	"poolkeeper/builder/plan"
 	"poolkeeper/builder/step"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 )
 
 // markBuild marks a build as deleting: its files go at once, its record when
 // the clouds are done.
 func (w *Worker) markBuild(ctx context.Context, a plan.Action) error {
-	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	ctx, cancel := clock.WithTimeout(ctx, lockWait)
 	defer cancel()
 	if _, _, err := w.confirm(ctx, a, func(*plan.InFlight) {}); err != nil {
 		return err
@@ -98,7 +99,7 @@ func (w *Worker) removeFormat(ctx context.Context, a plan.Action) error {
 // aboutFiles proves that a build's files may go: its record is not there, or is read
 // again under its lock, and wants it still. done gives the lock back.
 func (w *Worker) aboutFiles(ctx context.Context, a plan.Action) (proof zkmodel.Proof, done func(), err error) {
-	bounded, cancel := context.WithTimeout(ctx, lockWait)
+	bounded, cancel := clock.WithTimeout(ctx, lockWait)
 	defer cancel()
 	lock, build, err := w.Store.LockBuild(bounded, a.Image, a.Build)
 	if errors.Is(err, zkmodel.ErrNotFound) {

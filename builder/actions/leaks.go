@@ -10,6 +10,7 @@ import (
 
 	"poolkeeper/builder/plan"
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/leak"
@@ -24,9 +25,9 @@ const firstSearch = 30 * time.Second // after a start, at most
 // Patrol looks for leaked images in all clouds, now and then, and sooner in a
 // cloud that is said to lack an image.
 func (w *Worker) Patrol(ctx context.Context) {
-	next := time.NewTimer(min(w.LeakAge, firstSearch))
+	next := clock.NewTimer(ctx, min(w.LeakAge, firstSearch))
 	defer next.Stop()
-	soon := time.NewTicker(min(w.LeakAge, doubtEvery))
+	soon := clock.NewTicker(ctx, min(w.LeakAge, doubtEvery))
 	defer soon.Stop()
 	for {
 		every := true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -25,7 +26,7 @@ func Release(ctx context.Context, lock *recipe.Held) {
 // cleanupContext is for what is written under a lock after the work: it outlives that.
 // Should the lock be lost, its fence refuses it.
 func cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	return clock.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 }
 
 // stopped reports whether work ended because this builder ends, while the lock

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 )
 
@@ -38,9 +39,9 @@ func (p *progress) stop() {
 }
 
 func (p *progress) write(ctx context.Context, s *sending) {
-	tick := time.NewTicker(progressEvery)
+	tick := clock.NewTicker(ctx, progressEvery)
 	defer tick.Stop()
-	began, before := time.Now(), int64(-1)
+	began, before := clock.Now(ctx), int64(-1)
 	for {
 		select {
 		case <-p.over:
@@ -52,7 +53,7 @@ func (p *progress) write(ctx context.Context, s *sending) {
 			continue
 		}
 		before = sent
-		report := &zkmodel.Progress{Sent: sent, Total: p.total, Rate: float64(sent) / time.Since(began).Seconds()}
+		report := &zkmodel.Progress{Sent: sent, Total: p.total, Rate: float64(sent) / clock.Since(ctx, began).Seconds()}
 		if report.Rate > 0 {
 			report.ETA = float64(p.total-sent) / report.Rate
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"poolkeeper/builder/plan"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 )
 
@@ -24,7 +25,7 @@ func (w *Worker) clearRequest(ctx context.Context, a plan.Action) error {
 
 // moveLog writes into a build's record where its log can be read now.
 func (w *Worker) moveLog(ctx context.Context, a plan.Action) error {
-	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	ctx, cancel := clock.WithTimeout(ctx, lockWait)
 	defer cancel()
 	lock, b, err := w.Store.LockBuild(ctx, a.Image, a.Build)
 	if errors.Is(err, zkmodel.ErrNotFound) {
@@ -43,7 +44,7 @@ func (w *Worker) moveLog(ctx context.Context, a plan.Action) error {
 
 // forgetVerdicts forgets what people said of builds that are gone.
 func (w *Worker) forgetVerdicts(ctx context.Context, a plan.Action) error {
-	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	ctx, cancel := clock.WithTimeout(ctx, lockWait)
 	defer cancel()
 	_, in, err := w.confirm(ctx, a, func(*plan.InFlight) {})
 	if err != nil {

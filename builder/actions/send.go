@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"poolkeeper/builder/disk"
+	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
 )
 
@@ -30,7 +31,7 @@ func (s *sending) send(ctx context.Context) (id string, err error) {
 	whole := ctx
 	if limit := section.ImageUploadTimeout; limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: %s", errUploadTimeout, limit))
+		ctx, cancel = clock.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: %s", errUploadTimeout, limit))
 		defer cancel()
 	}
 	built := s.build.Files[s.format]

@@ -10,6 +10,7 @@ import (
 	"poolkeeper/builder/step"
 	"poolkeeper/builder/trial"
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/trace"
@@ -18,7 +19,7 @@ import (
 // upload sends a build to a provider under the lock of the build's uploads
 // there, from the record to the record.
 func (w *Worker) upload(ctx context.Context, a plan.Action) error {
-	began, cfg := time.Now(), w.Config()
+	began, cfg := clock.Now(ctx), w.Config()
 	cloud, done, err := w.use(cfg, a.Provider) // before anybody is told that we try
 	if err != nil {
 		return err
@@ -270,7 +271,7 @@ func (s *sending) takeBack(ctx context.Context, id string) error {
 	if ctx.Err() != nil {
 		limit = takeBackHaste
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	now, err := s.Store.Upload(ctx, s.record.UploadKey)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -16,6 +15,7 @@ import (
 	"poolkeeper/builder/disk"
 	"poolkeeper/builder/step"
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 	"poolkeeper/configs/redact"
 	"poolkeeper/zkmodel"
 )
@@ -69,18 +69,18 @@ func (r *Runner) Make(ctx context.Context, b Build) (m Made, err error) {
 		return m, err
 	}
 	r.Step(step.BuildNoted)
-	began := time.Now()
+	began := clock.Now(ctx)
 	m.Begun = true
 	err = r.command(ctx, b, work, &m)
 	if m.Phases, _ = buildlog.Phases(b.Log); m.Phases == nil { // other commands have none
 		m.Phases = map[string]float64{}
 	}
-	m.Phases["command"] = time.Since(began).Seconds()
+	m.Phases["command"] = clock.Since(ctx, began).Seconds()
 	if err != nil {
 		return m, err
 	}
 	r.Step(step.BuildCommanded)
-	began = time.Now()
+	began = clock.Now(ctx)
 	m.Files = map[string]disk.File{}
 	for _, format := range b.Record.Formats {
 		if m.Files[format], err = r.Images.Output(ctx, b.name(), format); err != nil {
@@ -88,7 +88,7 @@ func (r *Runner) Make(ctx context.Context, b Build) (m Made, err error) {
 		}
 		m.Formats = append(m.Formats, format)
 	}
-	m.Phases["verify"] = time.Since(began).Seconds()
+	m.Phases["verify"] = clock.Since(ctx, began).Seconds()
 	if err := work.Finish(m.Files); err != nil {
 		return m, err
 	}
@@ -110,7 +110,7 @@ func (r *Runner) command(ctx context.Context, b Build, work *disk.Work, m *Made)
 	}
 	if b.Image.BuildTimeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, b.Image.BuildTimeout, fmt.Errorf("%w: %s", ErrTimeout, b.Image.BuildTimeout))
+		ctx, cancel = clock.WithTimeoutCause(ctx, b.Image.BuildTimeout, fmt.Errorf("%w: %s", ErrTimeout, b.Image.BuildTimeout))
 		defer cancel()
 	}
 	ctx, cancel := r.Images.WatchSpace(ctx, b.Config.BuildDiskReserve)

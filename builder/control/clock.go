@@ -10,10 +10,10 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
-// clock tells ZooKeeper's time, which is that of every Stat, by the time that has passed
+// treeClock tells ZooKeeper's time, which is that of every Stat, by the time that has passed
 // here since it was read: neither a host whose clock is wrong nor one whose clock is put
 // right meanwhile counts ages wrongly. Before the first reading it tells our own.
-type clock struct {
+type treeClock struct {
 	ours func() time.Time
 
 	mu    sync.Mutex
@@ -21,7 +21,7 @@ type clock struct {
 	ahead time.Duration // ZooKeeper's, then
 }
 
-func (c *clock) now() time.Time {
+func (c *treeClock) now() time.Time {
 	now := c.ours()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -32,13 +32,13 @@ func (c *clock) now() time.Time {
 }
 
 // off is by how much our clock was early, as last read; negative when it was late.
-func (c *clock) off() time.Duration {
+func (c *treeClock) off() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return -c.ahead
 }
 
-func (c *clock) set(at time.Time, ahead time.Duration) {
+func (c *treeClock) set(at time.Time, ahead time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at, c.ahead = at, ahead

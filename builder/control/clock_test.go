@@ -9,7 +9,7 @@ import (
 func TestClock(t *testing.T) {
 	real := time.Now()
 	ours := real
-	c := &clock{ours: func() time.Time { return ours }}
+	c := &treeClock{ours: func() time.Time { return ours }}
 	if got := c.now(); !got.Equal(ours) || c.off() != 0 {
 		t.Errorf("before a reading: %s, off %s", got, c.off())
 	}

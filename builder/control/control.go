@@ -106,7 +106,7 @@ type Control struct {
 	woken    chan struct{}
 	pulse    chan struct{}         // the loop takes what is sent
 	working  atomic.Bool           // the loop runs
-	clock    *clock                // ZooKeeper's
+	clock    *treeClock            // ZooKeeper's
 	fitness  fitness               // of this host
 	recheck  chan struct{}         // the host is to be checked
 	blocked  atomic.Pointer[error] // why work cannot begin in a session
@@ -119,7 +119,7 @@ type Control struct {
 // New makes one. Nothing happens before Run.
 func New(deps Deps) *Control {
 	return &Control{
-		Deps: deps, peers: presence.NewPeers(), cancels: newCancels(deps.Client), clock: &clock{ours: deps.Now},
+		Deps: deps, peers: presence.NewPeers(), cancels: newCancels(deps.Client), clock: &treeClock{ours: deps.Now},
 		woken: make(chan struct{}, 1), pulse: make(chan struct{}), recheck: make(chan struct{}, 1),
 	}
 }

@@ -71,7 +71,7 @@ func newTestLoop(do func(ctx context.Context, a plan.Action) error) (*loop, *fak
 		Deciding: func(context.Context) func() { return func() {} },
 		Config:   func() *configs.Config { return cfg }, Mirror: mirror, Metrics: metrics, Log: hclog.NewNullLogger(),
 		BuildWorkers: 2, UploadWorkers: 2, Worker: func(Session) Actions { return fakeActions{do} },
-	}, clock: &clock{ours: time.Now}}
+	}, clock: &treeClock{ours: time.Now}}
 	return newLoop(c, Session{Trials: trial.New(context.Background(), trial.Deps{})}), mirror, metrics
 }
 

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"poolkeeper/builder/actions"
 	"poolkeeper/builder/buildlog"
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 )
 
 // ErrWithdrawn says that nothing can be built on this host, whatever the image. The
@@ -83,7 +83,7 @@ func (c *Control) CanBuild() bool {
 
 // watchHost looks now and then whether this host can build.
 func (c *Control) watchHost(ctx context.Context) {
-	tick := time.NewTicker(c.HostEvery)
+	tick := clock.NewTicker(ctx, c.HostEvery)
 	defer tick.Stop()
 	for {
 		c.CanBuild()

@@ -11,6 +11,7 @@ import (
 	"poolkeeper/builder/actions"
 	"poolkeeper/builder/trial"
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -69,12 +70,13 @@ func (l *loop) run(ctx context.Context) error {
 	for _, s := range []*recipe.Subscription{changes, verdicts, pauses, validations, canaries, builders} {
 		defer s.Close()
 	}
-	resync := time.NewTicker(l.Resync)
+	resync := clock.NewTicker(ctx, l.Resync)
 	defer resync.Stop()
-	alarm := time.NewTimer(0)
+	alarm := clock.NewTimer(ctx, 0)
 	defer alarm.Stop()
+	l.queue.now, l.tells.Clock = clock.Of(ctx).Now, clock.Of(ctx)
 	l.working.Store(true)
-	defer l.drain()
+	defer l.drain(ctx)
 	defer l.working.Store(false)
 
 	l.work.Go(func() { l.actions.Patrol(ctx) })
@@ -186,13 +188,13 @@ func (l *loop) finish(e ended) {
 // drain waits for all that runs, which ends soon as its context has ended. What
 // does not, in a cloud's library perhaps, is left to itself: its locks are lost,
 // so that it can do no harm.
-func (l *loop) drain() {
+func (l *loop) drain(ctx context.Context) {
 	over := make(chan struct{})
 	go func() {
 		l.work.Wait()
 		close(over)
 	}()
-	patience := time.NewTimer(drainPatience)
+	patience := clock.NewTimer(ctx, drainPatience)
 	defer patience.Stop()
 	defer close(l.left)
 	for {

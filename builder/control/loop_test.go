@@ -36,7 +36,7 @@ func TestDrain(t *testing.T) {
 				l.start(ctx)
 				stop()
 				began := time.Now()
-				l.drain()
+				l.drain(t.Context())
 				if took := time.Since(began); took != c.want {
 					t.Errorf("it took %s, want %s", took, c.want)
 				}
@@ -105,6 +105,6 @@ func TestUploadOfADeletedBuildIsNoFailure(t *testing.T) {
 		for _, rest := range l.queue.running {
 			rest.cancel(errors.New("the test is over"))
 		}
-		l.drain()
+		l.drain(t.Context())
 	})
 }

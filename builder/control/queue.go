@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"poolkeeper/builder/plan"
+	"poolkeeper/configs/clock"
 )
 
 // How many actions of a lane run at once, where the operator does not say.
@@ -45,7 +46,7 @@ type task struct {
 func newQueue(builds, uploads int) *queue {
 	return &queue{
 		builds: builds, uploads: uploads,
-		running: map[string]*task{}, count: map[string]int{}, served: map[string]int{}, now: time.Now,
+		running: map[string]*task{}, count: map[string]int{}, served: map[string]int{}, now: clock.Clock{}.Now,
 	}
 }
 

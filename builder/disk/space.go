@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+
+	"poolkeeper/configs/clock"
 )
 
 // spaceEvery is how often a build's disk is looked at.
@@ -31,7 +33,7 @@ func (d *Images) WatchSpace(ctx context.Context, reserve int64) (watched context
 	var watcher sync.WaitGroup
 	if reserve > 0 {
 		watcher.Go(func() {
-			tick := time.NewTicker(spaceEvery)
+			tick := clock.NewTicker(ctx, spaceEvery)
 			defer tick.Stop()
 			for {
 				select {

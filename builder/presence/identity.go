@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -53,7 +54,7 @@ func Identify(ctx context.Context, s *recipe.Session, us Owner, log hclog.Logger
 		"id", us.ID, "owner", them, "timeout", patience)
 	waits(inUse)
 	defer waits(nil)
-	waiting, cancel := context.WithTimeout(ctx, patience)
+	waiting, cancel := clock.WithTimeout(ctx, patience)
 	defer cancel()
 	held, err = lock.Acquire(waiting)
 	if errors.Is(err, recipe.ErrLocked) && ctx.Err() == nil {

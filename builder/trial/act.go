@@ -10,6 +10,7 @@ import (
 
 	"poolkeeper/builder/plan"
 	"poolkeeper/builder/step"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/trace"
@@ -160,7 +161,7 @@ func (h *holder) trace(ctx context.Context, u *zkmodel.Upload, v *zkmodel.Valida
 		doing = "wait for the canary"
 	}
 	now := h.Now()
-	span := h.Tracer.Build(b, doing, time.Time{}, v.Stat.Ctime.Add(time.Since(now)), now).Set("provider", u.Provider).Set("upload", u.ID)
+	span := h.Tracer.Build(b, doing, time.Time{}, v.Stat.Ctime.Add(clock.Since(ctx, now)), now).Set("provider", u.Provider).Set("upload", u.ID)
 	if t.End != plan.TrialServes {
 		span.Tell(errors.New(t.Why))
 		return

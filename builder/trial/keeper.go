@@ -11,6 +11,7 @@ import (
 	"poolkeeper/builder/plan"
 	"poolkeeper/builder/step"
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/trace"
@@ -182,7 +183,7 @@ func (h *holder) run(ctx context.Context, lock *recipe.Held) {
 func (h *holder) wait(ctx context.Context, after time.Duration) {
 	var alarm <-chan time.Time
 	if after > 0 {
-		timer := time.NewTimer(after)
+		timer := clock.NewTimer(ctx, after)
 		defer timer.Stop()
 		alarm = timer.C
 	}
@@ -195,7 +196,7 @@ func (h *holder) wait(ctx context.Context, after time.Duration) {
 
 // release gives a lock up, also when ctx has ended.
 func release(ctx context.Context, lock *recipe.Held) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
 	_ = lock.Release(ctx) // goes on in the background; or the session has ended
 }

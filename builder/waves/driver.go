@@ -11,7 +11,7 @@ import (
 
 	"poolkeeper/builder/plan"
 	"poolkeeper/configs"
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/wave"
@@ -114,7 +114,9 @@ func New(deps Deps) *Driver {
 	if deps.Hold == nil {
 		deps.Hold = func(string) func() { return func() {} }
 	}
-	return &Driver{Deps: deps, tree: wave.NewTree(deps.Client, deps.Log), changed: make(chan struct{})}
+	return &Driver{
+		Deps: deps, tree: wave.NewTree(deps.Client, deps.Log), waits: recipe.Throttle{Clock: deps.Client.Clock()}, changed: make(chan struct{}),
+	}
 }
 
 // Reconfigured has all that waits looked at again.
@@ -148,7 +150,7 @@ func (d *Driver) Run(ctx context.Context) error {
 func (d *Driver) serve(ctx context.Context, s *recipe.Session) error {
 	changes := d.tree.Subscribe(nil)
 	defer changes.Close()
-	resync := time.NewTicker(d.Resync)
+	resync := clock.NewTicker(ctx, d.Resync)
 	defer resync.Stop()
 	if err := d.tree.Barrier(ctx); err != nil {
 		return err
@@ -220,7 +222,7 @@ func (d *Driver) active(ctx context.Context, s *recipe.Session, id string) bool 
 func (d *Driver) stand(ctx context.Context, s *recipe.Session, id string) {
 	const first, most = 100 * time.Millisecond, 30 * time.Second
 	for pause := first; ctx.Err() == nil; pause = min(2*pause, most) {
-		began := time.Now()
+		began := clock.Now(ctx)
 		err := d.take(ctx, s, id)
 		switch {
 		case err == nil || errors.Is(err, zkmodel.ErrNotFound) || ctx.Err() != nil:
@@ -233,8 +235,8 @@ func (d *Driver) stand(ctx context.Context, s *recipe.Session, id string) {
 		default:
 			d.Log.Warn("Cannot drive a wave; it is tried again", "wave", id, "error", err, "retry", pause)
 		}
-		_ = kit.Sleep(ctx, pause)
-		if time.Since(began) > 2*most {
+		_ = clock.Sleep(ctx, pause)
+		if clock.Since(ctx, began) > 2*most {
 			pause = first / 2
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"poolkeeper/configs"
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel/hook"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/wave"
@@ -36,7 +36,7 @@ func (d *Driver) listen(ctx context.Context, s *recipe.Session) error {
 		}
 		if err := work(ctx, s); err != nil && ctx.Err() == nil {
 			d.Log.Warn(failed, "error", err)
-			_ = kit.Sleep(ctx, time.Second) // or ctx has ended, which is looked at
+			_ = clock.Sleep(ctx, time.Second) // or ctx has ended, which is looked at
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -56,7 +56,7 @@ func (d *Driver) leftovers(ctx context.Context, s *recipe.Session, changed <-cha
 	if err := queue.Barrier(ctx); err != nil {
 		return err
 	}
-	look, waits := time.NewTimer(0), true
+	look, waits := clock.NewTimer(ctx, 0), true
 	defer look.Stop()
 	for {
 		select {
@@ -168,8 +168,8 @@ func (d *Driver) hooks(ctx context.Context, store *hook.Store, held *recipe.Held
 		if len(d.Config().Hooks) == 0 {
 			return nil
 		}
-		if time.Since(forgotten) >= forgetEvery {
-			forgotten = time.Now()
+		if clock.Since(ctx, forgotten) >= forgetEvery {
+			forgotten = clock.Now(ctx)
 			if err := store.Forget(ctx, held, d.Now()); err != nil {
 				return err
 			}
@@ -186,7 +186,7 @@ func (d *Driver) hooks(ctx context.Context, store *hook.Store, held *recipe.Held
 		case <-changes.C():
 			changes.Take()
 		case <-changed:
-		case <-time.After(forgetEvery):
+		case <-clock.After(ctx, forgetEvery):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

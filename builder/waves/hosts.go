@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/wave"
@@ -72,7 +73,7 @@ func (d *Driver) tell(ctx context.Context) {
 			d.Log.Warn("Cannot tell those who drive waves what this builder builds and has space for", "error", err)
 		}
 	}()
-	tick := time.NewTicker(hostsEvery)
+	tick := clock.NewTicker(ctx, hostsEvery)
 	defer tick.Stop()
 	for {
 		changed := d.reconfigured()

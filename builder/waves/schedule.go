@@ -8,6 +8,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/wave"
 )
@@ -22,7 +23,7 @@ func (d *Driver) plan(ctx context.Context, s *recipe.Session) error {
 		wait, any := d.allDue(ctx, store)
 		var alarm <-chan time.Time
 		if any {
-			alarm = time.After(max(wait, time.Millisecond))
+			alarm = clock.After(ctx, max(wait, time.Millisecond))
 		}
 		select {
 		case <-alarm:

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"poolkeeper/configs"
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/source"
@@ -39,7 +39,7 @@ func (d *Driver) watch(ctx context.Context, s *recipe.Session) error {
 		}
 		if err := d.elected(ctx, s); err != nil && ctx.Err() == nil {
 			d.Log.Warn("Sources are not looked at; it is tried again", "error", err)
-			_ = kit.Sleep(ctx, time.Second) // or ctx has ended, which is looked at
+			_ = clock.Sleep(ctx, time.Second) // or ctx has ended, which is looked at
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -83,7 +83,7 @@ func (d *Driver) sources(ctx context.Context, held *recipe.Held) error {
 		}
 		var forget <-chan time.Time
 		if !again.IsZero() {
-			forget = time.After(max(again.Sub(d.Now()), time.Second))
+			forget = clock.After(ctx, max(again.Sub(d.Now()), time.Second))
 		}
 		select {
 		case <-changed:
@@ -106,7 +106,7 @@ func (d *Driver) lookEvery(ctx context.Context, held *recipe.Held, src *configs.
 		if err := d.look(ctx, held, src); err != nil && ctx.Err() == nil {
 			d.Log.Warn("A source cannot be looked at; it is tried again", "source", src.Name, "error", err, "retry", src.Every)
 		}
-		_ = kit.Sleep(ctx, src.Every) // or ctx has ended, which is looked at
+		_ = clock.Sleep(ctx, src.Every) // or ctx has ended, which is looked at
 	}
 }
 
@@ -232,7 +232,7 @@ const mostState = 64 << 10
 //
 // Errors: why it failed. One that prints nothing has failed.
 func stateOf(ctx context.Context, src *configs.Source) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, src.Timeout)
+	ctx, cancel := clock.WithTimeout(ctx, src.Timeout)
 	defer cancel()
 	state, said := &head{most: mostState + 1}, &head{most: 1 << 10}
 	cmd := exec.CommandContext(ctx, src.Command[0], src.Command[1:]...) //nolint:gosec // the operator's

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/wave"
@@ -50,9 +51,9 @@ func (d *Driver) work(ctx context.Context, store *wave.Store, held *recipe.Held,
 	defer pauses.Close()
 	marks := d.tree.Subscribe(nil)
 	defer marks.Close()
-	resync := time.NewTicker(d.Resync)
+	resync := clock.NewTicker(ctx, d.Resync)
 	defer resync.Stop()
-	alarm := time.NewTimer(0)
+	alarm := clock.NewTimer(ctx, 0)
 	defer alarm.Stop()
 	w.all()
 	for {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/operate"
 	"poolkeeper/zkmodel/wave"
@@ -31,12 +32,12 @@ func (d *Doer) build(ctx context.Context, o Order) error {
 	if err != nil {
 		return err
 	}
-	window := image.NextWindow(time.Now())
+	window := image.NextWindow(clock.Now(ctx))
 	held, err := d.ask(ctx, o.Image)
 	if err != nil || held {
 		return err
 	}
-	if window.After(time.Now()) {
+	if window.After(clock.Now(ctx)) {
 		d.notef("image %s is built although its next build window begins at %s (with --wait, it waits for that)", o.Image, window.UTC().Format(time.RFC3339))
 	}
 	d.noteUnbuilt(ctx, o.Image)

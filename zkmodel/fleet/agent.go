@@ -224,7 +224,8 @@ func (a *Agent) adopt(k *Kept, fresh bool) {
 		a.unsaved = true
 		a.save()
 	}
-	a.self.Number, a.self.ID, a.self.Since = k.Version.Number, k.Version.ID(), time.Now().Unix()
+	a.self.Since = time.Now().Unix() //nolint:forbidigo // people are told it, and nothing waits by it
+	a.self.Number, a.self.ID = k.Version.Number, k.Version.ID()
 	if a.offer.Version != nil && a.offer.Version.ID() == k.Version.ID() {
 		a.self.Refused, a.self.Reason = 0, ""
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/configs/kit"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -80,7 +81,7 @@ func Follow(ctx context.Context, c *recipe.Client, a *Agent, told func(), failed
 			failed(err)
 		}
 		failures++
-		if err := kit.Sleep(ctx, followBackoff.After(failures)); err != nil {
+		if err := clock.Sleep(ctx, followBackoff.After(failures)); err != nil {
 			return <-ended
 		}
 	}

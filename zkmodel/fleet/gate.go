@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/configs/kit"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -29,7 +30,7 @@ type Gate struct {
 
 	mu      sync.Mutex
 	open    bool
-	since   time.Time     // when it was closed last
+	since   time.Time     // when it was closed last; zero before the first Enter
 	told    bool          // the log has said, since then, that decisions go on
 	inside  int           // decisions that are under way
 	changed chan struct{} // closed when open or inside changes to what is waited for
@@ -38,7 +39,7 @@ type Gate struct {
 // NewGate makes the gate of a daemon, which who names to those that push. It is closed, but
 // for patience, until Run has the lock.
 func NewGate(who string, agent *Agent, log hclog.Logger) *Gate {
-	return &Gate{who: who, agent: agent, log: log, patience: gatePatience, since: time.Now(), changed: make(chan struct{})}
+	return &Gate{who: who, agent: agent, log: log, patience: gatePatience, changed: make(chan struct{})}
 }
 
 // Enter begins a decision, as soon as one may be made, or ctx ends; leave is called at its
@@ -49,8 +50,11 @@ func (g *Gate) Enter(ctx context.Context) (leave func()) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.since.IsZero() {
+		g.since = clock.Now(ctx)
+	}
 	for !g.open && ctx.Err() == nil {
-		left := g.patience - time.Since(g.since)
+		left := g.patience - clock.Since(ctx, g.since)
 		if left <= 0 {
 			if !g.told {
 				g.told = true
@@ -60,7 +64,7 @@ func (g *Gate) Enter(ctx context.Context) (leave func()) {
 		}
 		changed := g.changed
 		g.mu.Unlock()
-		late := time.NewTimer(left)
+		late := clock.NewTimer(ctx, left)
 		select {
 		case <-changed:
 		case <-late.C:
@@ -101,7 +105,7 @@ func (g *Gate) shut(ctx context.Context) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.open {
-		g.open, g.told, g.since = false, false, time.Now()
+		g.open, g.told, g.since = false, false, clock.Now(ctx)
 	}
 	for g.inside > 0 && ctx.Err() == nil {
 		changed := g.changed
@@ -133,7 +137,7 @@ func (g *Gate) Run(ctx context.Context, c *recipe.Client) error {
 				g.log.Warn("Cannot take the fleet's lock; decisions go on without it, and it is tried again", "error", err)
 			}
 			g.let()
-			if err := kit.Sleep(ctx, gateBackoff.After(failures)); err != nil {
+			if err := clock.Sleep(ctx, gateBackoff.After(failures)); err != nil {
 				return err
 			}
 		}
@@ -169,7 +173,7 @@ func (g *Gate) catchUp(ctx context.Context, s *recipe.Session) error {
 		g.mu.Lock()
 		patience := g.patience
 		g.mu.Unlock()
-		waiting, cancel := context.WithTimeout(ctx, patience)
+		waiting, cancel := clock.WithTimeout(ctx, patience)
 		defer cancel()
 		g.agent.await(waiting, v.ID())
 		return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -88,7 +89,7 @@ func (d *Desk) Keep(ctx context.Context, one *Delivery) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	one.By, one.Received = d.by, time.Now().UTC().Truncate(time.Second)
+	one.By, one.Received = d.by, clock.Now(ctx).UTC().Truncate(time.Second)
 	for _, text := range []*string{&one.Event, &one.Ref, &one.Repository, &one.Commit} {
 		*text = brief(*text)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/wave"
@@ -27,14 +27,14 @@ const (
 type Lifter struct {
 	Client *recipe.Client
 	Log    hclog.Logger
-	Now    func() time.Time // nil is time.Now
+	Now    func() time.Time // nil is that of Client
 }
 
 // Run ends pauses until ctx ends. Where nobody has ever paused, it follows one znode that is
 // not there, and reads nothing.
 func (l *Lifter) Run(ctx context.Context) {
 	if l.Now == nil {
-		l.Now = time.Now
+		l.Now = l.Client.Clock().Now
 	}
 	tree := recipe.NewTree(l.Client, zkmodel.PausesPath, recipe.TreeOptions{
 		Filter: func(string) recipe.Interest { return recipe.Data }, Logger: l.Log,
@@ -48,7 +48,7 @@ func (l *Lifter) Run(ctx context.Context) {
 		err := l.Client.Serve(ctx, func(ctx context.Context, s *recipe.Session) error { return l.serve(ctx, tree, s) })
 		if err != nil && ctx.Err() == nil {
 			l.Log.Warn("Pauses and holds whose time is over are not ended; it is tried again", "error", err, "retry", again)
-			_ = kit.Sleep(ctx, again) // or ctx has ended, which is looked at
+			_ = clock.Sleep(ctx, again) // or ctx has ended, which is looked at
 		}
 	}
 	<-ended
@@ -61,7 +61,7 @@ func (l *Lifter) serve(ctx context.Context, tree *recipe.Tree, s *recipe.Session
 	if err := tree.WaitSynced(ctx); err != nil {
 		return err
 	}
-	timer := time.NewTimer(0)
+	timer := clock.NewTimer(ctx, 0)
 	defer timer.Stop()
 	for {
 		select {

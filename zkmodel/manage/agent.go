@@ -10,7 +10,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -108,7 +108,7 @@ func (a *Agent) take(ctx context.Context, id string) {
 		if err != nil && ctx.Err() == nil && !errors.Is(err, recipe.ErrLocked) && !errors.Is(err, recipe.ErrSessionLost) {
 			a.Log.Warn("Cannot serve an operator's command; it is tried again", "command", id, "error", err, "retry", pause)
 		}
-		_ = kit.Sleep(ctx, pause) // or ctx has ended, which is looked at
+		_ = clock.Sleep(ctx, pause) // or ctx has ended, which is looked at
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/configs/kit"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -65,7 +66,7 @@ func (s *Sender) Send(ctx context.Context, daemons []zkmodel.Daemon, c Command, 
 	if err := s.tidy(ctx); err != nil {
 		return nil, err
 	}
-	waiting, silent := context.WithTimeoutCause(ctx, timeout, ErrSilent)
+	waiting, silent := clock.WithTimeoutCause(ctx, timeout, ErrSilent)
 	defer silent()
 	answers := make([]Answer, len(daemons))
 	var group sync.WaitGroup
@@ -77,7 +78,7 @@ func (s *Sender) Send(ctx context.Context, daemons []zkmodel.Daemon, c Command, 
 				return
 			}
 			one := c
-			one.By, one.Instance, one.Host, one.Kind, one.Time = s.by, d.Instance, d.Hostname, d.Kind, time.Now().UTC()
+			one.By, one.Instance, one.Host, one.Kind, one.Time = s.by, d.Instance, d.Hostname, d.Kind, clock.Now(ctx).UTC()
 			answers[i].Result, answers[i].Err = s.ask(waiting, one)
 		})
 	}
@@ -111,7 +112,7 @@ func (s *Sender) ask(ctx context.Context, c Command) (Result, error) {
 // withdraw takes a command back to which no answer has come, so that it does not come
 // late, and returns why there is none; or the answer, if that has come meanwhile.
 func (s *Sender) withdraw(ctx context.Context, id string, why error) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
+	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), tidyTime)
 	defer cancel()
 	err := s.queue.Withdraw(ctx, id)
 	if errors.Is(err, recipe.ErrBegun) {
@@ -130,12 +131,12 @@ func (s *Sender) withdraw(ctx context.Context, id string, why error) ([]byte, er
 
 // watch ends the wait for a daemon that is gone.
 func (s *Sender) watch(ctx context.Context, instance string, gone context.CancelCauseFunc) {
-	for last := time.Now(); kit.Sleep(ctx, lookEvery) == nil; {
+	for last := clock.Now(ctx); clock.Sleep(ctx, lookEvery) == nil; {
 		there, err := s.there(ctx, instance)
 		if there || err != nil {
-			last = time.Now()
+			last = clock.Now(ctx)
 		}
-		if time.Since(last) >= goneFor {
+		if clock.Since(ctx, last) >= goneFor {
 			gone(ErrGone)
 		}
 	}
@@ -160,7 +161,7 @@ func (s *Sender) AwaitEnd(ctx context.Context, daemons []zkmodel.Daemon) error {
 			if err == nil && !there {
 				break
 			}
-			if err := kit.Sleep(ctx, lookEvery/4); err != nil {
+			if err := clock.Sleep(ctx, lookEvery/4); err != nil {
 				return context.Cause(ctx)
 			}
 		}
@@ -171,7 +172,7 @@ func (s *Sender) AwaitEnd(ctx context.Context, daemons []zkmodel.Daemon) error {
 // drop takes a command out of the tree. What cannot be removed now, as the daemon has it in
 // hand, is removed by that, or by the next who gives a command.
 func (s *Sender) drop(ctx context.Context, id string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
+	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), tidyTime)
 	defer cancel()
 	if s.queue.Leave(ctx, id) != nil {
 		return

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/wave"
@@ -50,9 +51,9 @@ type Cancelled struct {
 // request that was taken back as all waves are held, so that it is made later, goes too.
 // After an error Cancelled.Build may be set: that build is being given up.
 func (o *Operator) CancelBuild(ctx context.Context, image string) (Cancelled, error) {
-	ctx, cancel := context.WithTimeout(ctx, LockWait)
+	ctx, cancel := clock.WithTimeout(ctx, LockWait)
 	defer cancel()
-	again := time.NewTicker(100 * time.Millisecond)
+	again := clock.NewTicker(ctx, 100*time.Millisecond)
 	defer again.Stop()
 	for {
 		id, err := o.store.CancelBuild(ctx, image)
@@ -100,7 +101,7 @@ type Deletion struct {
 //
 // Errors: zkmodel.ErrNotFound, zkmodel.ErrInProgress, zkmodel.ErrUndecodable, ErrPinned.
 func (o *Operator) DeleteBuild(ctx context.Context, image, build string, d Deletion) error {
-	ctx, cancel := context.WithTimeout(ctx, LockWait)
+	ctx, cancel := clock.WithTimeout(ctx, LockWait)
 	defer cancel()
 	if err := o.pinned(ctx, image, build, ""); err != nil {
 		return err
@@ -125,7 +126,7 @@ func (o *Operator) DeleteBuild(ctx context.Context, image, build string, d Delet
 //
 // Errors: as DeleteBuild.
 func (o *Operator) DeleteUpload(ctx context.Context, key zkmodel.UploadKey, d Deletion) error {
-	ctx, cancel := context.WithTimeout(ctx, LockWait)
+	ctx, cancel := clock.WithTimeout(ctx, LockWait)
 	defer cancel()
 	if err := o.pinned(ctx, key.Image, key.Build, key.Provider); err != nil {
 		return err

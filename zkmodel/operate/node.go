@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -85,7 +86,7 @@ func (o *Operator) DeleteNodeNow(ctx context.Context, id string, check func(*zkm
 		err = remove(bound, n)
 	}
 	if err != nil {
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), LockWait)
+		ending, cancel := clock.WithTimeout(context.WithoutCancel(ctx), LockWait)
 		defer cancel()
 		return errors.Join(err, lock.Release(ending))
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -29,7 +30,7 @@ type Operator struct {
 // New makes an Operator. who is written where people see who did it: "name@host", with
 // RequestorMark before it for those who are no Zuul.
 func New(store *zkmodel.Store, who string) *Operator {
-	return &Operator{store: store, who: who, now: time.Now}
+	return &Operator{store: store, who: who, now: func() time.Time { return store.Session().Clock().Now() }}
 }
 
 // LockNode takes a node's lock, for which it waits a moment, and reads the node. Who
@@ -37,7 +38,7 @@ func New(store *zkmodel.Store, who string) *Operator {
 //
 // Errors: zkmodel.ErrNotFound.
 func (o *Operator) LockNode(ctx context.Context, id string) (*recipe.Held, *zkmodel.Node, error) {
-	waiting, cancel := context.WithTimeout(ctx, LockWait)
+	waiting, cancel := clock.WithTimeout(ctx, LockWait)
 	defer cancel()
 	lock, n, err := o.store.AwaitNode(waiting, id, o.who)
 	if err != nil && waiting.Err() != nil && ctx.Err() == nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 )
 
@@ -46,7 +47,7 @@ type Judged struct {
 //
 // Errors: zkmodel.ErrNotFound, ErrNothingElse, ErrPinned; nothing is changed then.
 func (o *Operator) Judge(ctx context.Context, j Judgement) ([]Judged, error) {
-	ctx, cancel := context.WithTimeout(ctx, LockWait)
+	ctx, cancel := clock.WithTimeout(ctx, LockWait)
 	defer cancel()
 	var all []Judged
 	done := false // a first try may have been written although its answer was lost
@@ -290,7 +291,7 @@ func withPlace(where []Promoted, one Promoted) []Promoted {
 //
 // Errors: zkmodel.ErrNotFound when there is none.
 func (o *Operator) Promote(ctx context.Context, image, build string, providers []string) (where []Promoted, err error) {
-	ctx, cancel := context.WithTimeout(ctx, LockWait)
+	ctx, cancel := clock.WithTimeout(ctx, LockWait)
 	defer cancel()
 	err = o.store.Rule(ctx, image, func(i *zkmodel.Image) (*zkmodel.Ruling, error) {
 		b := i.Build(build)
@@ -333,7 +334,7 @@ func (o *Operator) Promote(ctx context.Context, image, build string, providers [
 //
 // Errors: zkmodel.ErrNotFound when there is none.
 func (o *Operator) Release(ctx context.Context, image string, providers []string) (released []zkmodel.Pin, err error) {
-	ctx, cancel := context.WithTimeout(ctx, LockWait)
+	ctx, cancel := clock.WithTimeout(ctx, LockWait)
 	defer cancel()
 	err = o.store.Rule(ctx, image, func(i *zkmodel.Image) (*zkmodel.Ruling, error) {
 		r := &zkmodel.Ruling{Verdicts: i.Verdicts.Clone()}

@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
@@ -115,7 +116,7 @@ func (st *Store) Fail(ctx context.Context, held *recipe.Held, r *Record, why str
 		kind = event.SourceAnswers
 	}
 	if r.Since.IsZero() {
-		r.Since = time.Now().UTC().Truncate(time.Second)
+		r.Since = clock.Now(ctx).UTC().Truncate(time.Second)
 	}
 	return st.tell(ctx, held, r, kind)
 }
@@ -127,7 +128,7 @@ func (st *Store) tell(ctx context.Context, held *recipe.Held, r *Record, kind st
 	}
 	log, entries := st.session.Log(), [][]byte(nil)
 	if log != nil && kind != "" {
-		data, err := event.New(log.Writer(), kind, "source/"+r.name, time.Now(), event.Data{"source": r.name, "reason": r.Failing}).Encode()
+		data, err := event.New(log.Writer(), kind, "source/"+r.name, clock.Now(ctx), event.Data{"source": r.name, "reason": r.Failing}).Encode()
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -27,7 +28,7 @@ func (st *Store) telling(ctx context.Context, kind, id, image string, word Word,
 	if word.Priority != "" {
 		told["priority"] = string(word.Priority)
 	}
-	data, err := event.New(log.Writer(), kind, subject, time.Now(), told).Encode()
+	data, err := event.New(log.Writer(), kind, subject, clock.Now(ctx), told).Encode()
 	if err != nil {
 		return err
 	}

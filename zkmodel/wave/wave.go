@@ -164,7 +164,8 @@ var validID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 // NewID makes an id that sorts by time; what says more of the wave.
 func NewID(what string) string {
-	return time.Now().UTC().Format("20060102T150405Z") + what + "-" + kit.RandomHex(2)
+	now := time.Now() //nolint:forbidigo // people begin waves
+	return now.UTC().Format("20060102T150405Z") + what + "-" + kit.RandomHex(2)
 }
 
 // CheckID refuses what cannot be the id of a wave.

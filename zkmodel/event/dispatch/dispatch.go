@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/configs/kit"
 	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
@@ -72,7 +73,7 @@ func New(deps Deps) *Service {
 		deps.Hold = func(string) func() { return func() {} }
 	}
 	if deps.Now == nil {
-		deps.Now = time.Now
+		deps.Now = deps.Client.Clock().Now
 	}
 	if deps.TrimEvery == 0 {
 		deps.TrimEvery = trimEvery
@@ -156,7 +157,7 @@ func (s *Service) serve(ctx context.Context, options *Options) {
 		}
 		s.log.Warn("Events are not dispatched; it is tried again", "error", err)
 		select {
-		case <-time.After(time.Second):
+		case <-clock.After(ctx, time.Second):
 		case <-ctx.Done():
 		}
 	}
@@ -183,7 +184,7 @@ func (s *Service) lead(ctx context.Context, h *recipe.Held, options Options) err
 				if err := d.run(ctx); err != nil && ctx.Err() == nil {
 					logger.Warn("Events of a sink are not dispatched; it is tried again", "error", err)
 				}
-				_ = kit.Sleep(ctx, s.deps.Retries.After(failures)) // or ctx has ended, which is looked at
+				_ = clock.Sleep(ctx, s.deps.Retries.After(failures)) // or ctx has ended, which is looked at
 			}
 		})
 	}
@@ -192,7 +193,7 @@ func (s *Service) lead(ctx context.Context, h *recipe.Held, options Options) err
 			s.log.Warn("Old events are not deleted; it is tried again", "error", err, "retry", s.deps.TrimEvery)
 		}
 		select {
-		case <-time.After(s.deps.TrimEvery):
+		case <-clock.After(ctx, s.deps.TrimEvery):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/configs/kit"
 	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
@@ -84,7 +85,7 @@ func (d *delivery) run(ctx context.Context) error {
 // has come, not after each, which would be a write more an event; and nothing is in hand
 // then, not between two: a scrape just there would say that a sink far behind has all.
 func (d *delivery) next(ctx context.Context, to target, reader *recipe.LogReader) (recipe.LogEntry, error) {
-	waiting, cancel := context.WithTimeout(ctx, moment)
+	waiting, cancel := clock.WithTimeout(ctx, moment)
 	entry, err := reader.Next(waiting)
 	cancel()
 	if err == nil || waiting.Err() == nil || ctx.Err() != nil {
@@ -118,7 +119,7 @@ func (d *delivery) leave(ctx context.Context, to target) {
 	if ctx.Err() == nil {
 		return
 	}
-	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWait)
+	leaving, cancel := clock.WithTimeout(context.WithoutCancel(ctx), leaveWait)
 	defer cancel()
 	if err := d.save(leaving, to); err != nil {
 		d.logger.Debug("The place of a sink is not written; up to 50 events come again", "error", err)
@@ -163,7 +164,7 @@ func (d *delivery) deliver(ctx context.Context, to target, e event.Event) error 
 		return err
 	}
 	for failures := 1; ; failures++ {
-		trying, cancel := context.WithTimeout(ctx, d.sink.Timeout)
+		trying, cancel := clock.WithTimeout(ctx, d.sink.Timeout)
 		err := to.send(trying, e, data)
 		cancel()
 		if err != nil && ctx.Err() != nil {
@@ -178,7 +179,7 @@ func (d *delivery) deliver(ctx context.Context, to target, e event.Event) error 
 		}
 		pause := d.retries.After(failures)
 		d.logger.Warn("An event is not delivered; it is tried again", "id", e.ID, "error", err, "retry", pause)
-		if kit.Sleep(ctx, pause) != nil {
+		if clock.Sleep(ctx, pause) != nil {
 			return context.Cause(ctx)
 		}
 	}

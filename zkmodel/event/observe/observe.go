@@ -9,7 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
@@ -76,7 +76,7 @@ func (o *Observer) Run(ctx context.Context) {
 			return
 		}
 		o.log.Warn("What others write is not told; it is tried again", "path", o.part.MarkPath(), "error", err)
-		_ = kit.Sleep(ctx, time.Second) // or ctx has ended, which is looked at
+		_ = clock.Sleep(ctx, time.Second) // or ctx has ended, which is looked at
 	}
 }
 
@@ -93,7 +93,7 @@ func (o *Observer) lead(ctx context.Context, h *recipe.Held) error {
 	if err := w.begin(ctx); err != nil {
 		return err
 	}
-	save := time.NewTicker(o.deps.SaveEvery)
+	save := clock.NewTicker(ctx, o.deps.SaveEvery)
 	defer save.Stop()
 	for {
 		select {

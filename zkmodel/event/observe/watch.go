@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -222,7 +223,7 @@ func ofState(kind string) bool {
 func (w *watch) write(ctx context.Context, list []change) error {
 	var entries [][]byte
 	for _, c := range list {
-		e := event.New(w.log.Writer(), c.kind, c.subject, time.Now(), c.data)
+		e := event.New(w.log.Writer(), c.kind, c.subject, clock.Now(ctx), c.data)
 		e.Observed = true
 		data, err := e.Encode()
 		if err != nil {
