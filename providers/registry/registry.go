@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"poolkeeper/configs"
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
 )
 
@@ -67,7 +67,7 @@ func (r *Registry) Await(ctx context.Context, section configs.Provider, failed f
 		}
 		wait := retry.NextBackOff()
 		failed(err, wait)
-		if err := kit.Sleep(ctx, wait); err != nil {
+		if err := clock.Sleep(ctx, wait); err != nil {
 			return nil, err
 		}
 	}

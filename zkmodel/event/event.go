@@ -165,7 +165,8 @@ func Of(entry recipe.LogEntry) (Event, error) {
 			data["last"], data["number"] = gap.Last, gap.Last-gap.First+1
 		}
 		data["epoch"] = entry.Epoch
-		e := New("/poolkeeper/events", Gap, "events", time.Now(), data)
+		now := time.Now() //nolint:forbidigo // when it is read: nobody knows when it was dropped
+		e := New("/poolkeeper/events", Gap, "events", now, data)
 		e.ID = fmt.Sprintf("%s-%d-gap", entry.Epoch, gap.First)
 		return e, nil
 	}
