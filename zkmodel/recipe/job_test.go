@@ -9,7 +9,7 @@ import (
 // A read that a broken connection cut off is repeated before the barrier behind it
 // opens, also when the node has changed in the meantime, after the barrier.
 func TestBarrierWaitsForRepeatedRead(t *testing.T) {
-	tree := NewTree(&Client{}, "/t", TreeOptions{})
+	tree := NewTree(nil, "/t", TreeOptions{})
 	f := newFollower(t.Context(), tree, nil)
 	f.workers = treeWorkers // the test does their work
 	n := tree.top
@@ -50,7 +50,7 @@ func open(barrier <-chan struct{}) bool {
 // A read that is queued because of something after a barrier, and is wanted for
 // something before it too, is waited for.
 func TestBarrierWaitsForQueuedRead(t *testing.T) {
-	tree := NewTree(&Client{}, "/t", TreeOptions{})
+	tree := NewTree(nil, "/t", TreeOptions{})
 	f := newFollower(t.Context(), tree, nil)
 	f.workers = treeWorkers // the test does their work
 	kid := tree.top.addKid("kid")

@@ -68,7 +68,7 @@ type Tree struct {
 func NewTree(c *Client, root string, opts TreeOptions) *Tree {
 	t := &Tree{
 		client: c, root: root, opts: opts, log: opts.Logger,
-		tell: Throttle{Clock: c.Clock()}, subs: map[*Subscription]struct{}{}, changed: make(chan struct{}), unread: map[*treeNode]unread{},
+		subs: map[*Subscription]struct{}{}, changed: make(chan struct{}), unread: map[*treeNode]unread{},
 	}
 	if t.log == nil {
 		t.log = hclog.NewNullLogger()
@@ -83,6 +83,7 @@ func (t *Tree) Run(ctx context.Context) error {
 	if err := checkPath(t.root); err != nil {
 		return err
 	}
+	t.tell.Clock = t.client.Clock()
 	return t.client.Serve(ctx, func(ctx context.Context, s *Session) error {
 		return newFollower(ctx, t, s).run()
 	})
