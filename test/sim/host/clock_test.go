@@ -21,6 +21,7 @@ func pass(d time.Duration) { <-time.After(d) }
 func TestPause(t *testing.T) {
 	orders := map[string]bool{}
 	run := func(t *testing.T, seed uint64) (order string) {
+		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			paused, other := newClock(seed), newClock(seed)
 			told := ""

@@ -32,7 +32,8 @@ func (l *Link) Ask(opcode int32, body []byte) ([]byte, error) {
 	packet = binary.BigEndian.AppendUint32(packet, uint32(opcode))
 	packet = append(packet, body...)
 	binary.BigEndian.PutUint32(packet, uint32(len(packet)-lengthSize))
-	if err := l.SetWriteDeadline(time.Now().Add(l.maxWait)); err != nil {
+	limit := time.Now().Add(l.maxWait) //nolint:forbidigo // as in SetReadDeadline
+	if err := l.SetWriteDeadline(limit); err != nil {
 		_ = l.Close() // it is closed already
 	}
 	_, _ = l.Write(packet) // it never fails, but closes the Link
