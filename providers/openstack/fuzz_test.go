@@ -40,7 +40,7 @@ func FuzzAnswers(f *testing.F) {
 	s := newStub(f)
 	s.password = "Tr0ub4dor"
 	p := s.open(f, section())
-	p.pace.call, p.pace.total = time.Second, 100*time.Millisecond
+	p.pace.call, p.pace.total = time.Second, 20*time.Millisecond
 	const id = "00000000-0000-0000-0000-00000000000a"
 	f.Fuzz(func(t *testing.T, which uint8, status int, body []byte) {
 		q := questions[int(which)%len(questions)]

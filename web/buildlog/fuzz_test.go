@@ -1,6 +1,7 @@
 package buildlog
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"unicode"
@@ -16,6 +17,7 @@ func FuzzPaint(f *testing.F) {
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		var p painter
 		for _, line := range [][]byte{first, second} {
+			line = bytes.ReplaceAll(line, []byte("\n"), nil) // it is one line
 			for _, span := range p.paint(line) {
 				if !utf8.ValidString(span.Text) || strings.ContainsFunc(span.Text, unicode.IsControl) {
 					t.Errorf("%q shows %q", line, span.Text)
