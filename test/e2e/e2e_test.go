@@ -57,17 +57,20 @@ func buildBinary(t *testing.T) string {
 	return file
 }
 
-// The tests share one build of the program.
+// The tests share one build of the program. Each has a site in a folder of its own, by which it
+// tells what is left of it; they mostly wait, so they run beside each other.
 func TestEndToEnd(t *testing.T) {
 	needMachine(t)
 	binary := buildBinary(t)
-	t.Run("mission", func(t *testing.T) { mission(t, binary) })
-	t.Run("Ctrl-C", func(t *testing.T) { ctrlC(t, binary) })
-	t.Run("stop a builder", func(t *testing.T) { stopBuilder(t, binary) })
-	t.Run("bad KVM", func(t *testing.T) { badKVM(t, binary) })
-	t.Run("missing dib-cmd", func(t *testing.T) { missingCommand(t, binary) })
-	t.Run("killed demo", func(t *testing.T) { killedDemo(t, binary) })
-	t.Run("full disk", func(t *testing.T) { fullDisk(t, binary) })
+	for name, run := range map[string]func(*testing.T, string){
+		"mission": mission, "Ctrl-C": ctrlC, "stop a builder": stopBuilder, "bad KVM": badKVM,
+		"missing dib-cmd": missingCommand, "killed demo": killedDemo, "full disk": fullDisk,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, binary)
+		})
+	}
 }
 
 // start starts an environment in dir. Whatever becomes of the test, it is
