@@ -24,6 +24,7 @@ const onlyUnit = "./builder/plan"
 // A command of docs/CONTRIBUTING.md or docs/testing.md that names a package, a test, a benchmark or a target
 // that is gone fails here: a newcomer would meet it in the first ten minutes.
 func TestContributing(t *testing.T) {
+	t.Parallel()
 	if out, ok := command(t, "scripts/prerequisites --check build lint test"); !ok {
 		if os.Getenv(requireEnv) != "" {
 			t.Fatalf("this machine lacks something:\n%s", out)

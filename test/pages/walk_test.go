@@ -141,6 +141,7 @@ func unit(t *testing.T) []Command {
 // node answers: by a user with sudo and, where CI wants it, README.md by root as well. In a
 // root of its own (POOLKEEPER_ROOT, as docs/hosts.md has it) both do everything.
 func TestWalk(t *testing.T) {
+	t.Parallel()
 	needMachine(t)
 	t.Run("visitor", func(t *testing.T) { inRoot(t, allSteps(t), "visitor") })
 	switch { // minutes more
