@@ -147,6 +147,14 @@ fuzz: ## Feed invented input to all that is parsed; FUZZTIME=30s each, JOBS=2, F
 	@scripts/prerequisites build
 	JOBS='$(or $(JOBS),2)' scripts/fuzz '$(FUZZTIME)' $(FUZZ)
 
+# What decides, where a mistake costs most. What starts a ZooKeeper has no mutants here.
+MUTANTS ?= launcher/reap launcher/schedule launcher/lesson launcher/inflight builder/plan zkmodel/recipe/client
+SHARD   ?= 1/1
+.PHONY: mutants
+mutants: ## Break the product on purpose, and tell what no test notices; MUTANTS=packages SHARD=1/1
+	@scripts/prerequisites build
+	go run ./test/mutants -shard $(SHARD) $(MUTANTS)
+
 ##@ How fast it is
 
 .PHONY: bench
