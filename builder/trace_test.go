@@ -99,6 +99,51 @@ func TestTraces(t *testing.T) {
 	}
 }
 
+// A build that a newer one replaces before it is everywhere has a root, which ends when the
+// newer one is ready; so has that. Mistake: spans below a root that nobody ever tells.
+func TestTraceOfReplaced(t *testing.T) {
+	collector := otlptest.Start(t)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
+	s := newSite(t)
+	s.addProvider("south", "raw", "img")
+	var replaced atomic.Bool
+	s.cloud("south").SetHook(func(_ context.Context, c fake.Call) error {
+		if c.Op == fake.OpUpload && !c.Done && !replaced.Load() {
+			return fmt.Errorf("%w: no disk", providers.ErrTransient)
+		}
+		return nil
+	})
+	tracer, err := trace.Open(t.Context(), trace.About{Service: "poolkeeper-builder"}, func(s string) string { return s }, func(_ int, err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tracer.Close(context.WithoutCancel(t.Context())) })
+	s.start(func(d *Deps) { d.Tracer = tracer })
+	s.eventually("an upload fails", func() bool { return len(s.uploads("img", "south", zkmodel.UploadFailed)) > 0 })
+	first := s.builds("img", zkmodel.BuildReady)[0].ID
+	s.askFor("img")
+	s.eventually("another build is ready", func() bool { return len(s.builds("img", zkmodel.BuildReady)) == 2 })
+	replaced.Store(true)
+	traceOf := func(build string) (found otlptest.Trace) {
+		s.eventually("a trace of build "+build+" that is one tree", func() bool {
+			var told bool
+			found, told = collector.Trace("build", "build", build)
+			return told && found.Untidy() == "" && len(found.Named("make")) == 1
+		})
+		t.Logf("\n%s", found)
+		return found
+	}
+	old := traceOf(first)
+	next := s.builds("img", zkmodel.BuildReady)
+	if old.Root.Attributes["state"] != "replaced" || old.Root.Error != "build "+next[len(next)-1].ID+" is ready" || old.Named("make")[0].From.Before(old.Root.From) {
+		t.Errorf("\n%s", old)
+	}
+	if newer := traceOf(next[len(next)-1].ID); newer.Root.Attributes["state"] != "ready" {
+		t.Errorf("\n%s", newer)
+	}
+}
+
 // The last upload of a build ends its trace, and no other does.
 func TestEverywhere(t *testing.T) {
 	i := &zkmodel.Image{Name: "img", Builds: []*zkmodel.BuildTree{{Build: &zkmodel.Build{Image: "img", ID: "0000000001"}}}}
@@ -116,6 +161,17 @@ func TestEverywhere(t *testing.T) {
 	south := add("south", 4, zkmodel.UploadReady)
 	if !trace.Everywhere(i, want, north) || trace.Everywhere(i, want, south) {
 		t.Error("north was the last")
+	}
+	// A newer build ends it, if it was ready before the last upload: either tells, never both.
+	newer := &zkmodel.Build{Image: "img", ID: "0000000002", State: zkmodel.BuildReady}
+	newer.Stat.Czxid = 3
+	i.Builds[0].State = zkmodel.BuildReady
+	i.Builds = append(i.Builds, &zkmodel.BuildTree{Build: newer})
+	for ready, replaced := range map[int64]bool{4: true, 6: false} {
+		newer.Stat.Mzxid = ready
+		if by := trace.ReplacedBy(i, want, newer); trace.Everywhere(i, want, north) == replaced || (by != nil) != replaced {
+			t.Errorf("ready at %d: replaced %v", ready, by)
+		}
 	}
 	i.Builds[0].Uploads[0].State = zkmodel.UploadUploading
 	if trace.Everywhere(i, want, south) || trace.Everywhere(nil, want, south) {

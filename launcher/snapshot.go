@@ -36,6 +36,9 @@ func (s *session) observe(ctx context.Context) (*schedule.Snapshot, time.Time) {
 	}
 	snap.Away = schedule.Absences(s.offers.Known(), snap.Registered, s.cfg.LauncherGrace, snap.Now, snap.Lag)
 	snap.Failed = s.requests.Failed(snap.Requests)
+	if s.mirror.Listed(zkmodel.RequestsRoot) == nil {
+		s.requests.TellDeleted(snap.Requests)
+	}
 	snap.Frozen = reaper.Frozen(s.cfg, snap.Nodes)
 	s.idleJudged(snap)
 	paused := s.heedPauses(ctx, snap)

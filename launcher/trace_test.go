@@ -15,6 +15,7 @@ import (
 	"poolkeeper/providers/fake"
 	"poolkeeper/test/otlptest"
 	"poolkeeper/test/zktest"
+	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/trace"
 )
 
@@ -198,4 +199,39 @@ func TestTraces(t *testing.T) {
 			t.Errorf("\n%s", found)
 		}
 	})
+}
+
+// A request that was put back and is deleted while it waits has a root: who has put it back
+// tells it. Mistakes: spans whose parent nobody tells of; two who tell it.
+func TestTraceOfDeleted(t *testing.T) {
+	collector := otlptest.Start(t)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
+	s := newSite(t, onePool)
+	s.hook(func(_ context.Context, c fake.Call) error {
+		if c.Op == fake.OpCreate && !c.Done {
+			return fmt.Errorf("%w: no host", providers.ErrQuota)
+		}
+		return nil
+	})
+	s.image()
+	for _, host := range []string{"nl01", "nl02"} {
+		s.launch(named(host), traced(t, host))
+	}
+	id := s.submit(wish("small"))
+	zktest.Eventually(t, func() bool {
+		r, err := s.store.Request(t.Context(), id)
+		return err == nil && r.State == zkmodel.RequestRequested && r.Reason != ""
+	}, "%s is put back", id)
+	if err := s.store.DeleteRequest(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	found := traceOf(t, collector, id)
+	if found.Root.Attributes["state"] != "cancelled" || found.Root.Error != "its requestor has left" || len(found.Named("request")) != 1 || len(found.Named("serve")) == 0 {
+		t.Errorf("\n%s", found)
+	}
+	waits := found.Named("wait")
+	if last := waits[len(waits)-1]; last.To != found.Root.To || !last.From.After(found.Named("serve")[0].From) {
+		t.Errorf("the last wait:\n%s", found)
+	}
 }

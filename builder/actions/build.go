@@ -96,6 +96,7 @@ func (w *Worker) finishBuild(ctx context.Context, lock *recipe.Held, a plan.Acti
 		}
 		log.Info("Build is ready", "sizes", sizes(record.Files))
 		w.serveRequest(ctx, lock, in, record)
+		w.tellReplaced(ctx, record)
 		if len(in.Config.ProvidersOf(record.Image)) == 0 {
 			span.Over(string(record.State), "")
 		}
@@ -124,6 +125,16 @@ func (w *Worker) finishBuild(ctx context.Context, lock *recipe.Held, a plan.Acti
 		return err
 	}
 	return w.removeProven(ctx, plan.Action{Image: record.Image, Build: record.ID, Why: "the build failed"}, proof)
+}
+
+// tellReplaced tells the end of the build that a new one replaces before it was everywhere.
+func (w *Worker) tellReplaced(ctx context.Context, by *zkmodel.Build) {
+	if !w.Tracer.On() || w.Tree.Barrier(ctx) != nil {
+		return
+	}
+	if b := trace.ReplacedBy(w.Tree.Image(by.Image), w.Config().ReceiversOf(by.Image), by); b != nil {
+		w.Tracer.Replaced(b, by, w.Now())
+	}
 }
 
 // makeLogged makes a build with a log that others can follow, of which the

@@ -60,6 +60,7 @@ func (s *Server) accept(ctx context.Context, d schedule.Accept) error {
 		}
 		return taken(err)
 	}
+	s.takeUp(h.Request.ID)
 	for _, n := range fresh {
 		s.Own.Created(n)
 	}

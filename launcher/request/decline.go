@@ -61,6 +61,7 @@ func (s *Server) writeDecline(ctx context.Context, lock *recipe.Held, r *zkmodel
 	if err := s.Store.SaveRequest(ctx, lock, r); err != nil {
 		return taken(err)
 	}
+	s.leave(r)
 	s.Step(step.Declined)
 	s.Figures.Declined(to)
 	s.Log.Info("Request declined", "request", r.ID, "event", r.EventID, "labels", r.NodeTypes, "state", to, "reason", reason)

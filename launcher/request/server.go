@@ -88,6 +88,7 @@ type Server struct {
 
 	mu     sync.Mutex
 	failed map[string]map[string]string // what Failed tells
+	left   map[string]*zkmodel.Request  // that wait again, as we wrote them; empty where nothing is told
 }
 
 // New makes a Server. It does nothing by itself.
@@ -95,7 +96,7 @@ func New(deps Deps) *Server {
 	if deps.Step == nil {
 		deps.Step = func(step.Step) {}
 	}
-	return &Server{Deps: deps, failed: map[string]map[string]string{}}
+	return &Server{Deps: deps, failed: map[string]map[string]string{}, left: map[string]*zkmodel.Request{}}
 }
 
 // run is a request in our hands: locked, with its nodes.
@@ -125,7 +126,11 @@ func (s *Server) moveRequest(ctx context.Context, h *run, to zkmodel.RequestStat
 	if err := zkmodel.Move(h.Request, to, zkmodel.ByUs, s.epoch()); err != nil {
 		return err
 	}
-	return taken(s.Store.SaveRequest(ctx, h.lock, h.Request))
+	if err := s.Store.SaveRequest(ctx, h.lock, h.Request); err != nil {
+		return taken(err)
+	}
+	s.leave(h.Request)
+	return nil
 }
 
 // pool finds one of our pools by its launcher id.

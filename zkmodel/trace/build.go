@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -9,8 +10,10 @@ import (
 	"poolkeeper/zkmodel"
 )
 
-// dues says when builds were due that this process made: the newest of each image.
-type dues map[string]struct {
+// dues says when builds were due that this process made: the newest two of each image.
+type dues map[string][]due
+
+type due struct {
 	build string
 	at    time.Time
 }
@@ -59,14 +62,13 @@ func (t *Tracer) due(b *zkmodel.Build, now time.Time) time.Time {
 	if t.dues == nil {
 		t.dues = dues{}
 	}
-	if !now.IsZero() {
-		t.dues[b.Image] = struct {
-			build string
-			at    time.Time
-		}{b.ID, now}
+	if known := t.dues[b.Image]; !now.IsZero() {
+		t.dues[b.Image] = append(known[max(0, len(known)-1):], due{b.ID, now})
 	}
-	if known := t.dues[b.Image]; known.build == b.ID {
-		return known.at
+	for _, known := range t.dues[b.Image] {
+		if known.build == b.ID {
+			return known.at
+		}
 	}
 	return time.Time{}
 }
@@ -78,9 +80,20 @@ func early(a, b time.Time) time.Time {
 	return b
 }
 
+// Replaced tells the end of a build that a newer one has replaced before it was everywhere.
+func (t *Tracer) Replaced(b, by *zkmodel.Build, zookeeper time.Time) {
+	if t == nil {
+		return
+	}
+	ready := early(b.StateTime.Time().Add(-time.Until(zookeeper)), time.Now())
+	s := t.Build(b, "wait", time.Time{}, ready, zookeeper)
+	s.Over("replaced", "build "+by.ID+" is ready")
+	s.Tell(nil)
+}
+
 // Everywhere reports whether a build is ready in all providers that are to have it, and an
 // upload was the last of them to become so: one uploader of all is told that, who has seen
-// the tree as it was after its own write.
+// the tree as it was after its own write. It is not told of a build that was replaced before.
 func Everywhere(i *zkmodel.Image, providers []string, last zkmodel.UploadKey) bool {
 	if i == nil {
 		return false
@@ -89,16 +102,49 @@ func Everywhere(i *zkmodel.Image, providers []string, last zkmodel.UploadKey) bo
 	if at < 0 {
 		return false
 	}
-	var newest *zkmodel.Upload
-	missing := slices.Clone(providers)
-	for _, u := range i.Builds[at].Uploads {
-		if u.State != zkmodel.UploadReady {
+	missing, newest := missing(i.Builds[at], providers, math.MaxInt64)
+	if newest == nil || missing || newest.UploadKey != last {
+		return false
+	}
+	return !slices.ContainsFunc(i.Builds, func(b *zkmodel.BuildTree) bool {
+		return b.State == zkmodel.BuildReady && b.Stat.Czxid > i.Builds[at].Stat.Czxid && b.Stat.Mzxid < newest.Stat.Mzxid
+	})
+}
+
+// ReplacedBy is the build that one replaces which has just become ready: the newest ready one
+// before it, if that was not everywhere by then; else nil. Who made the new one is told that,
+// having seen the tree as it was after its own write.
+func ReplacedBy(i *zkmodel.Image, providers []string, by *zkmodel.Build) *zkmodel.Build {
+	if i == nil || len(providers) == 0 {
+		return nil
+	}
+	var before *zkmodel.BuildTree
+	for _, b := range i.Builds {
+		if b.State == zkmodel.BuildReady && b.Stat.Czxid < by.Stat.Czxid && (before == nil || b.Stat.Czxid > before.Stat.Czxid) {
+			before = b
+		}
+	}
+	if before == nil {
+		return nil
+	}
+	if missing, _ := missing(before, providers, by.Stat.Mzxid); !missing {
+		return nil
+	}
+	return before.Build
+}
+
+// missing reports whether a build is not ready in all providers, by what was written before a
+// transaction, and which of its uploads became ready last.
+func missing(b *zkmodel.BuildTree, providers []string, before int64) (missing bool, newest *zkmodel.Upload) {
+	left := slices.Clone(providers)
+	for _, u := range b.Uploads {
+		if u.State != zkmodel.UploadReady || u.Stat.Mzxid > before {
 			continue
 		}
-		missing = slices.DeleteFunc(missing, func(p string) bool { return p == u.Provider })
+		left = slices.DeleteFunc(left, func(p string) bool { return p == u.Provider })
 		if newest == nil || u.Stat.Mzxid > newest.Stat.Mzxid {
 			newest = u
 		}
 	}
-	return newest != nil && len(missing) == 0 && newest.UploadKey == last
+	return len(left) > 0, newest
 }

@@ -44,6 +44,21 @@ func (t *Tracer) TakenOver(r *zkmodel.Request, doing string, ahead time.Duration
 	return s
 }
 
+// Deleted tells the end of a request that was deleted while it waited: the daemon tells it that
+// has written it last.
+func (t *Tracer) Deleted(r *zkmodel.Request, ahead time.Duration) {
+	if t == nil {
+		return
+	}
+	now := time.Now()
+	s := t.request(r, "wait", ahead, now)
+	if at := since(r, s.life.all.from); at.Before(now) {
+		s.from = at
+	}
+	s.Over("cancelled", "its requestor has left")
+	s.Tell(nil)
+}
+
 // request makes the life of a request.
 func (t *Tracer) request(r *zkmodel.Request, doing string, ahead time.Duration, now time.Time) *Span {
 	made := r.Stat.Ctime.Add(-ahead)

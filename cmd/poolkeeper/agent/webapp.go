@@ -18,9 +18,9 @@ import (
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/action"
 	"poolkeeper/zkmodel/figures"
-	"poolkeeper/zkmodel/trace"
 	"poolkeeper/zkmodel/hook"
 	"poolkeeper/zkmodel/overview"
+	"poolkeeper/zkmodel/trace"
 )
 
 // webFlags say where a daemon serves its status, build logs and metrics.
