@@ -68,33 +68,44 @@ func TestPausedSessionBelievesInItself(t *testing.T) {
 	})
 }
 
-// Mistakes: a mutex that is held over a wait: the bubble's clock stands still when the watch of a
-// lock tells of its end before the answer to the request that ended it.
+// Mistakes: a mutex that is held over a wait: the bubble's clock stands still when a lock is taken
+// away while its holder waits for the answer to what ends it.
 func TestLockEndsInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := zookeeper.New(zookeeper.Options{Servers: 3})
 		defer cluster.Close()
-		client, err := recipe.Dial(recipe.Config{Servers: cluster.Addrs(), Timeout: 6 * time.Second, Dial: cluster.Dialer("one")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer client.Close()
-		s, err := client.Session(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 20 {
-			held, err := recipe.NewLock(s, "/record/lock", "", recipe.EnsureParents()).Acquire(t.Context())
+		dial := func(name string) *recipe.Session {
+			client, err := recipe.Dial(recipe.Config{Servers: cluster.Addrs(), Timeout: 30 * time.Second, Dial: cluster.Dialer(name)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			cluster.DropAnswer("one")
-			if err := held.DeleteTree(t.Context(), "/record"); err != nil && !errors.Is(err, recipe.ErrFenceLost) {
+			t.Cleanup(client.Close)
+			s, err := client.Session(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		holder, thief := dial("holder"), dial("thief")
+		for early := range 8 {
+			held, err := recipe.NewLock(holder, "/record/lock", "", recipe.EnsureParents()).Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			cluster.Slow("holder", time.Second)
+			done := make(chan error)
+			go func() { done <- held.DeleteTree(t.Context(), "/record") }()
+			pass(time.Duration(early) * 500 * time.Millisecond)
+			if err := thief.Delete(t.Context(), held.Path(), recipe.AnyVersion); err != nil && !errors.Is(err, recipe.ErrNoNode) {
 				t.Error(err)
 			}
-			pass(time.Second)
+			if err := <-done; err != nil && !errors.Is(err, recipe.ErrFenceLost) {
+				t.Error(err)
+			}
+			cluster.Heal("holder")
+			pass(time.Minute)
 			if held.Lost() == nil {
-				t.Error("the lock went with its record, and is held")
+				t.Error("the lock was taken away, and is held")
 			}
 		}
 	})
