@@ -155,6 +155,11 @@ mutants: ## Break the product on purpose, and tell what no test notices; MUTANTS
 	@scripts/prerequisites build
 	go run ./test/mutants -shard $(SHARD) $(MUTANTS)
 
+.PHONY: sim
+sim: ## Simulate agents in a world of faults; HOURS=100 (agent-hours) from SEED=1 on
+	@scripts/prerequisites build
+	go test -count 1 -timeout 12h -run '^TestLocks$$' -v ./test/sim -sim.seed $(or $(SEED),1) $(if $(HOURS),-sim.hours $(HOURS),$(if $(SEED),-sim.count 1 -sim.timeline,-sim.hours 100))
+
 ##@ How fast it is
 
 .PHONY: bench

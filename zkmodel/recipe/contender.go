@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"poolkeeper/configs/planted"
 )
 
 // Contender is one that stands in line for a lock, or holds it.
@@ -108,6 +110,10 @@ func sortContenders(names []string, marks ...string) []Contender {
 				break
 			}
 		}
+	}
+	if planted.Bug("order") {
+		slices.SortFunc(line, func(a, b Contender) int { return cmp.Compare(a.Name, b.Name) })
+		return line
 	}
 	slices.SortFunc(line, func(a, b Contender) int {
 		return cmp.Or(strings.Compare(a.Seq, b.Seq), strings.Compare(a.Name, b.Name))

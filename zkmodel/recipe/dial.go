@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/configs/planted"
 )
 
 // dial connects to one server for the client library.
@@ -121,6 +123,9 @@ func (s *Session) watchLease() {
 			return
 		}
 		left := s.Left()
+		if planted.Bug("lease") {
+			left = s.Timeout()
+		}
 		if left <= 0 {
 			s.end(fmt.Errorf("session %#x: not heard by a server for %s: %w", s.ID(), s.Timeout(), ErrSessionLost))
 			return

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"poolkeeper/configs/planted"
 )
 
 // Held is a lock that we hold. Its writes are fenced: each is one transaction
@@ -90,7 +92,11 @@ func (h *Held) Multi(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	if err := h.cause(); err != nil {
 		return nil, ended(ops[0].verb, ops[0].path, err)
 	}
-	results, failed, err := h.session.multi(ctx, slices.Concat([]Op{h.Fence()}, ops))
+	fence := h.Fence()
+	if planted.Bug("fence") {
+		fence = OpCheck("/", AnyVersion)
+	}
+	results, failed, err := h.session.multi(ctx, slices.Concat([]Op{fence}, ops))
 	switch {
 	case failed == 0 && errors.Is(err, ErrNoNode):
 		return nil, fmt.Errorf("%s %s: contender %s is gone: %w", ops[0].verb, ops[0].path, h.path, ErrFenceLost)
@@ -216,10 +222,22 @@ func (h *Held) DeleteTree(ctx context.Context, path string, also ...Op) error {
 	return nil
 }
 
-// reread reads path as fresh as the write whose answer was lost.
+// reread reads path as fresh as the write whose answer was lost. What it brings tells of that
+// write only if the lock was held all the time, which a look at the contender behind it proves:
+// the next holder may have written the same.
 func (h *Held) reread(ctx context.Context, path string) ([]byte, Stat, error) {
 	if err := h.session.Sync(ctx); err != nil {
 		return nil, Stat{}, err
 	}
-	return h.session.Get(ctx, path)
+	data, stat, err := h.session.Get(ctx, path)
+	if err != nil || planted.Bug("claim") {
+		return data, stat, err
+	}
+	switch _, there, err := h.session.Exists(ctx, h.path); {
+	case err != nil:
+		return nil, Stat{}, err
+	case !there:
+		return nil, Stat{}, fmt.Errorf("see whether %s was written: contender %s is gone: %w", path, h.path, ErrFenceLost)
+	}
+	return data, stat, nil
 }

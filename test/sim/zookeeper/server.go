@@ -13,24 +13,25 @@ import (
 // server is one server of the cluster: what it has applied of the log, and who is
 // connected to it.
 type server struct {
-	number   int // from 1
-	tree     *tree
-	next     int64 // the place in the log that it applies next
-	arming   bool  // a timer runs for that
-	lag      time.Duration
-	up       bool // the process runs
-	isolated bool // from other servers; clients reach it
-	serving  bool // part of a quorum, as far as it knows
-	stint    int  // counts its ends of serving
-	epoch    int64
-	conns    []*conn
-	data     map[string][]*conn // who watches
-	child    map[string][]*conn
-	waiting  []*request // for a leader
-	syncs    []*request // until what was committed before them is applied
-	touched  map[*session]bool
-	leads    bool // as far as it knows
-	rng      *rand.Rand
+	number    int // from 1
+	tree      *tree
+	next      int64 // the place in the log that it applies next
+	arming    bool  // a timer runs for that
+	lag       time.Duration
+	up        bool // the process runs
+	isolated  bool // from other servers; clients reach it
+	serving   bool // part of a quorum, as far as it knows
+	stint     int  // counts its ends of serving
+	epoch     int64
+	conns     []*conn
+	data      map[string][]*conn // who watches
+	child     map[string][]*conn
+	waiting   []*request // for a leader
+	syncs     []*request // until what was committed before them is applied
+	touched   map[*session]bool
+	reporting bool // a timer runs to tell the leader of them
+	leads     bool // as far as it knows
+	rng       *rand.Rand
 }
 
 func newServer(number int, seed uint64) *server {

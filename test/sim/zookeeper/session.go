@@ -77,25 +77,33 @@ func (c *Cluster) welcome(cn *conn, s *session) {
 }
 
 // touch notes that the client of a session was heard. A follower tells the leader of all
-// that it has heard twice a tick.
+// that it has heard twice a tick, and of what it could not tell when it reaches it again.
 func (s *server) touch(c *Cluster, heard *session) {
 	switch {
 	case heard == nil:
 	case s.leads:
 		c.heard(heard)
 	default:
-		if len(s.touched) == 0 {
-			c.after(c.opts.Tick/2, func() {
-				if c.leading(s) != nil {
-					for one := range s.touched {
-						c.heard(one)
-					}
-				}
-				clear(s.touched)
-			})
-		}
 		s.touched[heard] = true
+		s.report(c)
 	}
+}
+
+func (s *server) report(c *Cluster) {
+	if s.reporting || len(s.touched) == 0 {
+		return
+	}
+	s.reporting = true
+	c.after(c.opts.Tick/2, func() {
+		s.reporting = false
+		if c.leading(s) != nil {
+			for one := range s.touched {
+				c.heard(one)
+			}
+			clear(s.touched)
+		}
+		s.report(c)
+	})
 }
 
 // heard moves the end of a session, to the end of a tick.
@@ -110,13 +118,20 @@ func (c *Cluster) watch(s *session) {
 		case s.ended:
 			return
 		case c.leader == nil || c.leading(c.leader) == nil:
-			s.deadline = time.Now().Add(c.opts.Tick)
+			s.deadline = latest(s.deadline, time.Now().Add(c.opts.Tick))
 		case !time.Now().Before(s.deadline):
 			c.expire(s)
 			return
 		}
 		c.watch(s)
 	})
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 func (c *Cluster) expire(s *session) {

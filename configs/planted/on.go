@@ -1,0 +1,11 @@
+//go:build planted
+
+package planted
+
+import "os"
+
+// Variable names the mistake that is to be made.
+const Variable = "POOLKEEPER_PLANTED"
+
+// Bug reports whether the mistake of that name is to be made.
+func Bug(name string) bool { return os.Getenv(Variable) == name }
