@@ -195,7 +195,7 @@ inline see(p) {
 	:: d_step { !gone[p] && work[at(p, r)] == NO && seen[at(p, r)] == PENDING && owner[r] == 0 && STILL(p, r) && (nodes & bit(r)) -> \
 		owner[r] = p + 1; known[p] = nodes; work[at(p, r)] = ACCEPTED } \
 	:: d_step { !gone[p] && work[at(p, r)] == NO && seen[at(p, r)] == PENDING && owner[r] == 0 && STILL(p, r) -> restart(p, r) } \
-	/* Somebody removes a request's lock. */ \
+	/* A request's lock is removed by hand. */ \
 	:: d_step { owner[r] == p + 1 && faults > 0 -> faults--; meddled = true; owner[r] = 0 } \
 	/* A node of a request that is done is used, and goes: launcher/reaper. */ \
 	:: d_step { record[r] == DONE && (nodes & bit(r)) -> nodes = nodes & ~bit(r) }
@@ -219,7 +219,7 @@ proctype Launcher(byte p) {
 	STEPS(p, 1)
 #endif
 	:: d_step { !gone[p] && STALE(p) -> see(p) }
-	:: d_step { quota == p + 1 && faults > 0 -> faults--; quota = 0 } /* somebody removes the quota's lock */
+	:: d_step { quota == p + 1 && faults > 0 -> faults--; quota = 0 } /* the quota's lock is removed by hand */
 	/* A cut that lasts; another session is opened, and all is read: session.run. */
 	:: d_step { !gone[p] && faults > 0 -> faults--; leave(p); see(p) }
 	/* kill -9, for good */

@@ -263,7 +263,7 @@ proctype Agent(byte p) {
 #ifndef BUG_STAYS
 	:: d_step { leftover(p) -> do :: !in(p * TRIES + n + 1) -> n++ :: else -> break od; vanish(p * TRIES + n + 1); n = 0 }
 #endif
-	/* Somebody removes a contender. */
+	/* A contender is removed by hand. */
 	:: d_step { in(mine(p)) && may -> COST; meddled = true; vanish(mine(p)) }
 #ifdef HISTORY
 	:: now == EVENTS -> assert(false)

@@ -23,7 +23,7 @@ type Held struct {
 	path    string
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	// ending is full while somebody may be removing the contender, so that its end is not
+	// ending is full while the contender may be being removed, so that its end is not
 	// taken for a loss before it is known to be none. No mutex: requests are waited for meanwhile.
 	ending chan struct{}
 }

@@ -61,7 +61,7 @@ func (c *Cluster) send(p *pipe, delay time.Duration, deliver func()) {
 	c.pump(p)
 }
 
-// pump delivers what has arrived, unless it is held up; whoever ends that calls pump.
+// pump delivers what has arrived, unless it is held up; who ends that calls pump.
 func (c *Cluster) pump(p *pipe) {
 	if p.armed || len(p.queue) == 0 {
 		return

@@ -46,7 +46,7 @@ func (c *Cluster) dismiss(s *server) {
 	}
 }
 
-// elect finds a leader after some time, when there is a majority for one. Whoever serves
+// elect finds a leader after some time, when there is a majority for one. Who serves
 // until then stops doing so.
 func (c *Cluster) elect(after time.Duration, not *server) {
 	c.round++

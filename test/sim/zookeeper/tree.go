@@ -116,7 +116,7 @@ type change struct {
 type event struct {
 	kind zk.EventType
 	path string
-	acl  []zk.ACL // whoever may not read is not told
+	acl  []zk.ACL // who may not read is not told
 }
 
 // apply makes one change. The result is the stat that the answer shows.
