@@ -1,0 +1,79 @@
+package reap
+
+import (
+	"testing"
+	"time"
+
+	"poolkeeper/launcher/schedule"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// A held node stays for the shorter of the two limits; a limit that is not set limits nothing.
+// Mistake: a node that its holder gave an hour is kept for ever, or one without a limit goes at once.
+func TestHoldLimit(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ own, most, want time.Duration }{
+		{0, 0, 0},
+		{0, time.Hour, time.Hour},
+		{time.Minute, 0, time.Minute},
+		{time.Minute, time.Hour, time.Minute},
+		{2 * time.Hour, time.Hour, time.Hour},
+		{-time.Minute, 0, 0},
+		{-time.Minute, time.Hour, time.Hour},
+		{time.Minute, -1, time.Minute},
+		{0, -1, 0},
+	} {
+		n := aNode(zkmodel.NodeHold)
+		n.HoldExpiration = zkmodel.Seconds(c.own / time.Second)
+		if got := holdLimit(n, c.most); got != c.want {
+			t.Errorf("own limit %v, at most %v: %v, want %v", c.own, c.most, got, c.want)
+		}
+	}
+}
+
+// Where a node has several labels, the shortest age counts; a label without one does not.
+func TestReadyByTheShortestAge(t *testing.T) {
+	t.Parallel()
+	written := time.Unix(2_000_000_000, 0)
+	n := aNode(zkmodel.NodeReady)
+	n.StateTime, n.Stat = zkmodel.EpochOf(written), recipe.Stat{Mtime: written}
+	ages := map[string]time.Duration{"long": 2 * time.Hour, "short": time.Hour, "none": 0}
+	for _, c := range []struct {
+		labels []string
+		want   time.Duration
+	}{
+		{[]string{"none", "long", "short"}, time.Hour},
+		{[]string{"short", "long", "none"}, time.Hour},
+		{[]string{"long"}, 2 * time.Hour},
+		{[]string{"none", "unknown"}, 0},
+	} {
+		n.Type = c.labels
+		duty, _, due := Ready(n, Rules{Ages: Ages{Ready: ages}})
+		if c.want == 0 {
+			if duty != DutyNone {
+				t.Errorf("%v: %v, want nothing", c.labels, duty)
+			}
+		} else if duty != DutySettle || !due.Equal(written.Add(c.want)) {
+			t.Errorf("%v: %v at %v, want %v later", c.labels, duty, due, c.want)
+		}
+	}
+}
+
+// The youngest thing in the tree says how late our clock is at the least, be it a node or a request.
+func TestBehind(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(2_000_000_000, 0)
+	stat := func(ahead time.Duration) recipe.Stat { return recipe.Stat{Mtime: now.Add(ahead)} }
+	for _, c := range []struct{ node, request, want time.Duration }{
+		{-time.Hour, -time.Minute, 0},
+		{time.Minute, -time.Hour, time.Minute},
+		{-time.Hour, time.Minute, time.Minute},
+		{time.Minute, time.Second, time.Minute},
+	} {
+		s := &schedule.Snapshot{Now: now, Nodes: []*zkmodel.Node{{Stat: stat(c.node)}}, Requests: []*zkmodel.Request{{Stat: stat(c.request)}}}
+		if got := Behind(s); got != c.want {
+			t.Errorf("node %v and request %v ahead: %v, want %v", c.node, c.request, got, c.want)
+		}
+	}
+}
