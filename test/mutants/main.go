@@ -81,7 +81,10 @@ type subject struct {
 }
 
 // program is the compiled tests of a package.
-type program struct{ dir, binary string }
+type program struct {
+	dir, binary string
+	args        []string
+}
 
 // run breaks a package, and prints what survives.
 func (p *subject) run(ctx context.Context, part, parts int) (err error) {
@@ -166,7 +169,10 @@ func (p *subject) compile(ctx context.Context) error {
 		return err
 	}
 	for i, dir := range testers {
-		t := program{dir, filepath.Join(p.work, fmt.Sprintf("test%d", i))}
+		t := program{dir, filepath.Join(p.work, fmt.Sprintf("test%d", i)), []string{"-test.short", "-test.failfast"}}
+		if deps, err := exec.CommandContext(ctx, "go", "list", "-test", "-deps", "./"+dir).Output(); err == nil && strings.Contains(string(deps), "pgregory.net/rapid\n") {
+			t.args = append(t.args, "-rapid.nofailfile") // which it leaves in the tree
+		}
 		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", filepath.Join(p.work, "overlay.json"), "-o", t.binary, "./"+dir)
 		if said, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("compile the tests of %s with the mutants of %s: %w: %s", dir, p.dir, err, said)
@@ -213,7 +219,7 @@ func (p *subject) test(ctx context.Context, limit time.Duration, env string) (pa
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for _, t := range p.programs {
-		cmd := exec.CommandContext(ctx, t.binary, "-test.short", "-test.failfast")
+		cmd := exec.CommandContext(ctx, t.binary, t.args...)
 		cmd.Dir, cmd.Env = t.dir, append(os.Environ(), env)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return false, fmt.Sprintf("%v: %s", err, out)
