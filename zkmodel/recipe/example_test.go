@@ -151,7 +151,7 @@ func ExampleSemaphore() {
 	builds := recipe.NewSemaphore(s, "/poolkeeper/builds", "nb01", 3)
 	held, err := builds.Acquire(ctx, 2)
 	fmt.Println("two of three:", err)
-	brief, end := context.WithTimeout(ctx, 50*time.Millisecond)
+	brief, end := context.WithTimeout(ctx, time.Second)
 	defer end()
 	_, err = builds.Acquire(brief, 2)
 	fmt.Println("two more:", errors.Is(err, recipe.ErrLocked))
