@@ -3,6 +3,7 @@ package launcher_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -230,8 +231,33 @@ func TestTraceOfDeleted(t *testing.T) {
 	if found.Root.Attributes["state"] != "cancelled" || found.Root.Error != "its requestor has left" || len(found.Named("request")) != 1 || len(found.Named("serve")) == 0 {
 		t.Errorf("\n%s", found)
 	}
-	waits := found.Named("wait")
-	if last := waits[len(waits)-1]; last.To != found.Root.To || !last.From.After(found.Named("serve")[0].From) {
+	// It was deleted while it waited, or in the middle of the next try.
+	waits, serves := found.Named("wait"), found.Named("serve")
+	last := waits[len(waits)-1]
+	if last.To != found.Root.To && serves[len(serves)-1].To != found.Root.To || !last.From.After(serves[0].From) {
 		t.Errorf("the last wait:\n%s", found)
+	}
+}
+
+// A request that is deleted while its cloud refuses the machine was cancelled, and its trace has an end.
+func TestTraceOfDeletedWhileRefused(t *testing.T) {
+	collector := otlptest.Start(t)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
+	s := newSite(t, onePool)
+	asked := make(chan string, 1)
+	s.hook(func(ctx context.Context, c fake.Call) error {
+		if c.Op == fake.OpCreate && !c.Done {
+			return errors.Join(s.store.DeleteRequest(ctx, <-asked), fmt.Errorf("%w: no host", providers.ErrQuota))
+		}
+		return nil
+	})
+	s.image()
+	s.launch(traced(t, "nl01"))
+	id := s.submit(wish("small"))
+	asked <- id
+	found := traceOf(t, collector, id)
+	if found.Root.Attributes["state"] != "cancelled" || found.Root.Error != "its requestor has left" || len(found.Named("request")) != 1 {
+		t.Errorf("\n%s", found)
 	}
 }

@@ -5,11 +5,15 @@ import "poolkeeper/zkmodel"
 // leave remembers a request that waits again, as we wrote it. While it waits nobody holds its
 // lock: when it is deleted then, who wrote it last tells the end of its trace.
 func (s *Server) leave(r *zkmodel.Request) {
-	if !s.Tracer.On() || r.State != zkmodel.RequestRequested {
+	if !s.Tracer.On() {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if r.State != zkmodel.RequestRequested { // its end is told
+		delete(s.left, r.ID)
+		return
+	}
 	s.left[r.ID] = new(*r)
 }
 

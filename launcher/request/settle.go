@@ -168,10 +168,15 @@ func (s *Server) fulfill(ctx context.Context, h *run) error {
 
 // cancelled gives the nodes of a request that is gone back for others to use.
 func (s *Server) cancelled(ctx context.Context, h *run) error {
+	s.tellCancelled(h)
+	return s.freeNodes(ctx, h)
+}
+
+// tellCancelled tells that the requestor of a request has deleted it.
+func (s *Server) tellCancelled(h *run) {
 	h.span.Over("cancelled", "its requestor has left")
 	h.span.Log(s.Log).Info("Request was cancelled; its nodes stay for others", "request", h.Request.ID, "event", h.Request.EventID)
 	s.Figures.Cancelled(h.Pool)
-	return s.freeNodes(ctx, h)
 }
 
 // putBack undoes an acceptance: the request waits again, and is not declined.
@@ -180,6 +185,10 @@ func (s *Server) putBack(ctx context.Context, h *run, reason string) {
 	if err == nil {
 		h.Request.Nodes, h.Request.Reason = nil, reason
 		err = s.moveRequest(ctx, h, zkmodel.RequestRequested)
+		if errors.Is(err, zkmodel.ErrNotFound) {
+			s.tellCancelled(h)
+			return
+		}
 	}
 	h.span.End(errors.New(reason))
 	if err != nil && ctx.Err() == nil && !errors.Is(err, zkmodel.ErrConflict) {

@@ -32,7 +32,7 @@ func TestListsThatAreNone(t *testing.T) {
 			return true
 		})
 		// What follows itself for ever fails here, and does not fill the memory.
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		var err error
 		if call == "/v2/images" {

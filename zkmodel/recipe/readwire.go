@@ -90,7 +90,13 @@ func (r *wireReader) number() int {
 }
 
 // text is a length and as many bytes; the length -1 is that of none.
-func (r *wireReader) text() []byte { return r.take(r.number()) }
+func (r *wireReader) text() []byte {
+	n := r.number()
+	if n == -1 {
+		return nil
+	}
+	return r.take(n)
+}
 
 func (r *wireReader) names() (list []string, ok bool) {
 	count := r.number()

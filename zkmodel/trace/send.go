@@ -47,7 +47,7 @@ func send(client otlptrace.Client, about *resource.Resource, told func(int, erro
 		delay: milliseconds("OTEL_BSP_SCHEDULE_DELAY", 5*time.Second), timeout: milliseconds("OTEL_BSP_EXPORT_TIMEOUT", 30*time.Second),
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	s.batch = min(s.batch, s.queue)
+	s.batch = min(s.batch, max(1, s.queue/2)) // what comes while a batch is sent has room
 	ctx, give := context.WithCancel(context.Background())
 	s.give = give
 	go s.run(ctx)

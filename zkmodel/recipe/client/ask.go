@@ -26,7 +26,10 @@ func (l *Link) Ask(opcode int32, body []byte) ([]byte, error) {
 	if !l.opened.Load() {
 		return nil, ErrUnanswered
 	}
-	xid, answered := l.asked.begin()
+	xid, answered, open := l.asked.begin()
+	if !open {
+		return nil, ErrUnanswered
+	}
 	packet := make([]byte, lengthSize, lengthSize+8+len(body))
 	packet = binary.BigEndian.AppendUint32(packet, xid)
 	packet = binary.BigEndian.AppendUint32(packet, uint32(opcode))
@@ -69,22 +72,22 @@ type asked struct {
 	over bool // no more answers come
 }
 
-// begin is the number of another request, and where its answer comes; that is closed if none does.
-func (a *asked) begin() (xid uint32, answered <-chan []byte) {
+// begin is the number of another request, and where its answer comes; that is closed if none
+// does. Nothing is to be sent where the link is over.
+func (a *asked) begin() (xid uint32, answered <-chan []byte, open bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	answer := make(chan []byte, 1)
 	if a.over {
-		close(answer)
-		return 1 << 31, answer
+		return 0, nil, false
 	}
+	answer := make(chan []byte, 1)
 	if a.open == nil {
 		a.open = map[uint32]chan []byte{}
 	}
 	xid = 1<<31 + a.next
 	a.next = (a.next + 1) % (1 << 30) // what the protocol counts down from -1 is never reached
 	a.open[xid] = answer
-	return xid, answer
+	return xid, answer, true
 }
 
 // answered is where the answer to the request with the number xid goes, if that is of Ask.
