@@ -116,7 +116,7 @@ func (r *recorder) serve(ctx context.Context, i int, c *client, ids []string, cu
 			_ = kit.Sleep(ctx, time.Second) // a history that spin is given is small
 			continue
 		}
-		cut.Do(func() { c.cutOff(r.t, s) })
+		cut.Do(func() { c.cutOff(r.t, ctx) })
 		l.finish(ctx, lock, req)
 	}
 	r.lost(i)
