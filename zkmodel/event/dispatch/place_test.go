@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"testing"
 
@@ -63,6 +64,17 @@ func TestRightsAreOfOneSink(t *testing.T) {
 	}
 	d.Set(nil)
 	cursors := event.Root + "/cursors"
+	session := d.store.Session()
+	zktest.Eventually(t, func() bool { // the stop has saved all places
+		for _, name := range []string{"a", "b", "c"} {
+			var at recipe.LogPosition
+			data, _, err := session.Get(t.Context(), cursors+"/"+name)
+			if err != nil || json.Unmarshal(data, &at) != nil || at.Number < 3 {
+				return false
+			}
+		}
+		return true
+	}, "places at the third event")
 	allow := zktest.Protect(t, zktest.Shared(t).Addr(), root, cursors) // a stays, c is refused, no place for d
 	zktest.Protect(t, zktest.Shared(t).Addr(), root, cursors+"/b")()   // and b is free
 	d.Set(options(file(dir, "b"), file(dir, "c"), file(dir, "d")))
