@@ -14,7 +14,7 @@ import (
 	"poolkeeper/builder/plan"
 	"poolkeeper/builder/waves"
 	"poolkeeper/configs"
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event"
@@ -213,7 +213,7 @@ func (s *site) builder(host string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var work sync.WaitGroup
 	work.Go(func() {
-		for kit.Sleep(ctx, 5*time.Millisecond) == nil {
+		for clock.Sleep(ctx, 5*time.Millisecond) == nil {
 			for _, image := range s.current().DiskImages {
 				if err := s.serve(ctx, store, host, image.Name); err != nil && ctx.Err() == nil {
 					s.t.Error(err)

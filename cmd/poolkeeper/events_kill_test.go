@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event"
@@ -141,7 +141,7 @@ func (s *eventTown) kill(name string) {
 // busy pauses and unpauses images, as a person would, until ctx ends. What ZooKeeper does
 // not answer is not counted: it may have happened.
 func (s *eventTown) busy(ctx context.Context) {
-	for n := 0; kit.Sleep(ctx, 5*time.Millisecond) == nil; n++ {
+	for n := 0; clock.Sleep(ctx, 5*time.Millisecond) == nil; n++ {
 		session, err := s.client.Session(ctx)
 		if err != nil {
 			continue

@@ -180,3 +180,34 @@ func TestContextsCarryTheirClock(t *testing.T) {
 		}
 	})
 }
+
+// Catches a Sleep that returns early, or late.
+func TestSleepLastsAsLongAsItIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, d := range []time.Duration{-time.Second, 0, time.Hour} {
+			began := time.Now()
+			if err := clock.Sleep(t.Context(), d); err != nil {
+				t.Error(err)
+			}
+			if slept := time.Since(began); slept != max(d, 0) {
+				t.Errorf("slept %s, want %s", slept, d)
+			}
+		}
+	})
+}
+
+// Catches a Sleep that does not heed its context, or hides why that has ended.
+func TestSleepEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		why := errors.New("session is over")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Minute, func() { cancel(why) })
+		began := time.Now()
+		if err := clock.Sleep(ctx, time.Hour); !errors.Is(err, why) {
+			t.Errorf("%v, want %v", err, why)
+		}
+		if slept := time.Since(began); slept != time.Minute {
+			t.Errorf("slept %s", slept)
+		}
+	})
+}

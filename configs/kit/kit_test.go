@@ -1,46 +1,12 @@
 package kit_test
 
 import (
-	"context"
-	"errors"
 	"regexp"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"poolkeeper/configs/kit"
 )
-
-// Catches a Sleep that returns early, or late.
-func TestSleepLastsAsLongAsItIsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, d := range []time.Duration{-time.Second, 0, time.Hour} {
-			began := time.Now()
-			if err := kit.Sleep(t.Context(), d); err != nil {
-				t.Error(err)
-			}
-			if slept := time.Since(began); slept != max(d, 0) {
-				t.Errorf("slept %s, want %s", slept, d)
-			}
-		}
-	})
-}
-
-// Catches a Sleep that does not heed its context, or hides why that has ended.
-func TestSleepEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		why := errors.New("session is over")
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(time.Minute, func() { cancel(why) })
-		began := time.Now()
-		if err := kit.Sleep(ctx, time.Hour); !errors.Is(err, why) {
-			t.Errorf("%v, want %v", err, why)
-		}
-		if slept := time.Since(began); slept != time.Minute {
-			t.Errorf("slept %s", slept)
-		}
-	})
-}
 
 // Catches pauses that do not double, exceed the longest, come to nothing after many
 // failures (an overflow), or are all alike.

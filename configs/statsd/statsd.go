@@ -14,7 +14,7 @@ import (
 
 	"github.com/cactus/go-statsd-client/v5/statsd"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 )
 
 const (
@@ -81,7 +81,7 @@ func (c *Client) Run(ctx context.Context, failed func(address string, err error,
 			return
 		}
 		failed(c.address, err, resolve)
-		if kit.Sleep(ctx, resolve) != nil {
+		if clock.Sleep(ctx, resolve) != nil {
 			return
 		}
 	}

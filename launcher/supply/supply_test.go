@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/configs"
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/launcher/lesson"
 	"poolkeeper/launcher/supply"
 	"poolkeeper/providers"
@@ -90,7 +90,7 @@ func open(t *testing.T, opener func(configs.Provider) (providers.Provider, error
 // pass lets time go by in the bubble.
 func pass(t *testing.T, d time.Duration) {
 	t.Helper()
-	if err := kit.Sleep(t.Context(), d); err != nil {
+	if err := clock.Sleep(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Wait()

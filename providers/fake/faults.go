@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
 )
 
@@ -94,5 +94,5 @@ func pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	return kit.Sleep(ctx, d)
+	return clock.Sleep(ctx, d)
 }

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 )
 
 // How often a lock that somebody else holds is tried again. A blocking flock
@@ -32,7 +32,7 @@ func lock(ctx context.Context, path string) (*os.File, error) {
 		if !errors.Is(err, errBusy) {
 			return f, err
 		}
-		if err := kit.Sleep(ctx, wait); err != nil {
+		if err := clock.Sleep(ctx, wait); err != nil {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
 		wait = min(2*wait, lastRetry)

@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
 )
 
@@ -208,4 +208,4 @@ func fileSize(path string) int64 {
 }
 
 // pause waits a moment, or until ctx ends, which the caller sees for itself.
-func pause(ctx context.Context, d time.Duration) { _ = kit.Sleep(ctx, d) }
+func pause(ctx context.Context, d time.Duration) { _ = clock.Sleep(ctx, d) }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
 )
 
@@ -233,7 +233,7 @@ func TestCalledOffCreation(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s.fail("POST /compute/v2.1/servers", 1, func(http.ResponseWriter, *http.Request) bool {
 		cancel()
-		_ = kit.Sleep(t.Context(), 100*time.Millisecond) // Nova is slow
+		_ = clock.Sleep(t.Context(), 100*time.Millisecond) // Nova is slow
 		return false
 	})
 	id, err := p.CreateNode(ctx, nodeSpec(image))

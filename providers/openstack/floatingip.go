@@ -11,7 +11,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
 )
 
@@ -141,7 +141,7 @@ func (p *Provider) awaitAddress(ctx context.Context, id string) (*server, error)
 		if err == nil && len(floating(s)) > 0 {
 			return s, nil
 		}
-		if err := kit.Sleep(ctx, p.pollAfter(time.Since(start))); err != nil {
+		if err := clock.Sleep(ctx, p.pollAfter(time.Since(start))); err != nil {
 			return nil, err
 		}
 	}

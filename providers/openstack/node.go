@@ -8,7 +8,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
 )
 
@@ -45,7 +45,7 @@ func (p *Provider) active(ctx context.Context, id string) (*server, error) {
 		case s.Status == statusError:
 			return nil, p.failed(ctx, s)
 		}
-		if err := kit.Sleep(ctx, pause); err != nil {
+		if err := clock.Sleep(ctx, pause); err != nil {
 			return nil, err
 		}
 	}
@@ -176,7 +176,7 @@ func (p *Provider) awaitGone(ctx context.Context, id string, again bool) error {
 				return fmt.Errorf("%w: it cannot be deleted: %s", providers.ErrTransient, s.Fault.Message)
 			}
 		}
-		if err := kit.Sleep(ctx, pause); err != nil {
+		if err := clock.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}

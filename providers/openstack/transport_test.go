@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/time/rate"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
 )
 
@@ -137,7 +137,7 @@ func TestShared(t *testing.T) {
 		asked := 0
 		slow := func(ctx context.Context) (int, error) {
 			asked++
-			if err := kit.Sleep(ctx, time.Second); err != nil {
+			if err := clock.Sleep(ctx, time.Second); err != nil {
 				return 0, err
 			}
 			return 7, nil
@@ -162,7 +162,7 @@ func TestShared(t *testing.T) {
 		if asked != 2 {
 			t.Errorf("asked %d times, want 2", asked)
 		}
-		if err := kit.Sleep(t.Context(), 2*time.Minute); err != nil {
+		if err := clock.Sleep(t.Context(), 2*time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.get(t.Context(), time.Now, slow); err != nil || asked != 3 {
@@ -176,7 +176,7 @@ func TestRoster(t *testing.T) {
 		read := 0
 		r := roster{list: func(ctx context.Context) ([]server, error) {
 			read++
-			return []server{{ID: "a"}}, kit.Sleep(ctx, time.Second)
+			return []server{{ID: "a"}}, clock.Sleep(ctx, time.Second)
 		}}
 		first, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
@@ -263,7 +263,7 @@ func TestGate(t *testing.T) {
 					alone = max(alone, inside)
 				}
 				mu.Unlock()
-				_ = kit.Sleep(t.Context(), time.Second) // Nova
+				_ = clock.Sleep(t.Context(), time.Second) // Nova
 				mu.Lock()
 				inside--
 				free = max(free-1, 0)

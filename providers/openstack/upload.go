@@ -8,7 +8,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
 	"poolkeeper/providers/imagefile"
 )
@@ -113,7 +113,7 @@ func (p *Provider) waitActive(ctx context.Context, s *session, id string) (*imag
 				return image, err
 			}
 		}
-		if err := kit.Sleep(ctx, p.pollAfter(time.Since(start))); err != nil {
+		if err := clock.Sleep(ctx, p.pollAfter(time.Since(start))); err != nil {
 			return nil, err
 		}
 	}

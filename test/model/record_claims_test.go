@@ -12,7 +12,7 @@ import (
 	"github.com/anishathalye/porcupine"
 	"github.com/hashicorp/go-hclog"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/test/model"
 	"poolkeeper/test/zktest"
@@ -113,7 +113,7 @@ func (r *recorder) serve(ctx context.Context, i int, c *client, ids []string, cu
 			return true
 		}
 		if lock == nil {
-			_ = kit.Sleep(ctx, time.Second) // a history that spin is given is small
+			_ = clock.Sleep(ctx, time.Second) // a history that spin is given is small
 			continue
 		}
 		cut.Do(func() { c.cutOff(r.t, ctx) })

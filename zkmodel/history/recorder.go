@@ -8,7 +8,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -73,7 +73,7 @@ func (r *Recorder) Run(ctx context.Context) {
 		if errors.Is(err, recipe.ErrClosed) {
 			break
 		}
-		_ = kit.Sleep(ctx, time.Second) // or ctx has ended, which is looked at
+		_ = clock.Sleep(ctx, time.Second) // or ctx has ended, which is looked at
 	}
 	r.write()
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event"
@@ -271,7 +271,7 @@ func killedAfter(t *testing.T, requests int) (done bool) {
 			if paused, err := store.ImagePaused(ctx, "a"); err == nil && !paused {
 				return true
 			}
-			_ = kit.Sleep(ctx, 20*time.Millisecond) // or ctx has ended, which is looked at
+			_ = clock.Sleep(ctx, 20*time.Millisecond) // or ctx has ended, which is looked at
 		}
 		return false
 	}) && done

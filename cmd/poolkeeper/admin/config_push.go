@@ -15,7 +15,7 @@ import (
 
 	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/configs"
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 	"poolkeeper/configs/sealed"
 	"poolkeeper/zkmodel/fleet"
 )
@@ -306,7 +306,7 @@ func (p *pusher) follow(ctx context.Context, a *app.App, t fleetTree, v *fleet.V
 		lines, refused := behind(members, v, superseded)
 		over := ctx.Err() != nil
 		if len(lines) > 0 && p.Wait && !refused && !over {
-			_ = kit.Sleep(ctx, waitPoll) // the end of ctx is seen above
+			_ = clock.Sleep(ctx, waitPoll) // the end of ctx is seen above
 			continue
 		}
 		fmt.Fprintf(a.Stdout, "%d of %d daemons run it.\n", len(members)-len(lines), len(members))

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/configs/clock"
 	"poolkeeper/configs/kit"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event"
@@ -57,7 +58,7 @@ func (m *managed) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := agent.Run(ctx); ctx.Err() == nil {
 			m.s.log.Warn("Operators' commands are not taken; it is tried again", "error", err, "retry", time.Second)
-			_ = kit.Sleep(ctx, time.Second) // or ctx has ended, which is looked at
+			_ = clock.Sleep(ctx, time.Second) // or ctx has ended, which is looked at
 		}
 	}
 	m.resume() // what drains ends with us
@@ -210,7 +211,7 @@ func (m *managed) pause(ctx context.Context, c manage.Command) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, pauseTime)
 	defer cancel()
 	now, known := d.InHand()
-	for !known && kit.Sleep(ctx, drainEvery/4) == nil {
+	for !known && clock.Sleep(ctx, drainEvery/4) == nil {
 		now, known = d.InHand()
 	}
 	switch {
@@ -312,7 +313,7 @@ func (m *managed) drain(ctx context.Context) {
 			if now, known := d.InHand(); !known || now != "" {
 				idle = -1
 			}
-			if kit.Sleep(ctx, drainEvery) != nil {
+			if clock.Sleep(ctx, drainEvery) != nil {
 				return
 			}
 		}

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"poolkeeper/configs/kit"
+	"poolkeeper/configs/clock"
 )
 
 // lockRetry is how often a lock is tried again; a blocking flock could not be interrupted.
@@ -101,7 +101,7 @@ func (a *App) lockFolder(ctx context.Context, f *os.File) error {
 		case !told:
 			fmt.Fprintf(a.Stderr, "poolkeeper: waiting for another command that changes sealed values in %s\n", f.Name())
 		}
-		if err := kit.Sleep(ctx, lockRetry); err != nil {
+		if err := clock.Sleep(ctx, lockRetry); err != nil {
 			return fmt.Errorf("lock %s: %w", f.Name(), err)
 		}
 	}
