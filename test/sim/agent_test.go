@@ -34,7 +34,7 @@ const offered = "make "
 // agent is a process of ours: a client of recipe, and what it does with locks.
 type agent struct {
 	name   string
-	host   *host
+	host   *machine
 	judge  *judge
 	rng    *rand.Rand
 	client *recipe.Client
@@ -47,7 +47,7 @@ type agent struct {
 func (w *world) start(name string) *agent {
 	w.started++
 	rng := rand.New(rand.NewPCG(w.seed, uint64(w.started)))
-	a := &agent{name: name, host: &host{rng: rng}, judge: w.judge, rng: rand.New(rand.NewPCG(w.seed, rng.Uint64())), done: make(chan struct{})}
+	a := &agent{name: name, host: newMachine(rng), judge: w.judge, rng: rand.New(rand.NewPCG(w.seed, rng.Uint64())), done: make(chan struct{})}
 	client, err := recipe.Dial(recipe.Config{
 		Servers: w.cluster.Addrs(), Timeout: sessionTimeout, Dial: w.cluster.Dialer(name), Clock: clock.From(a.host),
 	})

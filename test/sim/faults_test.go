@@ -51,9 +51,9 @@ func (w *world) fault() {
 		w.made("leader change", "servers", "")
 		w.cluster.LeaderChange()
 	case 11:
-		w.isolate(server, d)
+		w.without("isolate", server, d, w.cluster.Isolate, w.cluster.Join)
 	case 12:
-		w.kill(server, d)
+		w.without("kill", server, d, w.cluster.Kill, w.cluster.Start)
 	case 13:
 		w.crash(a)
 	case 14:
@@ -84,27 +84,15 @@ func (w *world) pause(a *agent, d time.Duration) {
 }
 
 // A majority of servers is always left, so that work goes on, most of the time.
-func (w *world) isolate(server int, d time.Duration) {
+func (w *world) without(fault string, server int, d time.Duration, begin, end func(server int)) {
 	if len(w.away) > 0 {
 		return
 	}
-	w.made("isolate", fmt.Sprint("server ", server), "for %s", d)
+	w.made(fault, fmt.Sprint("server ", server), "for %s", d)
 	w.away[server] = true
-	w.cluster.Isolate(server)
+	begin(server)
 	w.wait(d)
-	w.cluster.Join(server)
-	delete(w.away, server)
-}
-
-func (w *world) kill(server int, d time.Duration) {
-	if len(w.away) > 0 {
-		return
-	}
-	w.made("kill", fmt.Sprint("server ", server), "for %s", d)
-	w.away[server] = true
-	w.cluster.Kill(server)
-	w.wait(d)
-	w.cluster.Start(server)
+	end(server)
 	delete(w.away, server)
 }
 
