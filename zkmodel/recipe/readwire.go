@@ -65,7 +65,9 @@ func decodeReads(answer []byte, reads []Read, results []ReadResult) {
 		default:
 			return
 		}
-		results[i] = result
+		if result.known {
+			results[i] = result
+		}
 	}
 }
 
