@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/prometheus/procfs"
 
 	"poolkeeper/configs"
 	"poolkeeper/providers"
 	"poolkeeper/providers/local"
+	"poolkeeper/test/bench"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -191,22 +191,8 @@ func BenchmarkRest(b *testing.B) {
 		before := server.Requests(b)
 		<-time.After(5 * time.Second)
 		b.ReportMetric(float64(server.Requests(b)-before)/5, "requests/s")
-		b.ReportMetric(float64(residentKiB(b, p.cmd.Process.Pid))/1024, "MiB")
+		b.ReportMetric(bench.Resident(b, p.cmd.Process.Pid), "MiB")
 	}
-}
-
-// residentKiB is the memory that a process has.
-func residentKiB(b *testing.B, pid int) int {
-	b.Helper()
-	p, err := procfs.NewProc(pid)
-	if err != nil {
-		b.Fatal(err)
-	}
-	status, err := p.NewStatus()
-	if err != nil || status.VmRSS == 0 {
-		b.Fatalf("no VmRSS: %v", err)
-	}
-	return int(status.VmRSS >> 10)
 }
 
 // bigImage is the size of the image of BenchmarkUploadBig, in bytes.

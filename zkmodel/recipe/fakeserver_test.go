@@ -124,7 +124,7 @@ func (f *fakeServer) serve(conn net.Conn) {
 			binary.BigEndian.PutUint32(answer[12:], 1<<32-101) // no such node
 		case opMultiRead:
 			f.seen <- fakeCall{id, opcode}
-			binary.BigEndian.PutUint32(answer[12:], 1<<32-6) // not implemented
+			binary.BigEndian.PutUint32(answer[12:], 1<<32-6) // ZooKeeper's UNIMPLEMENTED: it does not know the request
 		default:
 			f.seen <- fakeCall{id, opcode}
 			if opcode != opClose {

@@ -41,7 +41,7 @@ type ReadResult struct {
 
 // ReadMany does several reads with few requests, one after the other, and returns what they
 // brought in the order of the reads. It is no snapshot: each read is as of some moment. What a
-// server cannot do with others (before ZooKeeper 3.6), or refuses, is read alone.
+// server refuses is read alone; servers before 3.6, which we do not support, refuse each such request and drop the connection.
 func (s *Session) ReadMany(ctx context.Context, reads ...Read) []ReadResult {
 	results := make([]ReadResult, len(reads))
 	for at := 0; at < len(reads); at += readsAtOnce {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"poolkeeper/test/bench"
 	"poolkeeper/test/zktest"
 	"poolkeeper/test/zuul"
 	"poolkeeper/zkmodel"
@@ -155,12 +156,6 @@ func rawRequest(conn *zk.Conn, data []byte) error {
 	return err
 }
 
-// percentile is the time below which so much of the times is.
-func percentile(times []time.Duration, p float64) time.Duration {
-	slices.Sort(times)
-	return times[min(int(float64(len(times))*p), len(times)-1)]
-}
-
 // limits are what ZooKeeper gives to one client that never waits: records
 // written a second, and the transactions of requests, in requests a second.
 type limits struct{ writes, requests float64 }
@@ -190,7 +185,7 @@ func BenchmarkBurst(b *testing.B) {
 				rate, last := float64(count)/took.Seconds(), s.limits()
 				raw, bare := (first.writes+last.writes)/2, (first.requests+last.requests)/2
 				b.ReportMetric(rate, "requests/s")
-				b.ReportMetric(percentile(times, 0.5).Seconds(), "s/p50")
+				b.ReportMetric(bench.Percentile(times, 0.5).Seconds(), "s/p50")
 				b.ReportMetric(writes, "writes/request")
 				b.ReportMetric(raw, "raw-writes/s")
 				b.ReportMetric(100*rate/(raw/writes), "%-of-raw-writes")
@@ -225,7 +220,7 @@ func BenchmarkThroughQuota(b *testing.B) {
 		}
 		group.Wait()
 		b.ReportMetric(count/time.Since(start).Seconds(), "requests/s")
-		b.ReportMetric(percentile(times, 0.5).Seconds(), "s/p50")
+		b.ReportMetric(bench.Percentile(times, 0.5).Seconds(), "s/p50")
 		b.ReportMetric(0, "ns/op")
 	}
 }
@@ -282,9 +277,9 @@ func BenchmarkCrowded(b *testing.B) {
 		for i := range times {
 			times[i] = s.ask(zuul.Wish{Labels: []string{"small"}})
 		}
-		b.ReportMetric(percentile(times, 0.5).Seconds()*1000, "ms/p50")
-		b.ReportMetric(percentile(times, 0.99).Seconds()*1000, "ms/p99")
-		b.ReportMetric(resident(b, s.pid), "MiB-resident")
+		b.ReportMetric(bench.Percentile(times, 0.5).Seconds()*1000, "ms/p50")
+		b.ReportMetric(bench.Percentile(times, 0.99).Seconds()*1000, "ms/p99")
+		b.ReportMetric(bench.Resident(b, s.pid), "MiB-resident")
 		b.ReportMetric(0, "ns/op")
 	}
 }

@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/prometheus/procfs"
 
 	"poolkeeper/configs"
 	"poolkeeper/launcher"
 	"poolkeeper/providers"
 	"poolkeeper/providers/fake"
+	"poolkeeper/test/bench"
 	"poolkeeper/zkmodel/event/dispatch"
 	"poolkeeper/zkmodel/event/observe"
 	"poolkeeper/zkmodel/fleet"
@@ -135,37 +135,5 @@ func (c child) spawn(b *testing.B) *exec.Cmd {
 // start starts a launcher, and returns what ends it.
 func (c child) start(b *testing.B) (cmd *exec.Cmd, stop func()) {
 	b.Helper()
-	arg, err := json.Marshal(c)
-	if err != nil {
-		b.Fatal(err)
-	}
-	cmd = exec.Command(os.Args[0], childCommand, string(arg)) //nolint:noctx // ended by its input
-	input, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	return cmd, func() {
-		_ = input.Close()
-		if err := cmd.Wait(); err != nil {
-			b.Error(err)
-		}
-	}
-}
-
-// resident is what a process holds in memory, in MiB.
-func resident(b *testing.B, pid int) float64 {
-	b.Helper()
-	p, err := procfs.NewProc(pid)
-	if err != nil {
-		b.Fatal(err)
-	}
-	status, err := p.NewStatus()
-	if err != nil || status.VmRSS == 0 {
-		b.Fatalf("no VmRSS: %v", err)
-	}
-	return float64(status.VmRSS) / (1 << 20)
+	return bench.Spawn(b, childCommand, c)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"poolkeeper/test/bench"
 	"poolkeeper/test/zktest"
 	"poolkeeper/test/zuul"
 	"poolkeeper/zkmodel/recipe"
@@ -84,7 +85,7 @@ func inTurns(b *testing.B, give func(c child, it bool) child) (without, with tim
 	_, _, more.dearer = pick(func(one burst) time.Duration { return one.all })
 	off, on, longer := pick(func(one burst) time.Duration { return one.took })
 	more.longer = longer
-	return percentile(off, 0.5), percentile(on, 0.5), more
+	return bench.Percentile(off, 0.5), bench.Percentile(on, 0.5), more
 }
 
 // burstOf measures a burst on a new server, with a new launcher.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"poolkeeper/test/bench"
 	"poolkeeper/test/otlptest"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel/trace"
@@ -36,7 +37,7 @@ func BenchmarkTraces(b *testing.B) {
 		b.ReportMetric(float64(told.Spans)/rounds, "spans/burst")
 		b.ReportMetric(told.Read.Seconds()*1000/rounds, "ms-collector/burst")
 		gaps := gapsOf(b, 200)
-		b.ReportMetric(percentile(gaps, 0.5).Seconds()*1000, "ms-gap/p50")
+		b.ReportMetric(bench.Percentile(gaps, 0.5).Seconds()*1000, "ms-gap/p50")
 		b.ReportMetric(slices.Max(gaps).Seconds()*1000, "ms-gap/max")
 		b.ReportMetric(0, "ns/op")
 	}

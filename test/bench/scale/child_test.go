@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/prometheus/procfs"
 
 	"poolkeeper/builder"
 	"poolkeeper/builder/dib"
@@ -20,6 +18,7 @@ import (
 	"poolkeeper/launcher"
 	"poolkeeper/providers"
 	"poolkeeper/providers/fake"
+	"poolkeeper/test/bench"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -136,25 +135,8 @@ func provider(n int) string { return fmt.Sprintf("cloud-%02d", n) }
 // spawn starts a daemon that ends with the benchmark.
 func (c child) spawn(b *testing.B) (pid int) {
 	b.Helper()
-	arg, err := json.Marshal(c)
-	if err != nil {
-		b.Fatal(err)
-	}
-	cmd := exec.Command(os.Args[0], childCommand, string(arg)) //nolint:noctx // ended by its input
-	input, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		_ = input.Close()
-		if err := cmd.Wait(); err != nil {
-			b.Error(err)
-		}
-	})
+	cmd, stop := bench.Spawn(b, childCommand, c)
+	b.Cleanup(stop)
 	return cmd.Process.Pid
 }
 
@@ -162,15 +144,7 @@ func (c child) spawn(b *testing.B) (pid int) {
 func resident(b *testing.B, pids []int) (most float64) {
 	b.Helper()
 	for _, pid := range pids {
-		p, err := procfs.NewProc(pid)
-		if err != nil {
-			b.Fatal(err)
-		}
-		status, err := p.NewStatus()
-		if err != nil || status.VmRSS == 0 {
-			b.Fatalf("no VmRSS: %v", err)
-		}
-		most = max(most, float64(status.VmRSS)/(1<<20))
+		most = max(most, bench.Resident(b, pid))
 	}
 	return most
 }

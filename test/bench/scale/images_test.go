@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"poolkeeper/test/bench"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -73,9 +74,9 @@ func (s *imageScene) measure(builds, builders int) {
 		record, ready := s.build(n % s.images)
 		records, served = append(records, record), append(served, ready)
 	}
-	s.ms(percentile(records, 0.5), "record-p50-ms")
-	s.ms(percentile(records, 0.99), "record-p99-ms")
-	s.ms(percentile(served, 0.5), "served-p50-ms")
+	s.ms(bench.Percentile(records, 0.5), "record-p50-ms")
+	s.ms(bench.Percentile(records, 0.99), "record-p99-ms")
+	s.ms(bench.Percentile(served, 0.5), "served-p50-ms")
 	s.ms(raw, "raw-write-ms")
 	<-time.After(2 * time.Second) // what is left to do
 	const rest = 5

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"poolkeeper/test/bench"
 	"poolkeeper/test/zuul"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -55,8 +56,8 @@ func measureNodes(b *testing.B, nodes, launchers int) {
 		times[i] = s.ask(requestor)
 	}
 	b.ReportMetric(float64(s.server.Requests(b)-before)/asked, "requests/answer")
-	s.ms(percentile(times, 0.5), "answer-p50-ms")
-	s.ms(percentile(times, 0.99), "answer-p99-ms")
+	s.ms(bench.Percentile(times, 0.5), "answer-p50-ms")
+	s.ms(bench.Percentile(times, 0.99), "answer-p99-ms")
 	s.ms(raw, "raw-write-ms")
 	b.ReportMetric(resident(b, pids), "MiB")
 	b.ReportMetric(0, "ns/op")

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"poolkeeper/test/bench"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -57,7 +58,7 @@ func (s *scene) raw() time.Duration {
 		}
 		times[i] = time.Since(start)
 	}
-	return percentile(times, 0.5)
+	return bench.Percentile(times, 0.5)
 }
 
 // until looks each millisecond, so that what is measured is no longer than that.
@@ -68,12 +69,6 @@ func (s *scene) until(cond func() bool, what string) {
 			s.b.Fatalf("not in five minutes: %s", what)
 		}
 	}
-}
-
-// percentile is the time below which so much of the times is.
-func percentile(times []time.Duration, p float64) time.Duration {
-	slices.Sort(times)
-	return times[min(int(float64(len(times))*p), len(times)-1)]
 }
 
 // ms reports a time in milliseconds.
