@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"poolkeeper/configs/clock"
+	"poolkeeper/test/sim/stage"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -34,7 +35,7 @@ const offered = "make "
 // agent is a process of ours: a client of recipe, and what it does with locks.
 type agent struct {
 	name   string
-	host   *machine
+	host   *stage.Machine
 	judge  *judge
 	rng    *rand.Rand
 	client *recipe.Client
@@ -47,7 +48,7 @@ type agent struct {
 func (w *world) start(name string) *agent {
 	w.started++
 	rng := rand.New(rand.NewPCG(w.seed, uint64(w.started)))
-	a := &agent{name: name, host: newMachine(rng), judge: w.judge, rng: rand.New(rand.NewPCG(w.seed, rng.Uint64())), done: make(chan struct{})}
+	a := &agent{name: name, host: stage.NewMachine(name, rng), judge: w.judge, rng: rand.New(rand.NewPCG(w.seed, rng.Uint64())), done: make(chan struct{})}
 	client, err := recipe.Dial(recipe.Config{
 		Servers: w.cluster.Addrs(), Timeout: sessionTimeout, Dial: w.cluster.Dialer(name), Clock: clock.From(a.host),
 	})
@@ -75,7 +76,7 @@ func (a *agent) stop() {
 func (a *agent) serve(ctx context.Context, s *recipe.Session) error {
 	for ctx.Err() == nil {
 		if err := a.turn(ctx, s, recordAt(a.rng.IntN(recordCount))); err != nil && ctx.Err() == nil {
-			a.judge.note(a.name, "%v", err)
+			a.judge.Note(a.name, "%v", err)
 		}
 		_ = s.Clock().Sleep(ctx, time.Duration(a.rng.Int64N(int64(2*time.Second))))
 	}

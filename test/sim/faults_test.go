@@ -3,105 +3,48 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"poolkeeper/test/sim/stage"
 )
 
 // fault makes the next thing go wrong, or ends something that does.
 func (w *world) fault() {
 	a := w.agents[w.rng.IntN(len(w.agents))]
-	server := 1 + w.rng.IntN(servers)
-	d := time.Duration(w.rng.Int64N(int64(2 * sessionTimeout)))
-	switch w.rng.IntN(16) {
-	case 0:
-		w.made("cut", a.name, "for %s", d)
-		w.cluster.Cut(a.name)
-		w.later(d, func() { w.cluster.Heal(a.name) })
-	case 1:
-		w.made("cut up", a.name, "for %s", d)
-		w.cluster.CutUp(a.name)
-		w.later(d, func() { w.cluster.Heal(a.name) })
-	case 2:
-		w.made("cut down", a.name, "for %s", d)
-		w.cluster.CutDown(a.name)
-		w.later(d, func() { w.cluster.Heal(a.name) })
-	case 3, 4:
-		w.made("pause", a.name, "for %s", d)
-		w.pause(a, d)
-	case 5:
-		w.made("break", a.name, "")
-		w.cluster.Break(a.name)
-	case 6:
-		w.made("slow", a.name, "by %s", d/10)
-		w.cluster.Slow(a.name, d/10)
-	case 7:
-		w.made("lost answer", a.name, "")
-		w.cluster.DropAnswer(a.name)
-	case 8:
-		w.made("expire", a.name, "")
-		w.judge.excuse(a.name)
-		w.cluster.Expire(a.name)
-	case 9:
-		w.made("lag", fmt.Sprint("server ", server), "by %s", d/4)
-		w.cluster.Lag(server, d/4)
-	case 10:
-		w.made("leader change", "servers", "")
-		w.cluster.LeaderChange()
-	case 11:
-		w.without("isolate", server, d, w.cluster.Isolate, w.cluster.Join)
-	case 12:
-		w.without("kill", server, d, w.cluster.Kill, w.cluster.Start)
-	case 13:
-		w.crash(a)
-	case 14:
-		w.evict()
-	case 15:
-		w.made("rest", "servers", "")
-		w.wait(sessionTimeout)
-	}
-}
-
-func (w *world) made(fault, who, format string, args ...any) {
-	w.faults[fault]++
-	w.judge.note(who, "FAULT "+fault+" "+format, args...)
-}
-
-// later ends a fault; the world is not over before.
-func (w *world) later(d time.Duration, f func()) { time.AfterFunc(d, f) }
-
-// pause stops an agent's process: neither its timers nor its packets move.
-func (w *world) pause(a *agent, d time.Duration) {
-	a.host.pause()
-	w.cluster.Cut(a.name)
-	w.later(d, func() {
-		w.judge.note(a.name, "goes on")
-		a.host.resume()
-		w.cluster.Heal(a.name)
-	})
-}
-
-// A majority of servers is always left, so that work goes on, most of the time.
-func (w *world) without(fault string, server int, d time.Duration, begin, end func(server int)) {
-	if len(w.away) > 0 {
+	own := map[string]func(*agent){"expire": w.expire, "crash": w.crash, "evict": func(*agent) { w.evict() }, "rest": func(*agent) { w.rest() }}
+	all := append(slices.Sorted(maps.Keys(own)), stage.Faults()...)
+	all = append(all, "pause")
+	fault := all[w.rng.IntN(len(all))]
+	if make, is := own[fault]; is {
+		make(a)
 		return
 	}
-	w.made(fault, fmt.Sprint("server ", server), "for %s", d)
-	w.away[server] = true
-	begin(server)
-	w.wait(d)
-	end(server)
-	delete(w.away, server)
+	w.network.Fault(fault, a.host)
+}
+
+func (w *world) expire(a *agent) {
+	w.judge.Fault("expire", a.name, "")
+	w.judge.excuse(a.name)
+	w.cluster.Expire(a.name)
+}
+
+func (w *world) rest() {
+	w.judge.Fault("rest", "servers", "")
+	w.wait(sessionTimeout)
 }
 
 // crash ends an agent: nothing that it does from now on reaches anybody. Another takes its place.
 func (w *world) crash(a *agent) {
-	w.made("crash", a.name, "")
+	w.judge.Fault("crash", a.name, "")
 	w.cluster.Break(a.name)
 	w.cluster.Cut(a.name)
-	a.host.resume()
+	a.host.Resume()
 	a.stop()
 	for i, one := range w.agents {
 		if one == a {
@@ -123,7 +66,7 @@ func (w *world) evict() {
 	victim := line[w.rng.IntN(len(line))]
 	w.judge.excused[fmt.Sprint(victim.session, dir)] = true
 	w.judge.mu.Unlock()
-	w.made("evict", victim.client, "%s from %s", number(victim.name), dir)
+	w.judge.Fault("evict", victim.client, "%s from %s", number(victim.name), dir)
 	w.cluster.Slow(victim.client, time.Duration(w.rng.Int64N(int64(3*time.Second))))
 	w.wait(time.Duration(w.rng.Int64N(int64(3 * time.Second))))
 	conn := w.operator()
@@ -132,18 +75,6 @@ func (w *world) evict() {
 	w.wait(time.Duration(w.rng.Int64N(int64(3 * time.Second))))
 	w.cluster.Slow(victim.client, 0)
 	w.cluster.Break(victim.client)
-}
-
-// heal ends all faults.
-func (w *world) heal() {
-	w.wait(2 * sessionTimeout) // what ends later has ended by then
-	for _, a := range w.agents {
-		w.cluster.Heal(a.name)
-	}
-	for server := range servers {
-		w.cluster.Lag(server+1, 0)
-	}
-	w.judge.note("world", "has no more faults")
 }
 
 // operator is a client that no fault meets.

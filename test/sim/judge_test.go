@@ -5,18 +5,16 @@ import (
 	"path"
 	"strings"
 	"sync"
-	"time"
 
+	"poolkeeper/test/sim/stage"
 	"poolkeeper/test/sim/zookeeper"
 )
 
 // judge sees every transaction before any client does, and all that agents do outside of the
 // tree. It has no opinion of how things are done; it knows what must never be.
 type judge struct {
+	*stage.Timeline
 	mu      sync.Mutex
-	began   time.Time
-	lines   []string // the timeline
-	wrongs  []string
 	stand   map[string][]contender // by the lock's directory
 	claims  map[string]string      // of each job: who has made something for it
 	excused map[string]bool        // clients and contenders that lost a lock before its time
@@ -33,23 +31,7 @@ type contender struct {
 }
 
 func newJudge() *judge {
-	return &judge{began: time.Now(), stand: map[string][]contender{}, claims: map[string]string{}, excused: map[string]bool{}, turns: map[string]int{}}
-}
-
-// note adds a line to the timeline.
-func (j *judge) note(who, format string, args ...any) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.add(who, format, args...)
-}
-
-func (j *judge) add(who, format string, args ...any) {
-	j.lines = append(j.lines, fmt.Sprintf("%12.6fs %-8s %s", time.Since(j.began).Seconds(), who, fmt.Sprintf(format, args...)))
-}
-
-func (j *judge) wrong(who, format string, args ...any) {
-	j.add(who, "WRONG: "+format, args...)
-	j.wrongs = append(j.wrongs, j.lines[len(j.lines)-1])
+	return &judge{Timeline: stage.NewTimeline(), stand: map[string][]contender{}, claims: map[string]string{}, excused: map[string]bool{}, turns: map[string]int{}}
 }
 
 // holder is who holds a lock: the one with the lowest number.
@@ -74,14 +56,14 @@ func (j *judge) committed(t zookeeper.Transaction) {
 		switch {
 		case strings.HasPrefix(dir, locks+"/") && c.Kind == zookeeper.Create:
 			j.stand[dir] = append(j.stand[dir], contender{name, t.Session, t.Client})
-			j.add(t.Client, "stands in line for %s with %s", dir, number(name))
+			j.Note(t.Client, "stands in line for %s with %s", dir, number(name))
 		case strings.HasPrefix(dir, locks+"/") && c.Kind == zookeeper.Delete:
 			for i, one := range j.stand[dir] {
 				if one.name == name {
 					j.stand[dir] = append(j.stand[dir][:i:i], j.stand[dir][i+1:]...)
 				}
 			}
-			j.add(t.Client, "the contender %s of %s goes", number(name), dir)
+			j.Note(t.Client, "the contender %s of %s goes", number(name), dir)
 		case dir == records && c.Kind == zookeeper.SetData:
 			j.write(t, c)
 		}
@@ -91,10 +73,10 @@ func (j *judge) committed(t zookeeper.Transaction) {
 // write: nobody writes what a lock protects but its holder.
 func (j *judge) write(t zookeeper.Transaction, c zookeeper.Change) {
 	j.records++
-	j.add(t.Client, "writes %q to %s", c.Data, c.Path)
+	j.Note(t.Client, "writes %q to %s", c.Data, c.Path)
 	lock := lockOf(c.Path)
 	if now := j.holder(lock); now.session != t.Session {
-		j.wrong(t.Client, "session %#x writes %s, whose lock is held by %q, session %#x", t.Session, c.Path, now.client, now.session)
+		j.Wrong(t.Client, "session %#x writes %s, whose lock is held by %q, session %#x", t.Session, c.Path, now.client, now.session)
 	}
 }
 
@@ -105,9 +87,9 @@ func (j *judge) effect(a *agent, record string, session int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.effects++
-	excused := a.host.justResumed() || j.excused[fmt.Sprint(session)] || j.excused[fmt.Sprint(session, lockOf(record))]
+	excused := a.host.JustResumed() || j.excused[fmt.Sprint(session)] || j.excused[fmt.Sprint(session, lockOf(record))]
 	if now := j.holder(lockOf(record)); now.session != session && !excused {
-		j.wrong(a.name, "acts for %s in session %#x, but its lock is held by %q, session %#x", record, session, now.client, now.session)
+		j.Wrong(a.name, "acts for %s in session %#x, but its lock is held by %q, session %#x", record, session, now.client, now.session)
 	}
 }
 
@@ -115,9 +97,9 @@ func (j *judge) effect(a *agent, record string, session int64) {
 func (j *judge) claim(a *agent, job string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.add(a.name, "makes what %s asks for", job)
+	j.Note(a.name, "makes what %s asks for", job)
 	if was := j.claims[job]; was != "" {
-		j.wrong(a.name, "makes %s a second time: %s has", job, was)
+		j.Wrong(a.name, "makes %s a second time: %s has", job, was)
 	}
 	j.claims[job] = a.name
 }
@@ -126,7 +108,7 @@ func (j *judge) got(a *agent, record string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.turns[a.name]++
-	j.add(a.name, "holds %s", lockOf(record))
+	j.Note(a.name, "holds %s", lockOf(record))
 }
 
 // excuse notes that a client loses its locks before their time.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"poolkeeper/test/sim/stage"
 )
 
 var (
@@ -34,19 +36,19 @@ func TestLocks(t *testing.T) {
 		o := simulate(t, seed)
 		lived += o.took * agents
 		writes, effects, turns = writes+o.writes, effects+o.effects, turns+o.turns
-		for name, times := range maps.All(o.faults) {
+		for name, times := range maps.All(o.line.Counts()) {
 			faults[name] += times
 		}
 		if *shown {
-			t.Log("\n" + strings.Join(o.timeline, "\n"))
+			t.Log("\n" + strings.Join(o.line.Lines(), "\n"))
 		}
-		if len(o.wrongs) > 0 {
-			t.Fatalf("seed %d: %d wrongs; the first, and what led to it:\n%s", seed, len(o.wrongs), leadUp(o))
+		if len(o.line.Wrongs()) > 0 {
+			t.Fatalf("seed %d: %d wrongs; the first, and what led to it:\n%s", seed, len(o.line.Wrongs()), o.line.LeadUp())
 		}
 	}
 	took := time.Since(began)
 	t.Logf("%d seeds from %d: %.1f agent-hours in %s (%.0f a minute), %d locks held, %d writes, %d effects; faults: %s",
-		n, *first, lived.Hours(), took.Round(time.Millisecond), lived.Hours()/took.Minutes(), turns, writes, effects, strings.Join(sorted(faults), ", "))
+		n, *first, lived.Hours(), took.Round(time.Millisecond), lived.Hours()/took.Minutes(), turns, writes, effects, stage.Sorted(faults))
 }
 
 // simulate runs one seed in a bubble.
@@ -56,14 +58,4 @@ func simulate(t *testing.T, seed uint64) (o outcome) {
 		o = run(t, seed, agents, length)
 	})
 	return o
-}
-
-// leadUp is the timeline before the first wrong, as far as it matters.
-func leadUp(o outcome) string {
-	for i, line := range o.timeline {
-		if line == o.wrongs[0] {
-			return strings.Join(o.timeline[max(0, i-40):i+1], "\n")
-		}
-	}
-	return ""
 }

@@ -3,12 +3,12 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"poolkeeper/test/sim/stage"
 	"poolkeeper/test/sim/zookeeper"
 )
 
@@ -29,38 +29,40 @@ type world struct {
 	judge   *judge
 	agents  []*agent
 	started int
-	faults  map[string]int // how often each was made
-	away    map[int]bool   // servers that are killed or isolated
+	network *stage.Network
 }
 
 // outcome is what a simulation has come to.
 type outcome struct {
-	seed     uint64
-	wrongs   []string
-	timeline []string
-	took     time.Duration // of virtual time
-	writes   int
-	effects  int
-	turns    int
-	faults   map[string]int
+	seed    uint64
+	line    *stage.Timeline
+	took    time.Duration // of virtual time
+	writes  int
+	effects int
+	turns   int
 }
 
 // run has agents live in a world of faults for some time, and then in one without. It must
 // be called in a bubble of testing/synctest.
 func run(t *testing.T, seed uint64, agents int, length time.Duration) outcome {
 	t.Helper()
-	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), judge: newJudge(), faults: map[string]int{}, away: map[int]bool{}}
+	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), judge: newJudge()}
 	w.cluster = zookeeper.New(zookeeper.Options{Servers: servers, Seed: seed, Tick: tick, Committed: w.judge.committed})
 	defer w.cluster.Close()
+	w.network = &stage.Network{Cluster: w.cluster, Servers: servers, Line: w.judge.Timeline, Rand: w.rng, Longest: 2 * sessionTimeout}
 	w.prepare()
 	for i := range agents {
 		w.agents = append(w.agents, w.start(fmt.Sprintf("a%d", i+1)))
 	}
-	for time.Since(w.judge.began) < length {
+	for w.judge.Age() < length {
 		w.wait(time.Duration(w.rng.Int64N(int64(8 * time.Second))))
 		w.fault()
 	}
-	w.heal()
+	var hosts []*stage.Machine
+	for _, a := range w.agents {
+		hosts = append(hosts, a.host)
+	}
+	w.network.Heal(hosts...)
 	w.settle()
 	for _, a := range w.agents {
 		a.stop()
@@ -71,7 +73,7 @@ func run(t *testing.T, seed uint64, agents int, length time.Duration) outcome {
 func (w *world) outcome() outcome {
 	w.judge.mu.Lock()
 	defer w.judge.mu.Unlock()
-	o := outcome{seed: w.seed, wrongs: w.judge.wrongs, timeline: w.judge.lines, took: time.Since(w.judge.began), writes: w.judge.records, effects: w.judge.effects, faults: w.faults}
+	o := outcome{seed: w.seed, line: w.judge.Timeline, took: w.judge.Age(), writes: w.judge.records, effects: w.judge.effects}
 	for _, n := range w.judge.turns {
 		o.turns += n
 	}
@@ -112,16 +114,7 @@ func (w *world) settle() {
 	defer w.judge.mu.Unlock()
 	for _, a := range w.agents {
 		if w.judge.turns[a.name] == before[a.name] {
-			w.judge.wrong(a.name, "has not held a lock for %s, and nothing is in its way", rest)
+			w.judge.Wrong(a.name, "has not held a lock for %s, and nothing is in its way", rest)
 		}
 	}
-}
-
-// sorted are the names of faults, for reports.
-func sorted(faults map[string]int) (list []string) {
-	for name, n := range faults {
-		list = append(list, fmt.Sprintf("%s %d", name, n))
-	}
-	slices.Sort(list)
-	return list
 }

@@ -1,0 +1,113 @@
+package stage
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"poolkeeper/test/sim/zookeeper"
+)
+
+// Network makes the faults of networks, hosts and ZooKeeper's servers. Each ends by itself.
+type Network struct {
+	Cluster *zookeeper.Cluster
+	Servers int
+	Line    *Timeline
+	Rand    *rand.Rand
+	Longest time.Duration // how long a fault may last
+
+	away bool // a server is
+}
+
+// Faults are those that Fault makes.
+func Faults() []string {
+	return []string{
+		"cut", "cut up", "cut down", "pause", "break", "slow", "lost answer", "lag", "leader change", "isolate", "kill", "clock step",
+	}
+}
+
+// Fault makes one, to a host where it is one of hosts.
+func (n *Network) Fault(fault string, m *Machine) {
+	d := time.Duration(n.Rand.Int64N(int64(n.Longest)))
+	server := 1 + n.Rand.IntN(n.Servers)
+	switch fault {
+	case "cut":
+		n.Line.Fault(fault, m.Name, "for %s", d)
+		n.Cluster.Cut(m.Name)
+		n.heal(m, d)
+	case "cut up":
+		n.Line.Fault(fault, m.Name, "for %s", d)
+		n.Cluster.CutUp(m.Name)
+		n.heal(m, d)
+	case "cut down":
+		n.Line.Fault(fault, m.Name, "for %s", d)
+		n.Cluster.CutDown(m.Name)
+		n.heal(m, d)
+	case "pause":
+		n.pause(m, d)
+	case "break":
+		n.Line.Fault(fault, m.Name, "")
+		n.Cluster.Break(m.Name)
+	case "slow":
+		n.Line.Fault(fault, m.Name, "by %s", d/10)
+		n.Cluster.Slow(m.Name, d/10)
+	case "lost answer":
+		n.Line.Fault(fault, m.Name, "")
+		n.Cluster.DropAnswer(m.Name)
+	case "clock step":
+		by := d - n.Longest/2
+		n.Line.Fault(fault, m.Name, "by %s", by)
+		m.Set(by)
+	case "lag":
+		n.Line.Fault(fault, fmt.Sprint("server ", server), "by %s", d/4)
+		n.Cluster.Lag(server, d/4)
+	case "leader change":
+		n.Line.Fault(fault, "servers", "")
+		n.Cluster.LeaderChange()
+	case "isolate":
+		n.without(fault, server, d, n.Cluster.Isolate, n.Cluster.Join)
+	case "kill":
+		n.without(fault, server, d, n.Cluster.Kill, n.Cluster.Start)
+	}
+}
+
+func (n *Network) heal(m *Machine, after time.Duration) {
+	time.AfterFunc(after, func() { n.Cluster.Heal(m.Name) })
+}
+
+// pause stops a process: neither its timers nor its packets move.
+func (n *Network) pause(m *Machine, d time.Duration) {
+	n.Line.Fault("pause", m.Name, "for %s", d)
+	m.Pause()
+	n.Cluster.Cut(m.Name)
+	time.AfterFunc(d, func() {
+		n.Line.Note(m.Name, "goes on")
+		m.Resume()
+		n.Cluster.Heal(m.Name)
+	})
+}
+
+// A majority of servers is always left, so that work goes on, most of the time.
+func (n *Network) without(fault string, server int, d time.Duration, begin, end func(server int)) {
+	if n.away {
+		return
+	}
+	n.Line.Fault(fault, fmt.Sprint("server ", server), "for %s", d)
+	n.away = true
+	begin(server)
+	<-time.After(d)
+	end(server)
+	n.away = false
+}
+
+// Heal waits until all faults have ended, and ends those that do not by themselves.
+func (n *Network) Heal(machines ...*Machine) {
+	<-time.After(n.Longest)
+	for _, m := range machines {
+		n.Cluster.Heal(m.Name)
+	}
+	for server := range n.Servers {
+		n.Cluster.Lag(server+1, 0)
+	}
+	n.Line.Note("world", "has no more faults")
+}
