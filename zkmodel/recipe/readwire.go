@@ -46,7 +46,7 @@ func appendHead(b []byte, op int, last bool) []byte {
 // decodeReads fills in the results that an answer to encodeReads tells: what was read, and what is
 // not there. What else kept a server from a read is not known.
 func decodeReads(answer []byte, reads []Read, results []ReadResult) {
-	in := &wireReader{answer}
+	in := &wireReader{rest: answer}
 	for i, r := range reads {
 		var result ReadResult
 		op, last, _ := in.number(), in.take(1), in.number()
@@ -71,12 +71,15 @@ func decodeReads(answer []byte, reads []Read, results []ReadResult) {
 	}
 }
 
-// wireReader reads an answer from its begin on. Behind its end are zeros and nils.
-type wireReader struct{ rest []byte }
+// wireReader reads an answer from its begin on. Behind its end are zeros and nils, and cut tells so.
+type wireReader struct {
+	rest []byte
+	cut  bool
+}
 
 func (r *wireReader) take(n int) []byte {
 	if n < 0 || n > len(r.rest) {
-		r.rest = nil
+		r.rest, r.cut = nil, true
 		return nil
 	}
 	head := r.rest[:n:n]
@@ -102,10 +105,10 @@ func (r *wireReader) text() []byte {
 
 func (r *wireReader) names() (list []string, ok bool) {
 	count := r.number()
-	if count > len(r.rest) { // each takes more than a byte
+	if r.cut || count < 0 || count > len(r.rest) { // each takes more than a byte
 		return nil, false
 	}
-	list = make([]string, 0, max(count, 0))
+	list = make([]string, 0, count)
 	for range count {
 		name := r.text()
 		if name == nil {
