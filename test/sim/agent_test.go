@@ -47,8 +47,8 @@ type agent struct {
 // start begins an agent; stop ends it.
 func (w *world) start(name string) *agent {
 	w.started++
-	rng := rand.New(rand.NewPCG(w.seed, uint64(w.started)))
-	a := &agent{name: name, host: stage.NewMachine(name, rng), judge: w.judge, rng: rand.New(rand.NewPCG(w.seed, rng.Uint64())), done: make(chan struct{})}
+	rng := w.seed.Rand(uint64(w.started))
+	a := &agent{name: name, host: stage.NewMachine(name, rng), judge: w.judge, rng: rand.New(rand.NewPCG(w.seed.Number, rng.Uint64())), done: make(chan struct{})}
 	client, err := recipe.Dial(recipe.Config{
 		Servers: w.cluster.Addrs(), Timeout: sessionTimeout, Dial: w.cluster.Dialer(name), Clock: clock.From(a.host),
 	})

@@ -56,25 +56,26 @@ func (w *world) crash(a *agent) {
 // evict has an operator delete a contender, as people do when they believe a lock to be left
 // over: because its owner is slow to act, and then loses its connection.
 func (w *world) evict() {
-	w.judge.mu.Lock()
-	dir := lockOf(recordAt(w.rng.IntN(recordCount)))
-	line := w.judge.stand[dir]
-	if len(line) == 0 {
-		w.judge.mu.Unlock()
+	dir, draw := lockOf(recordAt(w.rng.IntN(recordCount))), w.rng.Uint32()
+	var pauses [3]time.Duration
+	for i := range pauses {
+		pauses[i] = time.Duration(w.rng.Int64N(int64(3 * time.Second)))
+	}
+	victim, ok := w.judge.evicted(dir, draw)
+	if !ok {
 		return
 	}
-	victim := line[w.rng.IntN(len(line))]
-	w.judge.excused[fmt.Sprint(victim.session, dir)] = true
-	w.judge.mu.Unlock()
 	w.judge.Fault("evict", victim.client, "%s from %s", number(victim.name), dir)
-	w.cluster.Slow(victim.client, time.Duration(w.rng.Int64N(int64(3*time.Second))))
-	w.wait(time.Duration(w.rng.Int64N(int64(3 * time.Second))))
-	conn := w.operator()
-	defer conn.Close()
-	_ = conn.Delete(path.Join(dir, victim.name), -1) // it may have gone
-	w.wait(time.Duration(w.rng.Int64N(int64(3 * time.Second))))
-	w.cluster.Slow(victim.client, 0)
-	w.cluster.Break(victim.client)
+	w.others.Go(func() {
+		w.cluster.Slow(victim.client, pauses[0])
+		w.wait(pauses[1])
+		conn := w.operator()
+		defer conn.Close()
+		_ = conn.Delete(path.Join(dir, victim.name), -1) // it may have gone
+		w.wait(pauses[2])
+		w.cluster.Slow(victim.client, 0)
+		w.cluster.Break(victim.client)
+	})
 }
 
 // operator is a client that no fault meets.

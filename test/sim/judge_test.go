@@ -18,9 +18,7 @@ type judge struct {
 	stand   map[string][]contender // by the lock's directory
 	claims  map[string]string      // of each job: who has made something for it
 	excused map[string]bool        // clients and contenders that lost a lock before its time
-	records int                    // writes under locks
-	effects int
-	turns   map[string]int // locks that an agent got
+	turns   map[string]int         // locks that an agent got
 }
 
 // contender is one that stands in line for a lock, as the leader sees it.
@@ -30,8 +28,8 @@ type contender struct {
 	client  string
 }
 
-func newJudge() *judge {
-	return &judge{Timeline: stage.NewTimeline(), stand: map[string][]contender{}, claims: map[string]string{}, excused: map[string]bool{}, turns: map[string]int{}}
+func newJudge(line *stage.Timeline) *judge {
+	return &judge{Timeline: line, stand: map[string][]contender{}, claims: map[string]string{}, excused: map[string]bool{}, turns: map[string]int{}}
 }
 
 // holder is who holds a lock: the one with the lowest number.
@@ -72,7 +70,7 @@ func (j *judge) committed(t zookeeper.Transaction) {
 
 // write: nobody writes what a lock protects but its holder.
 func (j *judge) write(t zookeeper.Transaction, c zookeeper.Change) {
-	j.records++
+	j.Count("writes")
 	j.Note(t.Client, "writes %q to %s", c.Data, c.Path)
 	lock := lockOf(c.Path)
 	if now := j.holder(lock); now.session != t.Session {
@@ -86,7 +84,7 @@ func (j *judge) write(t zookeeper.Transaction, c zookeeper.Change) {
 func (j *judge) effect(a *agent, record string, session int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.effects++
+	j.Count("effects")
 	excused := a.host.JustResumed() || j.excused[fmt.Sprint(session)] || j.excused[fmt.Sprint(session, lockOf(record))]
 	if now := j.holder(lockOf(record)); now.session != session && !excused {
 		j.Wrong(a.name, "acts for %s in session %#x, but its lock is held by %q, session %#x", record, session, now.client, now.session)
@@ -108,6 +106,7 @@ func (j *judge) got(a *agent, record string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.turns[a.name]++
+	j.Count("locks held")
 	j.Note(a.name, "holds %s", lockOf(record))
 }
 
@@ -122,4 +121,17 @@ func (j *judge) excuse(client string) {
 			}
 		}
 	}
+}
+
+// evicted picks one that stands in line, who is to lose its place.
+func (j *judge) evicted(dir string, draw uint32) (victim contender, ok bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	line := j.stand[dir]
+	if len(line) == 0 {
+		return victim, false
+	}
+	victim = line[draw%uint32(len(line))]
+	j.excused[fmt.Sprint(victim.session, dir)] = true
+	return victim, true
 }

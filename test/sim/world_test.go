@@ -3,16 +3,22 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"poolkeeper/test/sim/series"
 	"poolkeeper/test/sim/stage"
 	"poolkeeper/test/sim/zookeeper"
 )
 
+// What a simulation is like.
 const (
+	agents         = 3
+	length         = 10 * time.Minute
+	gap            = 4 * time.Second // between two faults
 	servers        = 3
 	sessionTimeout = 10 * time.Second
 	tick           = time.Second
@@ -23,61 +29,42 @@ const (
 // world is one simulation.
 type world struct {
 	t       *testing.T
-	seed    uint64
-	rng     *rand.Rand
+	seed    *series.Seed
+	rng     *rand.Rand // of the fault that is made
 	cluster *zookeeper.Cluster
 	judge   *judge
 	agents  []*agent
 	started int
 	network *stage.Network
+	others  sync.WaitGroup // what goes on beside
 }
 
-// outcome is what a simulation has come to.
-type outcome struct {
-	seed    uint64
-	line    *stage.Timeline
-	took    time.Duration // of virtual time
-	writes  int
-	effects int
-	turns   int
-}
-
-// run has agents live in a world of faults for some time, and then in one without. It must
-// be called in a bubble of testing/synctest.
-func run(t *testing.T, seed uint64, agents int, length time.Duration) outcome {
+// run has agents live in a world of faults for some time, and then in one without.
+func run(t *testing.T, seed *series.Seed) {
 	t.Helper()
-	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), judge: newJudge()}
-	w.cluster = zookeeper.New(zookeeper.Options{Servers: servers, Seed: seed, Tick: tick, Committed: w.judge.committed})
+	w := &world{t: t, seed: seed, judge: newJudge(seed.Timeline)}
+	w.cluster = zookeeper.New(zookeeper.Options{Servers: servers, Seed: seed.Number, Tick: tick, Committed: w.judge.committed})
 	defer w.cluster.Close()
-	w.network = &stage.Network{Cluster: w.cluster, Servers: servers, Line: w.judge.Timeline, Rand: w.rng, Longest: 2 * sessionTimeout}
+	w.network = &stage.Network{Cluster: w.cluster, Servers: servers, Line: seed.Timeline, Longest: 2 * sessionTimeout}
 	w.prepare()
 	for i := range agents {
 		w.agents = append(w.agents, w.start(fmt.Sprintf("a%d", i+1)))
 	}
-	for w.judge.Age() < length {
-		w.wait(time.Duration(w.rng.Int64N(int64(8 * time.Second))))
+	for f := range seed.Faults(gap, length) {
+		w.rng, w.network.Rand = f.Rand, f.Rand
 		w.fault()
 	}
 	var hosts []*stage.Machine
 	for _, a := range w.agents {
 		hosts = append(hosts, a.host)
 	}
+	w.others.Wait()
 	w.network.Heal(hosts...)
 	w.settle()
 	for _, a := range w.agents {
 		a.stop()
 	}
-	return w.outcome()
-}
-
-func (w *world) outcome() outcome {
-	w.judge.mu.Lock()
-	defer w.judge.mu.Unlock()
-	o := outcome{seed: w.seed, line: w.judge.Timeline, took: w.judge.Age(), writes: w.judge.records, effects: w.judge.effects}
-	for _, n := range w.judge.turns {
-		o.turns += n
-	}
-	return o
+	seed.Lived(agents * seed.Age())
 }
 
 func (w *world) wait(d time.Duration) { <-time.After(d) }

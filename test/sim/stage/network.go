@@ -3,6 +3,7 @@ package stage
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"poolkeeper/test/sim/zookeeper"
@@ -13,10 +14,10 @@ type Network struct {
 	Cluster *zookeeper.Cluster
 	Servers int
 	Line    *Timeline
-	Rand    *rand.Rand
+	Rand    *rand.Rand    // of the fault that is made
 	Longest time.Duration // how long a fault may last
 
-	away bool // a server is
+	away atomic.Bool // a server is
 }
 
 // Faults are those that Fault makes.
@@ -89,15 +90,15 @@ func (n *Network) pause(m *Machine, d time.Duration) {
 
 // A majority of servers is always left, so that work goes on, most of the time.
 func (n *Network) without(fault string, server int, d time.Duration, begin, end func(server int)) {
-	if n.away {
+	if n.away.Swap(true) {
 		return
 	}
 	n.Line.Fault(fault, fmt.Sprint("server ", server), "for %s", d)
-	n.away = true
 	begin(server)
-	<-time.After(d)
-	end(server)
-	n.away = false
+	time.AfterFunc(d, func() {
+		end(server)
+		n.away.Store(false)
+	})
 }
 
 // Heal waits until all faults have ended, and ends those that do not by themselves.

@@ -1,0 +1,64 @@
+package series
+
+import (
+	"iter"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"poolkeeper/test/sim/stage"
+)
+
+// Seed is one simulation: what it draws from, and its timeline.
+type Seed struct {
+	*stage.Timeline
+	// Number decides all that is drawn.
+	Number uint64
+
+	left  map[int]bool // faults that are left out
+	lived atomic.Int64
+}
+
+func newSeed(number uint64, left map[int]bool) *Seed {
+	return &Seed{Timeline: stage.NewTimeline(), Number: number, left: left}
+}
+
+// faultStream is the stream that tells when faults come; those behind it are the faults' own.
+const faultStream = 1 << 40
+
+// Rand is a source of the seed's; each stream, below 1<<40, is another one.
+func (s *Seed) Rand(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(s.Number, stream)) }
+
+// Fault is the turn of something to go wrong.
+type Fault struct {
+	// Number is its place in the list, from 1 on.
+	Number int
+	// Rand is what it draws from. It has no other source, so that it stays the same when others
+	// are left out.
+	Rand *rand.Rand
+}
+
+// Faults are the turns of faults, gap apart on average, until the world is as old as length. It
+// waits for each; those that are left out are passed over.
+func (s *Seed) Faults(gap, length time.Duration) iter.Seq[Fault] {
+	return func(yield func(Fault) bool) {
+		order := s.Rand(faultStream)
+		for n, at := 1, s.Age(); ; n++ {
+			at = max(at, s.Age()) + time.Duration(order.Int64N(int64(2*gap)))
+			<-time.After(min(at, length) - s.Age())
+			if at >= length {
+				return
+			}
+			if s.left[n] {
+				continue
+			}
+			s.Turn(n)
+			if !yield(Fault{n, s.Rand(faultStream + uint64(n))}) {
+				return
+			}
+		}
+	}
+}
+
+// Lived notes for how long agents have lived, all together.
+func (s *Seed) Lived(d time.Duration) { s.lived.Add(int64(d)) }

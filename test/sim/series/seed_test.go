@@ -1,0 +1,68 @@
+package series
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// drawn has a world without agents draw its faults.
+func drawn(t *testing.T, number uint64, left ...int) (lines []string) {
+	t.Helper()
+	set := map[int]bool{}
+	for _, n := range left {
+		set[n] = true
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newSeed(number, set)
+		for f := range s.Faults(4*time.Second, time.Minute) {
+			s.Fault("cut", "a1", "for %d", f.Rand.IntN(1000))
+		}
+		if took := s.Age(); took != time.Minute {
+			t.Errorf("the faults took %s", took)
+		}
+		lines = s.Lines()
+	})
+	return lines
+}
+
+// Mistakes: to leave a fault out changes others, or leaves them all; two seeds have the same.
+func TestFaultsAreAList(t *testing.T) {
+	all := drawn(t, 7)
+	if len(all) < 8 || len(all) > 30 {
+		t.Fatalf("%d faults a minute, %s apart", len(all), 4*time.Second)
+	}
+	want := slices.Delete(slices.Clone(all), 2, 4)
+	if got := drawn(t, 7, 3, 4); !slices.Equal(got, want) {
+		t.Errorf("without 3 and 4:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if slices.Equal(all, drawn(t, 8)) {
+		t.Error("two seeds have the same faults")
+	}
+	if !strings.Contains(all[0], "FAULT 1: cut for ") {
+		t.Error(all[0])
+	}
+}
+
+// Mistakes: what Ranges writes is read as something else.
+func TestRangesAreReadAsTheyAreWritten(t *testing.T) {
+	for _, list := range [][]int{nil, {1}, {1, 2, 3}, {3, 1, 2, 7, 9, 10, 10}} {
+		text := Ranges(list)
+		set, err := numbers(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := slices.Compact(slices.Sorted(slices.Values(list)))
+		if got := slices.Sorted(maps.Keys(set)); !slices.Equal(got, want) {
+			t.Errorf("%v is written %q and read %v", list, text, got)
+		}
+	}
+	for _, bad := range []string{"x", "3-1", "1-", "-"} {
+		if _, err := numbers(bad); err == nil {
+			t.Errorf("%q is read", bad)
+		}
+	}
+}
