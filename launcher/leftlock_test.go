@@ -13,9 +13,9 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
-// A request whose lock somebody has left behind waits until that session lets go, and
+// A request whose lock another session has kept waits until that session lets go, and
 // the log says so; then it is served.
-func TestLockOfAStrangerIsTold(t *testing.T) {
+func TestLockThatIsNoLaunchersIsTold(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, onePool)
 	s.image()
