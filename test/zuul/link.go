@@ -14,7 +14,10 @@ import (
 // library's stead, which uses its own number when it restores watches while
 // answers come in that change it: a data race, and watches that are lost.
 // Restored from 0 on, they tell of all that they may have missed.
-type seen struct{ zxid atomic.Int64 }
+type seen struct {
+	zxid atomic.Int64
+	open func(ctx context.Context, network, addr string) (net.Conn, error)
+}
 
 // Where the parts of a packet are, behind the four bytes of its length.
 const (
@@ -25,7 +28,9 @@ const (
 
 // dial connects the library to a server.
 func (s *seen) dial(network, addr string, timeout time.Duration) (net.Conn, error) {
-	conn, err := (&net.Dialer{Timeout: timeout}).DialContext(context.Background(), network, addr)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	conn, err := s.open(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -54,8 +55,13 @@ func (quiet) Printf(string, ...any) {}
 
 // Dial connects a Zuul that calls itself system. Chroot is "" or "/path".
 func Dial(ctx context.Context, servers []string, chroot, system string) (*Client, error) {
+	return DialBy(ctx, new(net.Dialer).DialContext, servers, chroot, system)
+}
+
+// DialBy is Dial with connections that dial opens, as net.Dialer.DialContext does.
+func DialBy(ctx context.Context, dial func(ctx context.Context, network, addr string) (net.Conn, error), servers []string, chroot, system string) (*Client, error) {
 	conn, events, err := zk.Connect(servers, 10*time.Second,
-		zk.WithLogger(quiet{}), zk.WithLogInfo(false), zk.WithDialer(new(seen).dial))
+		zk.WithLogger(quiet{}), zk.WithLogInfo(false), zk.WithDialer((&seen{open: dial}).dial))
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", strings.Join(servers, ","), err)
 	}

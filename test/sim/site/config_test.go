@@ -1,0 +1,105 @@
+package site
+
+import (
+	"fmt"
+	"testing"
+
+	"poolkeeper/configs"
+	"poolkeeper/providers"
+)
+
+// configuration is the site's: labels that several pools and providers have, and one that a
+// single pool has; limits of every kind.
+const configuration = `
+zookeeper-servers: [{host: 127.0.0.1}]
+%s
+labels: [{name: small, min-ready: 1, max-ready-age: 900}, {name: large}, {name: rare}, {name: cloudy, max-hold-age: 600}]
+diskimages: [{name: debian, elements: [debian], username: tester}, {name: fedora, elements: [fedora], username: tester}]
+providers:
+  - name: east
+    driver: fake
+    cloud: fake
+    boot-timeout: 60
+    launch-timeout: 120
+    launch-retries: 3
+    max-concurrency: 4
+    fake: {max-instances: 6, boot-delay: 2}
+    diskimages: [{name: debian}, {name: fedora}]
+    cloud-images: [{name: ready-made, username: root}]
+    pools:
+      - name: main
+        max-servers: %d
+        labels: [{name: small, diskimage: debian, min-ram: 1024}, {name: large, diskimage: fedora, min-ram: 1024}]
+      - name: spare
+        max-cores: 8
+        labels: [{name: small, diskimage: debian, min-ram: 1024}, {name: cloudy, cloud-image: ready-made, min-ram: 1024}]
+  - name: west
+    driver: fake
+    cloud: fake
+    boot-timeout: 60
+    launch-timeout: 120
+    launch-retries: 2
+    fake: {max-instances: 5, boot-delay: 5}
+    diskimages: [{name: debian}, {name: fedora}]
+    cloud-images: [{name: ready-made, username: root}]
+    pools:
+      - name: main
+        max-servers: 3
+        labels: [{name: small, diskimage: debian, min-ram: 1024}, {name: rare, diskimage: fedora, min-ram: 1024}]
+      - name: rest
+        max-servers: %d
+        labels: [{name: large, diskimage: fedora, min-ram: 1024}, {name: cloudy, cloud-image: ready-made, min-ram: 1024}]
+`
+
+// limitedTenant may have tenantServers nodes on every second seed.
+const (
+	limitedTenant = "tenant-two"
+	tenantServers = 2
+)
+
+// version is one of the configurations that a site may have: they differ in limits.
+type version struct {
+	text    string
+	pools   map[string]int // instances, by provider/pool
+	limited bool           // limitedTenant is
+}
+
+// versions are those of a seed, the first of which it begins with.
+func versions(seed uint64) []version {
+	var list []version
+	limited, tenants := seed%2 == 0, ""
+	if limited {
+		tenants = fmt.Sprintf("tenant-resource-limits: [{tenant-name: %s, max-servers: %d}]", limitedTenant, tenantServers)
+	}
+	for _, most := range [][2]int{{4, 3}, {3, 2}, {5, 1}} {
+		list = append(list, version{
+			text: fmt.Sprintf(configuration, tenants, most[0], most[1]), limited: limited,
+			pools: map[string]int{"east/main": most[0], "east/spare": 2, "west/main": 3, "west/rest": most[1]},
+		})
+	}
+	return list
+}
+
+// load reads a version as a daemon does.
+func (v version) load(t *testing.T) *configs.Config {
+	t.Helper()
+	cfg, err := configs.Load("site.yaml", configs.Options{Text: []byte(v.text), Env: func(string) (string, bool) { return "", false }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// instances are the limits of the clouds' accounts.
+var instances = map[string]int{"east": 6, "west": 5}
+
+// names are the clouds.
+var names = []string{"east", "west"}
+
+// foreign is what machines carry that another installation has made in our account, beside the
+// names of our own provider and of a node that we have, too.
+func foreign(provider string, n int) map[string]string {
+	return map[string]string{
+		providers.MetaProvider: provider, providers.MetaSite: "another", providers.MetaNode: fmt.Sprintf("%010d", n), providers.MetaPool: "main",
+	}
+}

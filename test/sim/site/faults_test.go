@@ -1,0 +1,74 @@
+package site
+
+import (
+	"time"
+
+	"poolkeeper/test/sim/stage"
+)
+
+// fault makes the next thing go wrong.
+func (w *world) fault() {
+	all := append(stage.Faults(), "pause", "crash", "crash", "expire", "stop", "reload", "reload all", "requestor", "requestor")
+	p := w.hosts[w.rng.IntN(len(w.hosts))]
+	switch fault := all[w.rng.IntN(len(all))]; fault {
+	case "crash":
+		w.crash(p)
+	case "expire":
+		w.judge.Fault(fault, p.Name, "")
+		w.judge.excuse(p.Name)
+		w.cluster.Expire(p.Name)
+	case "stop":
+		w.judge.Fault(fault, p.Name, "")
+		p.stop()
+		w.again(p, time.Duration(w.rng.Int64N(int64(longest))))
+	case "reload":
+		w.judge.Fault(fault, p.Name, "")
+		p.reload(w.all[w.rng.IntN(len(w.all))])
+	case "reload all":
+		w.version = w.all[w.rng.IntN(len(w.all))]
+		w.judge.Fault(fault, "launchers", "")
+		for _, p := range w.hosts {
+			p.reload(w.version)
+		}
+	case "requestor":
+		z := w.zuuls[w.rng.IntN(len(w.zuuls))]
+		w.network.Fault([]string{"cut", "break", "slow", "lost answer"}[w.rng.IntN(4)], z.Machine)
+	default:
+		w.network.Fault(fault, p.Machine)
+	}
+}
+
+// points are where a process may die, beside any moment: at what reaches a cloud, and at the
+// launcher's own steps.
+var points = []string{
+	"", "", "before create", "after create", "before delete", "after delete", "before wait", "after wait",
+	"request: accepted, node records made", "request: a ready node taken", "node: locked and building", "node: machine asked for",
+	"node: machine's id noted", "node: machine runs", "node: record ready", "node: record failed", "request: fulfilled",
+	"request: declined", "request: taken over", "delete node: locked", "delete node: record marked", "delete node: cloud cleaned",
+	"delete node: record gone", "min-ready: request made", "evict: record marked",
+}
+
+// crash ends a process at once, or at a point that it may come to soon. Its host starts another.
+func (w *world) crash(p *process) {
+	at := points[w.rng.IntN(len(points))]
+	if at == "" {
+		p.kill("at once")
+	} else {
+		p.crashes(at)
+		wait(time.Duration(w.rng.Int64N(int64(2 * longest))))
+		p.crashes("")
+	}
+	if p.isDead() {
+		w.again(p, time.Duration(w.rng.Int64N(int64(longest))))
+	}
+}
+
+// again has a host start its program again, after a while.
+func (w *world) again(p *process, after time.Duration) {
+	wait(after)
+	for i, one := range w.hosts {
+		if one == p {
+			w.hosts[i] = w.start(p.host)
+		}
+	}
+}

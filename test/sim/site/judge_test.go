@@ -1,0 +1,216 @@
+package site
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"poolkeeper/test/sim/stage"
+	"poolkeeper/test/sim/zookeeper"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// judge sees every transaction before any client does, and every call that leaves a process for a
+// cloud. It has no opinion of how things are done; it knows what must never be.
+type judge struct {
+	*stage.Timeline
+	world *world
+
+	mu       sync.Mutex
+	tree     *tree
+	alive    map[string]*process  // by client
+	excused  map[string]bool      // clients that lost a session before its time
+	held     map[string]time.Time // when nodes came to be held
+	moves    map[string]int       // how often each transition was seen
+	lastMove time.Time            // when a node or request changed last
+	writes   map[string]int       // transactions since the last rest, by what they changed
+}
+
+func newJudge(w *world) *judge {
+	return &judge{
+		Timeline: stage.NewTimeline(), world: w, tree: newTree(), alive: map[string]*process{}, excused: map[string]bool{},
+		held: map[string]time.Time{}, moves: map[string]int{}, writes: map[string]int{},
+	}
+}
+
+// born is told of a new process.
+func (j *judge) born(p *process) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.alive[p.Name] = p
+	j.Note(p.Name, "starts")
+}
+
+// excuse notes that a client loses its locks before their time.
+func (j *judge) excuse(client string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.excused[client] = true
+}
+
+// reached are the transitions that were seen, and how often.
+func (j *judge) reached() map[string]int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return maps.Clone(j.moves)
+}
+
+// committed looks at a transaction. What it writes needs a lock that is held when it begins, or is
+// taken in it; and a lock that it gives up is held until its end.
+func (j *judge) committed(t zookeeper.Transaction) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, c := range t.Changes {
+		if c.Kind == zookeeper.Create && isContender(c.Path) {
+			j.tree.enter(c.Path, t.Session, t.Client)
+		}
+	}
+	before := j.tree.clone()
+	for _, c := range t.Changes {
+		j.count(c)
+		node, request := recordOf(c.Path)
+		switch {
+		case node != "":
+			j.node(t, c, node)
+		case request != "":
+			j.request(t, c, request)
+		}
+	}
+	for _, c := range t.Changes {
+		if c.Kind == zookeeper.Delete && isContender(c.Path) {
+			j.tree.leave(c.Path)
+		}
+	}
+	j.whole(t, before)
+}
+
+// count counts what changes, for the rest at the end.
+func (j *judge) count(c zookeeper.Change) {
+	if c.Kind != zookeeper.Check {
+		j.writes[c.Path]++
+	}
+}
+
+// locked: who writes a record holds its lock.
+func (j *judge) locked(t zookeeper.Transaction, what, lock string) {
+	if now := j.tree.holder(lock); now.session != t.Session {
+		j.Wrong(t.Client, "session %#x writes %s, whose lock is held by %q, session %#x", t.Session, what, now.client, now.session)
+	}
+}
+
+// node is told of a change of a node's record.
+func (j *judge) node(t zookeeper.Transaction, c zookeeper.Change, id string) {
+	old := j.tree.nodes[id]
+	if c.Kind == zookeeper.Check || c.Kind == zookeeper.SetACL {
+		return
+	}
+	j.lastMove = time.Now()
+	if c.Kind == zookeeper.Delete {
+		delete(j.tree.nodes, id)
+		j.Note(t.Client, "node %s is gone", id)
+		if isLauncher(t.Client) {
+			j.locked(t, "node "+id, zkmodel.LockPath(zkmodel.NodePath(id)))
+		}
+		return
+	}
+	n := zkmodel.DecodeNode(id, c.Data, recipe.Stat{})
+	j.tree.nodes[id] = n
+	j.Note(t.Client, "node %s is %s of %s/%s for %q %s", id, n.State, n.Provider, n.Pool, n.AllocatedTo, n.Reason)
+	if c.Kind == zookeeper.Create {
+		if isLauncher(t.Client) {
+			j.newNode(t, n)
+		}
+		return
+	}
+	if t.Client != operator {
+		j.locked(t, "node "+id, zkmodel.LockPath(zkmodel.NodePath(id)))
+	}
+	if old != nil && old.Broken == nil && n.Broken == nil {
+		j.moved("node", id, t.Client, string(old.State), string(n.State), nodeMoves)
+		j.hold(t, old, n)
+	}
+}
+
+// hold: a held node stays until its time is over.
+func (j *judge) hold(t zookeeper.Transaction, old, n *zkmodel.Node) {
+	if n.State == zkmodel.NodeHold && old.State != zkmodel.NodeHold {
+		j.held[n.ID] = time.Now()
+	}
+	if old.State != zkmodel.NodeHold || n.State != zkmodel.NodeDeleting || !isLauncher(t.Client) || old.HoldExpiration == 0 {
+		return
+	}
+	limit := time.Duration(old.HoldExpiration) * time.Second
+	if held := time.Since(j.held[n.ID]); held < limit-clockError {
+		j.Wrong(t.Client, "node %s goes after %s, and is to be held for %s", n.ID, held, limit)
+	}
+}
+
+// clockError is by how much a host's clock may be off before it deletes nothing by age.
+const clockError = time.Minute
+
+// request is told of a change of a request's record.
+func (j *judge) request(t zookeeper.Transaction, c zookeeper.Change, id string) {
+	old := j.tree.requests[id]
+	if c.Kind == zookeeper.Check || c.Kind == zookeeper.SetACL {
+		return
+	}
+	j.lastMove = time.Now()
+	if c.Kind == zookeeper.Delete {
+		delete(j.tree.requests, id)
+		j.Note(t.Client, "request %s is gone", id)
+		if isLauncher(t.Client) && (old == nil || old.Requestor != zkmodel.MinReadyRequestor) { // who is then its requestor
+			j.locked(t, "request "+id, zkmodel.RequestLockPath(id))
+		}
+		return
+	}
+	r := zkmodel.DecodeRequest(id, c.Data, recipe.Stat{})
+	j.tree.requests[id] = r
+	j.Note(t.Client, "request %s of %v by %s is %s with %v, declined by %v %s", id, r.NodeTypes, r.Requestor, r.State, r.Nodes, r.DeclinedBy, r.Reason)
+	if c.Kind == zookeeper.Create {
+		return
+	}
+	if t.Client != operator {
+		j.locked(t, "request "+id, zkmodel.RequestLockPath(id))
+	}
+	if old != nil && old.Broken == nil && r.Broken == nil {
+		j.moved("request", id, t.Client, string(old.State), string(r.State), requestMoves)
+	}
+}
+
+// moved: a state changes as the tables say, by whom they say.
+func (j *judge) moved(kind, id, client, from, to string, table map[string]zkmodel.Actor) {
+	by := zkmodel.ByUs
+	switch {
+	case client == operator:
+		by = zkmodel.ByOperator
+	case isRequestor(client):
+		by = zkmodel.ByRequestor
+	}
+	name := from + " to " + to
+	may, known := table[name]
+	if !known {
+		may = table[" to "+to]
+	}
+	switch {
+	case may&by != 0:
+		j.moves[kind+" "+name]++
+	case from != to:
+		j.Wrong(client, "%s %s goes from %s", kind, id, name)
+	}
+}
+
+// nodeMoves and requestMoves are the tables of zkmodel, by "FROM to TO"; FROM is "" for any.
+var (
+	nodeMoves    = rowsOf(zkmodel.NodeTransitions())
+	requestMoves = rowsOf(zkmodel.RequestTransitions())
+)
+
+func rowsOf[S ~string](rows []zkmodel.Transition[S]) map[string]zkmodel.Actor {
+	all := map[string]zkmodel.Actor{}
+	for _, row := range rows {
+		all[fmt.Sprintf("%s to %s", row.From, row.To)] |= row.By
+	}
+	return all
+}

@@ -1,0 +1,66 @@
+package site
+
+import (
+	"slices"
+
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+)
+
+// creates: a machine is asked for by who holds the lock of its record, which is there before it.
+func (j *judge) creates(p *process, cloud string, spec providers.NodeSpec) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.Note(p.Name, "asks %s for a machine for node %s, launch %.8s", cloud, spec.NodeID, spec.Metadata[providers.MetaLaunch])
+	n := j.tree.nodes[spec.NodeID]
+	switch {
+	case n == nil:
+		j.wrongBy(p, "asks %s for a machine for node %s, which has no record", cloud, spec.NodeID)
+		return
+	case n.State != zkmodel.NodeBuilding || n.Provider != cloud || n.LaunchID != spec.Metadata[providers.MetaLaunch]:
+		j.wrongBy(p, "asks %s for a machine for node %s, launch %.8s, which is %s in %s, launch %.8s", cloud, spec.NodeID,
+			spec.Metadata[providers.MetaLaunch], n.State, n.Provider, n.LaunchID)
+	}
+	j.acts(p, n.ID, "asks for a machine")
+}
+
+// deletes: a machine goes by who holds the lock of its record, or when there is none; those of
+// others never.
+func (j *judge) deletes(p *process, cloud, id string) {
+	machines := j.world.clouds[cloud].Machines()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	i := slices.IndexFunc(machines, func(m providers.NodeInfo) bool { return m.ExternalID == id })
+	if i < 0 {
+		return
+	}
+	m := machines[i]
+	j.Note(p.Name, "deletes machine %s of node %s in %s", id, m.Metadata[providers.MetaNode], cloud)
+	if site := m.Metadata[providers.MetaSite]; site == "another" {
+		j.Wrong(p.Name, "deletes machine %s of another installation in %s", id, cloud)
+		return
+	}
+	n := j.tree.nodes[m.Metadata[providers.MetaNode]]
+	if n == nil || n.LaunchID != "" && m.Metadata[providers.MetaLaunch] != n.LaunchID {
+		return // a leak
+	}
+	j.acts(p, n.ID, "deletes a machine")
+}
+
+// acts: what is done for a node is done by who holds its lock, as far as the process can know.
+func (j *judge) acts(p *process, node, what string) {
+	lock := zkmodel.LockPath(zkmodel.NodePath(node))
+	if now := j.tree.holder(lock); now.client != p.Name {
+		j.wrongBy(p, "%s for node %s, whose lock is held by %q, session %#x", what, node, now.client, now.session)
+	}
+}
+
+// wrongBy is wrong unless the process lost its locks before their time, or was paused until a
+// moment ago: then only the fence keeps its writes from being made.
+func (j *judge) wrongBy(p *process, format string, args ...any) {
+	if p.JustResumed() || j.excused[p.Name] {
+		j.Note(p.Name, "excused: "+format, args...)
+		return
+	}
+	j.Wrong(p.Name, format, args...)
+}

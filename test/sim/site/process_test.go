@@ -1,0 +1,154 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
+	"poolkeeper/launcher"
+	"poolkeeper/launcher/step"
+	"poolkeeper/providers"
+	"poolkeeper/test/sim/stage"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// process is a launcher's: what runs on one host from its start to its end.
+type process struct {
+	*stage.Machine
+	world   *world
+	host    string // which starts it again
+	rng     *rand.Rand
+	client  *recipe.Client
+	service *launcher.Service
+	cancel  context.CancelFunc
+	done    chan struct{}
+
+	mu      sync.Mutex
+	version version // that it works by; the judge's is the largest of those under way
+	dead    bool
+	crashAt string // the next call or step of this name is its last
+}
+
+// start begins a launcher on a host.
+func (w *world) start(host string) *process {
+	w.started++
+	rng := rand.New(rand.NewPCG(w.seed, uint64(w.started)))
+	p := &process{
+		Machine: stage.NewMachine(fmt.Sprintf("%s.%d", host, w.started), rng), world: w, host: host, version: w.version,
+		rng: rand.New(rand.NewPCG(w.seed, rng.Uint64())), done: make(chan struct{}),
+	}
+	client, err := recipe.Dial(recipe.Config{
+		Servers: w.cluster.Addrs(), Timeout: sessionTimeout, Dial: w.cluster.Dialer(p.Name), Clock: clock.From(p),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	p.client = client
+	p.service, err = launcher.NewService(w.version.load(w.t), launcher.Deps{
+		Client: client, Hostname: host, FQDN: host + ".example.org", Version: "simulated", Logger: w.logger(p.Name), Step: p.step,
+		Open: func(section configs.Provider) (providers.Provider, error) {
+			return handle{w.clouds[section.Name], p, section.Name}, nil
+		},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	p.cancel = cancel
+	w.judge.born(p)
+	go func() {
+		defer close(p.done)
+		if err := p.service.Run(ctx); err != nil && ctx.Err() == nil {
+			w.judge.Note(p.Name, "ended by itself: %v", err)
+		}
+	}()
+	return p
+}
+
+// stop ends a process as SIGTERM does, and waits for that.
+func (p *process) stop() {
+	p.cancel()
+	<-p.done
+	p.client.Close()
+}
+
+// kill ends a process: nothing that it does from now on reaches anybody.
+func (p *process) kill(why string) {
+	p.mu.Lock()
+	dead := p.dead
+	p.dead = true
+	p.mu.Unlock()
+	if dead {
+		return
+	}
+	w := p.world
+	w.judge.Fault("crash", p.Name, "%s", why)
+	w.ends.Go(func() {
+		w.cluster.Break(p.Name)
+		w.cluster.Cut(p.Name)
+		p.Resume() // its timers may fire: no effect leaves it
+		p.stop()
+	})
+}
+
+func (p *process) isDead() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dead
+}
+
+// crashes has a process die at its next call or step of some name.
+func (p *process) crashes(at string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.crashAt = at
+}
+
+// at is told what a process comes to; it may be its last.
+func (p *process) at(point string) {
+	p.mu.Lock()
+	last := p.crashAt == point
+	p.mu.Unlock()
+	p.world.judge.Count("at " + point)
+	if last {
+		p.kill("at " + point)
+	}
+}
+
+// step is told of the launcher's steps.
+func (p *process) step(s step.Step) { p.at(string(s)) }
+
+// pass lets a call, or its answer, pass between the process and a cloud: not while it is paused.
+func (p *process) pass(ctx context.Context, point string) error {
+	p.at(point)
+	p.Awake()
+	if p.isDead() {
+		return errDead
+	}
+	return ctx.Err()
+}
+
+// reload has a process go on with another version of the configuration.
+func (p *process) reload(v version) {
+	cfg := v.load(p.world.t)
+	p.mu.Lock()
+	p.version = v
+	p.mu.Unlock()
+	if err := p.service.Reload(cfg); err != nil {
+		p.world.t.Fatal(err)
+	}
+}
+
+// wait lets time pass in the world.
+func wait(d time.Duration) { <-time.After(d) }
+
+// limits are those that it works by.
+func (p *process) limits() version {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.version
+}

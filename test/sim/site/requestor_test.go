@@ -1,0 +1,180 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"poolkeeper/test/sim/stage"
+	"poolkeeper/test/zuul"
+)
+
+// patience is how long a requestor waits for an answer, while there are faults.
+const patience = 3 * time.Minute
+
+// requestor asks for nodes as a Zuul does, one job after the other: it waits, cancels, changes its
+// mind, uses, holds, gives back, or disappears with what it has.
+type requestor struct {
+	*stage.Machine
+	world *world
+	rng   *rand.Rand
+	zuul  *zuul.Client
+	done  chan struct{}
+}
+
+// request has a requestor live.
+func (w *world) request(name string) *requestor {
+	w.started++
+	rng := rand.New(rand.NewPCG(w.seed, uint64(w.started)))
+	z := &requestor{Machine: stage.NewMachine(name, rng), world: w, rng: rand.New(rand.NewPCG(w.seed, rng.Uint64())), done: make(chan struct{})}
+	go z.live(w.t.Context())
+	return z
+}
+
+// live has one job after the other, until the world is calm.
+func (z *requestor) live(ctx context.Context) {
+	defer close(z.done)
+	defer func() { z.leave() }()
+	for !z.isCalm() {
+		if z.arrive(ctx) {
+			if err := z.job(ctx); err != nil {
+				z.world.judge.Note(z.Name, "breaks off: %v", err)
+				z.world.judge.Count("jobs broken off")
+				z.leave()
+			}
+		}
+		wait(time.Duration(z.rng.Int64N(int64(10 * time.Second))))
+	}
+	for !z.arrive(ctx) { // what it broke off at last is nobody else's to end
+		wait(time.Second)
+	}
+}
+
+func (z *requestor) isCalm() bool {
+	select {
+	case <-z.world.calm:
+		return true
+	default:
+		return false
+	}
+}
+
+// arrive begins a session unless there is one, and cleans up what the last one left.
+func (z *requestor) arrive(ctx context.Context) bool {
+	if z.zuul != nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	client, err := zuul.DialBy(ctx, z.world.cluster.Dialer(z.Name), z.world.cluster.Addrs(), "", z.Name)
+	if err != nil {
+		return false
+	}
+	z.zuul = client
+	if err := client.CleanUp(); err != nil {
+		z.leave()
+		return false
+	}
+	return true
+}
+
+// leave ends the session, and with it all locks.
+func (z *requestor) leave() {
+	if z.zuul != nil {
+		z.zuul.Close()
+		z.zuul = nil
+	}
+}
+
+// wish draws what a job asks for.
+func (z *requestor) wish() zuul.Wish {
+	w := zuul.Wish{
+		Priority: []int{100, 200, 200, 300}[z.rng.IntN(4)], Fresh: z.rng.IntN(3) == 0,
+		Provider: []string{"", "", "", "east", "west", "nowhere"}[z.rng.IntN(6)],
+		Tenant:   []string{"tenant-one", limitedTenant}[z.rng.IntN(2)],
+	}
+	if z.rng.IntN(4) == 0 {
+		w.RelativePriority = z.rng.IntN(5)
+	}
+	switch z.rng.IntN(16) {
+	case 0:
+		w.Labels = []string{"small", "unicorn"}
+	case 1:
+		w.Labels = slices.Repeat([]string{"large"}, 9)
+	case 2, 3:
+		w.Labels = []string{"rare"}
+	case 4, 5:
+		w.Labels = []string{"cloudy"}
+	default:
+		w.Labels = slices.Repeat([]string{[]string{"small", "large"}[z.rng.IntN(2)]}, 1+z.rng.IntN(2))
+	}
+	return w
+}
+
+// job is one request, and what becomes of it.
+func (z *requestor) job(ctx context.Context) error {
+	id, err := z.zuul.Submit(z.wish())
+	if err != nil {
+		return err
+	}
+	switch z.rng.IntN(12) {
+	case 0:
+		wait(time.Duration(z.rng.Int64N(int64(5 * time.Second))))
+		z.world.judge.Count("requests cancelled")
+		return z.zuul.Cancel(id)
+	case 1:
+		z.world.judge.Count("requests revised")
+		_ = z.zuul.Revise(ctx, id, z.rng.IntN(5)) // a launcher may have it already
+	case 2:
+		z.world.judge.Count("requestors that disappear while they wait")
+		return errVanish
+	}
+	patient, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	out, err := z.zuul.Wait(patient, id)
+	switch {
+	case err != nil:
+		return err
+	case out.State == "failed":
+		z.world.judge.Count("requests failed")
+		return z.zuul.Cancel(id)
+	case z.rng.IntN(10) == 0:
+		z.world.judge.Count("requests cancelled when fulfilled")
+		return z.zuul.Cancel(id)
+	}
+	return z.use(ctx, out)
+}
+
+// errVanish is why a requestor breaks off that is well.
+var errVanish = errors.New("disappears")
+
+// use takes the nodes over, and does what requestors do with them.
+func (z *requestor) use(ctx context.Context, out zuul.Outcome) error {
+	nodes, err := z.zuul.Accept(ctx, out)
+	if err != nil {
+		return err
+	}
+	if z.rng.IntN(10) == 0 { // as with a job that is gone by now
+		z.world.judge.Count("nodes given back unused")
+		if z.rng.IntN(2) == 0 {
+			return z.zuul.Unlock(nodes...)
+		}
+		return z.zuul.Return(nodes...)
+	}
+	if err := z.zuul.Use(nodes...); err != nil {
+		return err
+	}
+	wait(time.Duration(z.rng.Int64N(int64(30 * time.Second))))
+	switch z.rng.IntN(12) {
+	case 0:
+		z.world.judge.Count("requestors that disappear with nodes")
+		return errVanish
+	case 1, 2:
+		z.world.judge.Count("nodes held")
+		return z.zuul.Hold(time.Duration(30+z.rng.IntN(90))*time.Second, "to look at", nodes...)
+	}
+	z.world.judge.Count("jobs done")
+	return z.zuul.Return(nodes...)
+}

@@ -1,0 +1,85 @@
+package site
+
+import (
+	"slices"
+
+	"poolkeeper/test/sim/zookeeper"
+	"poolkeeper/zkmodel"
+)
+
+// whole looks at what a transaction leaves: a request that it fulfils has its nodes.
+func (j *judge) whole(t zookeeper.Transaction, before *tree) {
+	for _, c := range t.Changes {
+		_, id := recordOf(c.Path)
+		if r := j.tree.requests[id]; c.Kind == zookeeper.SetData && r != nil && r.Broken == nil && isLauncher(t.Client) {
+			if was := before.requests[id]; was == nil || was.State != r.State {
+				j.settled(t.Client, r)
+			}
+		}
+	}
+}
+
+// settled: what is fulfilled is complete, and nobody else's; what has failed says why.
+func (j *judge) settled(client string, r *zkmodel.Request) {
+	if r.State == zkmodel.RequestFailed && r.Reason == "" {
+		j.Wrong(client, "request %s fails for no reason", r.ID)
+	}
+	if r.State != zkmodel.RequestFulfilled {
+		return
+	}
+	if len(r.Nodes) != len(r.NodeTypes) {
+		j.Wrong(client, "request %s of %v is fulfilled with %v", r.ID, r.NodeTypes, r.Nodes)
+		return
+	}
+	for i, id := range r.Nodes {
+		n := j.tree.nodes[id]
+		if n == nil || n.Broken != nil || n.State != zkmodel.NodeReady || n.AllocatedTo != r.ID || !slices.Contains(n.Type, r.NodeTypes[i]) {
+			j.Wrong(client, "request %s of %v is fulfilled with node %s, which is %s", r.ID, r.NodeTypes, id, brief(n))
+		}
+		for _, other := range j.tree.requests {
+			if other.ID != r.ID && other.State == zkmodel.RequestFulfilled && slices.Contains(other.Nodes, id) {
+				j.Wrong(client, "requests %s and %s both have node %s", other.ID, r.ID, id)
+			}
+		}
+	}
+}
+
+func brief(n *zkmodel.Node) string {
+	if n == nil {
+		return "not there"
+	}
+	return string(n.State) + " for " + n.AllocatedTo
+}
+
+// newNode: a launcher makes no record that does not fit into the limits that it knows.
+func (j *judge) newNode(t zookeeper.Transaction, n *zkmodel.Node) {
+	p := j.alive[t.Client]
+	inPool, inCloud, ofTenant := 0, 0, 0
+	for _, one := range j.tree.nodes {
+		if one.Broken != nil {
+			continue
+		}
+		if one.Provider == n.Provider {
+			inCloud++
+			if one.Pool == n.Pool {
+				inPool++
+			}
+		}
+		if one.TenantName == limitedTenant {
+			ofTenant++
+		}
+	}
+	v := p.limits()
+	if most := v.pools[n.Provider+"/"+n.Pool]; inPool > most {
+		j.Wrong(t.Client, "node %s is the %d. of pool %s/%s, which may have %d", n.ID, inPool, n.Provider, n.Pool, most)
+	}
+	if most := instances[n.Provider] - foreigners; inCloud > most {
+		j.Wrong(t.Client, "node %s is the %d. of %s, which has room for %d", n.ID, inCloud, n.Provider, most)
+	}
+	if n.TenantName == limitedTenant && v.limited && ofTenant > tenantServers {
+		j.Wrong(t.Client, "node %s is the %d. of %s, who may have %d", n.ID, ofTenant, limitedTenant, tenantServers)
+	}
+}
+
+// foreigners are the machines of others in an account.
+const foreigners = 0

@@ -1,0 +1,107 @@
+package site
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+)
+
+const (
+	// rest is how long everything may take to come to rest after the last fault.
+	rest = 15 * time.Minute
+	// still is for how long nothing may change then.
+	still = 2 * time.Minute
+)
+
+// settle: requestors finish what they have begun; then nothing is left but the stock, one machine
+// for each record, and nothing changes any more.
+func (w *world) settle() {
+	close(w.calm)
+	begun := w.judge.Age()
+	for _, z := range w.zuuls {
+		<-z.done
+	}
+	if took := w.judge.Age() - begun; took > rest {
+		w.judge.Wrong("world", "requestors had their answers after %s", took)
+	}
+	w.judge.Note("world", "has no more requests")
+	wait(rest)
+	w.judge.atRest(true)
+	wait(still)
+	w.judge.atRest(false)
+}
+
+// atRest looks at what is left.
+func (j *judge) atRest(begins bool) {
+	left := map[string][]providers.NodeInfo{}
+	for _, name := range names {
+		left[name] = j.world.clouds[name].Machines()
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	stock := map[string]int{}
+	for _, n := range j.tree.nodes {
+		if n.Broken != nil || n.State != zkmodel.NodeReady || n.AllocatedTo != "" || len(j.tree.lines[zkmodel.LockPath(n.Path())]) > 0 {
+			j.Wrong("world", "node %s is left over: %s", n.ID, brief(n))
+			continue
+		}
+		stock[n.Type[0]]++
+	}
+	for _, r := range j.tree.requests {
+		if r.Requestor != zkmodel.MinReadyRequestor {
+			j.Wrong("world", "request %s of %s is left over: %s", r.ID, r.Requestor, r.State)
+		}
+	}
+	if stock["small"] < 1 {
+		j.Wrong("world", "in stock is %v", stock)
+	}
+	for cloud, machines := range left {
+		j.oneEach(cloud, machines)
+	}
+	if !begins {
+		j.quiet()
+	}
+	clear(j.writes)
+}
+
+// oneEach: each machine has a record, each record a machine, and others have theirs.
+func (j *judge) oneEach(cloud string, machines []providers.NodeInfo) {
+	others, has := 0, map[string]bool{}
+	for _, m := range machines {
+		node := m.Metadata[providers.MetaNode]
+		if m.Metadata[providers.MetaSite] == "another" {
+			others++
+			continue
+		}
+		if n := j.tree.nodes[node]; n == nil || n.Provider != cloud || n.ExternalID.Text() != m.ExternalID || has[node] {
+			j.Wrong("world", "machine %s of node %s is left over in %s", m.ExternalID, node, cloud)
+		}
+		has[node] = true
+	}
+	for _, n := range j.tree.nodes {
+		if n.Provider == cloud && !has[n.ID] {
+			j.Wrong("world", "node %s is left without a machine in %s", n.ID, cloud)
+		}
+	}
+	if others != 2 {
+		j.Wrong("world", "another installation has %d machines left in %s", others, cloud)
+	}
+}
+
+// quiet: at rest no record changes, and little else.
+func (j *judge) quiet() {
+	var list []string
+	for p, n := range j.writes {
+		if node, request := recordOf(p); node != "" || request != "" {
+			j.Wrong("world", "%s was written %d times at rest", p, n)
+		}
+		list = append(list, p)
+	}
+	slices.Sort(list)
+	if len(list) > 40 {
+		j.Wrong("world", "%d places were written at rest: %s", len(list), strings.Join(list, " "))
+	}
+}

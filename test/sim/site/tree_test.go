@@ -1,0 +1,93 @@
+package site
+
+import (
+	"maps"
+	"path"
+	"strings"
+
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// tree is what the leader has, as far as the judge needs it. Records are not changed, but replaced.
+type tree struct {
+	nodes    map[string]*zkmodel.Node
+	requests map[string]*zkmodel.Request
+	lines    map[string][]contender // by the lock's directory
+}
+
+// contender is one that stands in line for a lock.
+type contender struct {
+	name    string
+	session int64
+	client  string
+}
+
+func newTree() *tree {
+	return &tree{nodes: map[string]*zkmodel.Node{}, requests: map[string]*zkmodel.Request{}, lines: map[string][]contender{}}
+}
+
+// clone is a copy that does not change.
+func (t *tree) clone() *tree {
+	one := &tree{nodes: maps.Clone(t.nodes), requests: maps.Clone(t.requests), lines: map[string][]contender{}}
+	for dir, line := range t.lines {
+		one.lines[dir] = append([]contender(nil), line...)
+	}
+	return one
+}
+
+// enter has one stand in line.
+func (t *tree) enter(p string, session int64, client string) {
+	dir, name := path.Split(p)
+	t.lines[path.Clean(dir)] = append(t.lines[path.Clean(dir)], contender{name, session, client})
+}
+
+// leave has one go.
+func (t *tree) leave(p string) {
+	dir := path.Dir(p)
+	for i, c := range t.lines[dir] {
+		if c.name == path.Base(p) {
+			t.lines[dir] = append(t.lines[dir][:i:i], t.lines[dir][i+1:]...)
+		}
+	}
+	if len(t.lines[dir]) == 0 {
+		delete(t.lines, dir)
+	}
+}
+
+// holder is who holds a lock: the one with the lowest number.
+func (t *tree) holder(dir string) contender {
+	var first contender
+	for _, c := range t.lines[dir] {
+		if first.name == "" || number(c.name) < number(first.name) {
+			first = c
+		}
+	}
+	return first
+}
+
+func number(name string) string { return name[len(name)-10:] }
+
+// isContender reports whether a path is that of one that stands in line for a lock.
+func isContender(p string) bool { return recipe.IsContender(path.Base(p)) }
+
+// recordOf is which node or request a path is the record of; others are "".
+func recordOf(p string) (node, request string) {
+	dir, name := path.Dir(p), path.Base(p)
+	switch dir {
+	case zkmodel.NodesRoot:
+		return name, ""
+	case zkmodel.RequestsRoot:
+		return "", name
+	}
+	return "", ""
+}
+
+// isLauncher reports whether a client is a launcher's process.
+func isLauncher(client string) bool { return strings.HasPrefix(client, "l") }
+
+// isRequestor reports whether a client is a requestor.
+func isRequestor(client string) bool { return strings.HasPrefix(client, "z") }
+
+// operator is the client of the world itself, and of people in it.
+const operator = "operator"
