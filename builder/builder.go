@@ -87,7 +87,7 @@ func New(cfg *configs.Config, deps Deps) (*Builder, error) {
 //
 // Errors: disk.ErrInUse, or what else is wrong with images-dir; ErrSameID.
 func (b *Builder) Run(ctx context.Context) error {
-	images, err := disk.Open(b.config.Load().ImagesDir)
+	images, err := disk.OpenOn(b.deps.Host, b.config.Load().ImagesDir)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (b *Builder) worker(s control.Session) control.Actions {
 	return actions.NewWorker(actions.Deps{
 		Config: b.config.Load, Store: s.Store, Tree: b.mirror, Images: s.Images, Use: b.clouds.use,
 		Commands: &command.Runner{
-			Images: s.Images, Session: s.Store.Session(), Guard: b.deps.Guard, Environ: b.deps.Environ,
+			Images: s.Images, Session: s.Store.Session(), Host: b.deps.Host, Guard: b.deps.Guard, Environ: b.deps.Environ,
 			Secrets: b.deps.Secrets, Log: b.log, Step: b.deps.Step,
 		},
 		Snapshots: b.control, Host: b.control, InFlight: b.control.InFlight(), Trials: s.Trials, Cancels: b.control.Cancels(),

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"poolkeeper/builder/actions"
+	"poolkeeper/builder/dib"
 	"poolkeeper/builder/plan"
 	"poolkeeper/builder/step"
 	"poolkeeper/builder/waves"
@@ -51,6 +52,8 @@ type Deps struct {
 	// BuildWorkers and UploadWorkers are how many builds and uploads run at
 	// once; 0 is 1 and 4.
 	BuildWorkers, UploadWorkers int
+	// Host is the machine that commands run on; nil is this one.
+	Host dib.Host
 	// Guard is the command that calls dib.Guard; nil is this program with
 	// dib.GuardCommand.
 	Guard []string
@@ -121,14 +124,9 @@ func (d Deps) withDefaults() (Deps, error) {
 	if d.FQDN == "" {
 		d.FQDN = d.Hostname
 	}
-	if d.Arch == "" {
-		d.Arch = runtime.GOARCH
-	}
+	d.whereBuilt()
 	d.BuildWorkers = orElse(d.BuildWorkers, 1)
 	d.UploadWorkers = orElse(d.UploadWorkers, 4)
-	if d.Environ == nil {
-		d.Environ = os.Environ()
-	}
 	if d.Policy == (plan.Policy{}) {
 		d.Policy = plan.DefaultPolicy()
 	}
@@ -157,6 +155,19 @@ func (d Deps) withDefaults() (Deps, error) {
 		d.Step = func(step.Step) {}
 	}
 	return d, nil
+}
+
+// whereBuilt fills in what builds are made on.
+func (d *Deps) whereBuilt() {
+	if d.Arch == "" {
+		d.Arch = runtime.GOARCH
+	}
+	if d.Host == nil {
+		d.Host = dib.Here{}
+	}
+	if d.Environ == nil {
+		d.Environ = os.Environ()
+	}
 }
 
 func orElse(n, other int) int {

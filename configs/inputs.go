@@ -10,7 +10,8 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"syscall"
+
+	"poolkeeper/configs/kit"
 )
 
 // maxFile is the most that one file may hold, in bytes: a hundred times the
@@ -47,7 +48,7 @@ func (l *loader) read(path string) ([]byte, error) {
 // Errors: errTooLarge, errNotRegular, or those of the file system, naming the
 // file.
 func readFile(path string) ([]byte, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := os.OpenFile(path, os.O_RDONLY|kit.NonBlock, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func newRig(t *testing.T, body string) *rig {
 	t.Cleanup(func() { _ = images.Close() })
 	r := &rig{}
 	r.Runner = &Runner{
-		Images: images, Session: fakeSession{t.Context(), time.Hour}, Environ: os.Environ(), Secrets: &redact.Secrets{},
+		Images: images, Host: dib.Here{}, Session: fakeSession{t.Context(), time.Hour}, Environ: os.Environ(), Secrets: &redact.Secrets{},
 		Log: hclog.NewNullLogger(), Step: func(s step.Step) { r.steps = append(r.steps, s) },
 	}
 	r.build = Build{

@@ -25,14 +25,14 @@ func (r *Runner) Hook(ctx context.Context, cfg *configs.Config, hook, provider, 
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrHook, err)
 	}
-	result, err := dib.Run{
+	result, err := r.Host.Do(ctx, dib.Run{
 		Guard: r.Guard,
 		Argv:  []string{command, provider, id, path},
 		Env:   hookEnv(r.Environ, cfg.HookEnvAllow, r.Secrets),
 		Grace: hookGrace,
 		Lease: leaseOf(r.Session),
 		Haste: lostLock,
-	}.Do(ctx)
+	})
 	if result.Left != "" {
 		r.Log.Error("A post-upload-hook left something behind", "provider", provider, "hook", hook, "left", result.Left)
 	}

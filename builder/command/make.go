@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -24,6 +25,7 @@ import (
 type Runner struct {
 	Images         *disk.Images
 	Session        Session // they end before it may be over
+	Host           dib.Host
 	Guard, Environ []string
 	Secrets        *redact.Secrets // which no reason and no hook may have
 	Log            hclog.Logger
@@ -98,13 +100,13 @@ func (r *Runner) Make(ctx context.Context, b Build) (m Made, err error) {
 
 // command runs the image's dib-cmd with its log.
 func (r *Runner) command(ctx context.Context, b Build, work *disk.Work, m *Made) error {
-	here, err := os.Executable()
+	here, err := folder(b.Image.DIBCmd)
 	if err != nil {
 		return err
 	}
 	argv, err := dib.Image{
 		Command: b.Image.DIBCmd, Formats: b.Record.Formats, Elements: b.Image.Elements, Base: r.Images.Base(b.name()),
-	}.Argv(filepath.Dir(here))
+	}.Argv(here)
 	if err != nil {
 		return err
 	}
@@ -115,7 +117,7 @@ func (r *Runner) command(ctx context.Context, b Build, work *disk.Work, m *Made)
 	}
 	ctx, cancel := r.Images.WatchSpace(ctx, b.Config.BuildDiskReserve)
 	defer cancel()
-	result, err := dib.Run{
+	result, err := r.Host.Do(ctx, dib.Run{
 		Guard: r.Guard,
 		Argv:  argv,
 		Env: dib.Environment{
@@ -126,7 +128,7 @@ func (r *Runner) command(ctx context.Context, b Build, work *disk.Work, m *Made)
 		Lease:   leaseOf(r.Session),
 		Haste:   lostLock,
 		Started: work.Started, Grew: b.Grew,
-	}.Do(ctx)
+	})
 	m.Exit = result.ExitCode
 	if result.Left != "" {
 		r.Log.Error("A build left something behind", "image", b.Record.Image, "build", b.Record.ID, "left", result.Left)
@@ -139,6 +141,15 @@ func (r *Runner) command(ctx context.Context, b Build, work *disk.Work, m *Made)
 		return withSpace(withCause(err, b.Log), m.Tail, r.Images)
 	}
 	return nil
+}
+
+// folder is that of our own binary, if a dib-cmd names it.
+func folder(command string) (string, error) {
+	if !strings.Contains(command, "%p") {
+		return "", nil
+	}
+	here, err := os.Executable()
+	return filepath.Dir(here), err
 }
 
 // secrets are the values of an image's variables that must not be in the log.

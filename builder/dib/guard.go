@@ -1,3 +1,5 @@
+//go:build linux
+
 package dib
 
 import (
@@ -11,10 +13,9 @@ import (
 	"sync"
 	"syscall"
 	"time"
-)
 
-// ExitLine begins the last line of a log, as Nodepool writes it.
-const ExitLine = "Exit code: "
+	"golang.org/x/sys/unix"
+)
 
 // tellEvery is how often the daemon is told that the log has grown.
 const tellEvery = 100 * time.Millisecond
@@ -22,9 +23,6 @@ const tellEvery = 100 * time.Millisecond
 // mostUnheard is how much is told without a word from the daemon: less than
 // what a pipe holds.
 const mostUnheard = 500
-
-// GuardCommand is the hidden sub-command that must call Guard.
-const GuardCommand = "build-guard"
 
 // How long a guard waits for what cannot be hurried.
 const (
@@ -133,10 +131,10 @@ func (g *guard) watch(ctx context.Context, build *processTree) (stopped string, 
 	defer tell.Stop()
 	var told int64
 	unheard := 0 // a daemon that is paused must not make us wait for it
-	var until limits
-	until.renew(sinceBoot(), g.spec.Lease)
+	var until Limits
+	until.Renew(sinceBoot(), g.spec.Lease)
 	stop := func(reason string, patience time.Duration) {
-		until.ask(sinceBoot(), patience)
+		until.Ask(sinceBoot(), patience)
 		if stopped == "" {
 			stopped = reason
 			build.terminate(ctx)
@@ -151,7 +149,7 @@ func (g *guard) watch(ctx context.Context, build *processTree) (stopped string, 
 			return stopped, exitCode(status)
 		case order := <-g.orders:
 			unheard = 0
-			until.renew(sinceBoot(), order.Lease)
+			until.Renew(sinceBoot(), order.Lease)
 			switch {
 			case order.Haste:
 				stop(order.Stop, min(g.spec.Grace, HasteGrace))
@@ -168,10 +166,10 @@ func (g *guard) watch(ctx context.Context, build *processTree) (stopped string, 
 				_ = g.news.Encode(guardNews{Grown: told})
 			}
 		}
-		if until.closing(sinceBoot()) {
+		if until.Closing(sinceBoot()) {
 			stop("the builder did not renew its lease: it is paused or cut off from ZooKeeper", min(g.spec.Grace, HasteGrace))
 		}
-		if until.over(sinceBoot()) {
+		if until.Over(sinceBoot()) {
 			killing()
 		}
 		check.Reset(until.next(sinceBoot()))
@@ -198,4 +196,13 @@ func drain(copied <-chan struct{}, output *os.File) {
 		_ = output.Close()
 		<-copied
 	}
+}
+
+// sinceBoot is a clock that never jumps and never stops.
+func sinceBoot() time.Duration {
+	var ts unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) != nil {
+		return 0
+	}
+	return time.Duration(ts.Nano())
 }

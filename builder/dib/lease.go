@@ -1,16 +1,11 @@
 package dib
 
-import (
-	"time"
+import "time"
 
-	"golang.org/x/sys/unix"
-)
-
-// limits says until when a build may go on. Its times are on the clock of
-// sinceBoot, which counts the time that the machine slept, as Go's own timers do
-// not: a build on a laptop that was closed, or on a virtual machine that was
-// frozen, has lost its right meanwhile.
-type limits struct {
+// Limits says until when a build may go on. Its times are on a clock that counts the time that
+// the machine slept, as Go's own timers do not: a build on a laptop that was closed, or on a
+// virtual machine that was frozen, has lost its right meanwhile.
+type Limits struct {
 	lease time.Duration // all has ended by then, whatever else happens; 0 is for ever
 	grace time.Duration // the command was asked to end, and has until then; 0 is not asked
 }
@@ -18,45 +13,43 @@ type limits struct {
 // limitTick is how long a limit is relied on: clocks may jump while we sleep.
 const limitTick = 100 * time.Millisecond
 
-// renew lets the lease end after d from now; 0 changes nothing.
-func (l *limits) renew(now, d time.Duration) {
+// Renew lets the lease end after d from now; 0 changes nothing.
+func (l *Limits) Renew(now, d time.Duration) {
 	if d > 0 {
 		l.lease = now + d
 	}
 }
 
-// ask gives the command d from now to end; it never gets more than it had.
-func (l *limits) ask(now, d time.Duration) {
+// Ask gives the command d from now to end; it never gets more than it had.
+func (l *Limits) Ask(now, d time.Duration) {
 	if l.grace == 0 || now+d < l.grace {
 		l.grace = now + d
 	}
 }
 
-// closing reports whether the lease ends so soon that the command must be asked to
+// Closing reports whether the lease ends so soon that the command must be asked to
 // end now.
-func (l *limits) closing(now time.Duration) bool { return l.lease > 0 && now >= l.lease-HasteGrace }
+func (l *Limits) Closing(now time.Duration) bool { return l.lease > 0 && now >= l.lease-HasteGrace }
 
-// over reports whether the command must be killed.
-func (l *limits) over(now time.Duration) bool {
+// Over reports whether the command must be killed.
+func (l *Limits) Over(now time.Duration) bool {
 	return l.grace > 0 && now >= l.grace || l.lease > 0 && now >= l.lease
 }
 
-// next is when to ask again.
-func (l *limits) next(now time.Duration) time.Duration {
-	wait := limitTick
+// Next is when one of these changes, 0 when never without another word.
+func (l *Limits) Next(now time.Duration) (in time.Duration) {
 	for _, at := range []time.Duration{l.grace, l.lease, l.lease - HasteGrace} {
-		if at > now {
-			wait = min(wait, at-now)
+		if at > now && (in == 0 || at-now < in) {
+			in = at - now
 		}
 	}
-	return wait
+	return in
 }
 
-// sinceBoot is a clock that never jumps and never stops.
-func sinceBoot() time.Duration {
-	var ts unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) != nil {
-		return 0
+// next is when a guard asks again.
+func (l *Limits) next(now time.Duration) time.Duration {
+	if in := l.Next(now); in > 0 {
+		return min(in, limitTick)
 	}
-	return time.Duration(ts.Nano())
+	return limitTick
 }

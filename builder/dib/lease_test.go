@@ -1,3 +1,5 @@
+//go:build linux
+
 package dib
 
 import (
@@ -26,14 +28,14 @@ func TestLimits(t *testing.T) {
 		"asked to end, lease ends shortly": {lease: 2 * s, grace: 4 * s, at: 2*s - 1, closing: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var l limits
-			l.renew(100*s, c.lease)
+			var l Limits
+			l.Renew(100*s, c.lease)
 			if c.grace > 0 {
-				l.ask(100*s, c.grace)
-				l.ask(101*s, c.grace) // a second reason gives no more time
+				l.Ask(100*s, c.grace)
+				l.Ask(101*s, c.grace) // a second reason gives no more time
 			}
-			if now := 100*s + c.at; l.closing(now) != c.closing || l.over(now) != c.over {
-				t.Errorf("closing %v, over %v", l.closing(now), l.over(now))
+			if now := 100*s + c.at; l.Closing(now) != c.closing || l.Over(now) != c.over {
+				t.Errorf("closing %v, over %v", l.Closing(now), l.Over(now))
 			}
 		})
 	}

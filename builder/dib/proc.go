@@ -1,3 +1,5 @@
+//go:build linux
+
 package dib
 
 import (
@@ -12,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/prometheus/procfs"
 )
@@ -154,4 +157,44 @@ func killTree(ctx context.Context, root int) {
 	for _, pid := range append([]int{root}, below...) {
 		_ = kill(ctx, pid, syscall.SIGKILL) // gone is as good
 	}
+}
+
+func newProcessID(pid int) ProcessID {
+	p, _ := readProcess(pid) // a process that is gone already matches nothing
+	return ProcessID{PID: pid, Start: p.start, Boot: bootID()}
+}
+
+// bootID is different after each start of the machine.
+func bootID() string {
+	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id))
+}
+
+// alive reports whether the very process still runs.
+func (id ProcessID) alive() bool {
+	p, err := readProcess(id.PID)
+	return err == nil && id.Start != "" && p.start == id.Start && id.Boot == bootID()
+}
+
+// Reclaim ends what is left of a run whose daemon died, and sweeps its folder.
+// The guard notices the daemon's end itself, and is given the time to clean up.
+//
+// Errors: ErrLeft, naming what is left.
+func Reclaim(ctx context.Context, run Processes, scratch Scratch) error {
+	deadline := time.NewTimer(DefaultGrace + guardPatience)
+	defer deadline.Stop()
+	patient := true
+	for run.Guard.alive() && patient {
+		again := time.NewTimer(10 * time.Millisecond)
+		select {
+		case <-again.C:
+		case <-deadline.C:
+			patient = false
+		}
+		again.Stop()
+	}
+	if run.Guard.alive() {
+		killTree(ctx, run.Guard.PID)
+	}
+	return scratch.Sweep(ctx)
 }

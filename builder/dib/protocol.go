@@ -2,6 +2,12 @@ package dib
 
 import "time"
 
+// GuardCommand is the hidden sub-command that must call Guard.
+const GuardCommand = "build-guard"
+
+// ExitLine begins the last line of a log, as Nodepool writes it.
+const ExitLine = "Exit code: "
+
 // What the daemon and the guard say to each other, as JSON values: a guardSpec in
 // one line and then guardOrders on the guard's standard input, guardNews on its standard
 // output. The input ending is an order too: the daemon is gone.

@@ -2,17 +2,7 @@ package dib
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"slices"
-	"syscall"
 	"time"
-
-	"poolkeeper/configs/kit"
 )
 
 // DefaultGrace is how long a command that was asked to end may clean up.
@@ -59,146 +49,6 @@ type Result struct {
 	Output   string // the last 4 KiB at most, if there is no log
 }
 
-// Do runs the command to its end. When ctx ends it is stopped, for the cause
-// of ctx; the result then still tells what became of it.
-//
-// Errors: ErrCommand (it never ran), ErrGuard, ErrStopped with its cause. A
-// command that fails is no error: see Result.
-func (r Run) Do(ctx context.Context) (Result, error) {
-	if _, err := lookPath(r.Argv[0], r.Env); err != nil {
-		return Result{}, err
-	}
-	if r.Scratch.Token == "" {
-		r.Scratch.Token = kit.RandomHex(16)
-	}
-	if r.Scratch.Dir != "" {
-		if err := r.Scratch.Make(); err != nil {
-			return Result{}, err
-		}
-	}
-	g, err := r.startGuard()
-	if err != nil {
-		return Result{}, err
-	}
-	last, err := r.follow(ctx, g)
-	if err != nil {
-		// Guard and keeper died, and the kernel killed the command with them: what
-		// they would have cleaned is cleaned here.
-		return Result{ExitCode: -1}, errors.Join(err, Reclaim(ctx, g.processes, r.Scratch))
-	}
-	result := Result{ExitCode: last.Exit, Stopped: last.Stopped, Left: last.Left, Output: last.Output}
-	switch {
-	case last.Failed != "":
-		return result, fmt.Errorf("%w: %s", ErrGuard, last.Failed)
-	case last.Stopped != "" && ctx.Err() != nil:
-		return result, fmt.Errorf("%w: %w", ErrStopped, context.Cause(ctx))
-	case last.Stopped != "":
-		return result, fmt.Errorf("%w: %s", ErrStopped, last.Stopped)
-	}
-	return result, nil
-}
-
-// guardProcess is a guard that runs.
-type guardProcess struct {
-	cmd       *exec.Cmd
-	orders    *json.Encoder
-	input     io.Closer
-	news      chan guardNews // closed when the guard says no more
-	processes Processes
-}
-
-// startGuard starts the guard in a session of its own, where a terminal's
-// Ctrl-C does not reach it before our orders do.
-func (r Run) startGuard() (*guardProcess, error) {
-	argv := r.Guard
-	if len(argv) == 0 {
-		argv = []string{os.Args[0], GuardCommand}
-	}
-	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // it is stopped by orders, to clean up
-	if len(r.Guard) == 0 {
-		cmd.Path, cmd.Err = "/proc/self/exe", nil // right also when our file was moved or replaced
-	}
-	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	input, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrGuard, err)
-	}
-	output, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrGuard, err)
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrGuard, err)
-	}
-	g := &guardProcess{cmd: cmd, orders: json.NewEncoder(input), input: input, news: make(chan guardNews, 2)}
-	go func() {
-		defer close(g.news)
-		decoder := json.NewDecoder(output)
-		for {
-			var news guardNews
-			if decoder.Decode(&news) != nil {
-				return
-			}
-			g.news <- news
-		}
-	}()
-	g.processes.Guard = newProcessID(cmd.Process.Pid)
-	return g, nil
-}
-
-// follow speaks with the guard until it is done.
-func (r Run) follow(ctx context.Context, g *guardProcess) (guardNews, error) {
-	defer func() {
-		_ = g.input.Close()
-		_ = g.cmd.Wait() // its last news say more than its exit code
-	}()
-	grace := r.Grace
-	if grace == 0 {
-		grace = DefaultGrace
-	}
-	if r.Started != nil {
-		if err := r.Started(g.processes); err != nil {
-			return guardNews{}, fmt.Errorf("note processes of build: %w", err)
-		}
-	}
-	spec := guardSpec{
-		Argv: r.Argv, Env: append(slices.Clone(r.Env), tokenVariable+"="+r.Scratch.Token), Dir: r.Dir,
-		Scratch: r.Scratch, Log: r.Log, Secrets: r.Secrets,
-		Grace: grace, Lease: r.lease(),
-	}
-	_ = g.orders.Encode(spec) // a guard that is gone says no news
-	renew := time.NewTimer(renewAfter(spec.Lease))
-	defer renew.Stop()
-	ended := ctx.Done()
-	var patience <-chan time.Time
-	for {
-		select {
-		case news, ok := <-g.news:
-			if !ok {
-				return guardNews{}, fmt.Errorf("%w: it ended without a word", ErrGuard)
-			}
-			if news.Done {
-				return news, nil
-			}
-			if r.Grew != nil {
-				r.Grew()
-			}
-		case <-renew.C:
-			lease := r.lease()
-			_ = g.orders.Encode(guardOrder{Lease: lease})
-			renew.Reset(renewAfter(lease))
-		case <-ended:
-			ended = nil
-			patience = time.After(grace + guardPatience)
-			cause := context.Cause(ctx)
-			_ = g.orders.Encode(guardOrder{Stop: cause.Error(), Haste: r.Haste != nil && r.Haste(cause)})
-		case <-patience:
-			killTree(ctx, g.cmd.Process.Pid) // the news end with it
-		}
-	}
-}
-
 // lease is the time to grant now; 0 is for ever, so a lease that is over is
 // the shortest there is.
 func (r Run) lease() time.Duration {
@@ -215,4 +65,38 @@ func renewAfter(lease time.Duration) time.Duration {
 		return time.Hour
 	}
 	return max(lease/6, 50*time.Millisecond)
+}
+
+// Host is a machine that commands run on.
+type Host interface {
+	// Do runs a command to its end, see Run.Do.
+	Do(ctx context.Context, r Run) (Result, error)
+	// Reclaim ends what is left of a run whose daemon died, see Reclaim.
+	Reclaim(ctx context.Context, run Processes, scratch Scratch) error
+	// Free is how many bytes may still be written to the disk that a folder is on.
+	Free(dir string) (int64, error)
+}
+
+// Here is the machine that this process runs on.
+type Here struct{}
+
+// Do implements Host.
+func (Here) Do(ctx context.Context, r Run) (Result, error) { return r.Do(ctx) }
+
+// Reclaim implements Host.
+func (Here) Reclaim(ctx context.Context, run Processes, scratch Scratch) error {
+	return Reclaim(ctx, run, scratch)
+}
+
+// ProcessID names a process for ever, also after its number was given to
+// another or the machine was started again.
+type ProcessID struct {
+	PID   int    `json:"pid"`
+	Start string `json:"start"` // clock ticks since boot
+	Boot  string `json:"boot"`
+}
+
+// Processes are those of a run, as far as they must be found again.
+type Processes struct {
+	Guard ProcessID `json:"guard"`
 }

@@ -1,12 +1,15 @@
 package disk
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
+
+	"poolkeeper/builder/dib"
 )
 
 // ownDir is our folder in the folder of images. Its name matches no pattern by
@@ -19,6 +22,7 @@ type Images struct {
 	dir  string
 	real string // dir without links
 	lock *os.File
+	host Host
 
 	readers turns // one reading of a build at a time
 
@@ -32,11 +36,20 @@ type Name struct{ Image, ID string }
 // String is "<image>-<id>".
 func (n Name) String() string { return n.Image + "-" + n.ID }
 
-// Open takes possession of a folder, which is made when it is missing, until
+// Host is the machine that the folder is on, which builds are made on.
+type Host interface {
+	Reclaim(ctx context.Context, run dib.Processes, scratch dib.Scratch) error
+	Free(dir string) (int64, error)
+}
+
+// Open takes possession of a folder of this machine, which is made when it is missing, until
 // Close or the end of the process.
 //
 // Errors: ErrInUse.
-func Open(dir string) (*Images, error) {
+func Open(dir string) (*Images, error) { return OpenOn(dib.Here{}, dir) }
+
+// OpenOn is Open on another machine.
+func OpenOn(host Host, dir string) (*Images, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open images-dir: %w", err)
@@ -48,14 +61,11 @@ func Open(dir string) (*Images, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open images-dir: %w", err)
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := own(lock); err != nil {
 		_ = lock.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = ErrInUse
-		}
 		return nil, fmt.Errorf("open images-dir %s: %w", dir, err)
 	}
-	d := &Images{dir: dir, lock: lock}
+	d := &Images{dir: dir, lock: lock, host: host}
 	d.real, err = filepath.EvalSymlinks(dir)
 	if err := errors.Join(err, d.tidy(), d.Scan()); err != nil {
 		_ = lock.Close()
@@ -64,11 +74,8 @@ func Open(dir string) (*Images, error) {
 	return d, nil
 }
 
-// Close gives the folder up. Closing the file would not be enough: a process that is
-// just being started has it open until it runs its program.
-func (d *Images) Close() error {
-	return errors.Join(syscall.Flock(int(d.lock.Fd()), syscall.LOCK_UN), d.lock.Close())
-}
+// Close gives the folder up.
+func (d *Images) Close() error { return errors.Join(disown(d.lock), d.lock.Close()) }
 
 // Dir is the folder.
 func (d *Images) Dir() string { return d.dir }
@@ -80,10 +87,19 @@ func (d *Images) Base(n Name) string { return filepath.Join(d.dir, n.String()) }
 func (d *Images) File(n Name, format string) string { return d.Base(n) + "." + format }
 
 // Free is how many bytes a build may still write in the folder.
-func (d *Images) Free() (int64, error) {
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(d.dir, &fs); err != nil {
-		return 0, fmt.Errorf("measure free space of %s: %w", d.dir, err)
+func (d *Images) Free() (int64, error) { return d.host.Free(d.dir) }
+
+// Peek looks into a folder of images without taking possession of it, and
+// changes nothing. A folder that does not exist is empty. The result is for
+// reading, and needs no Close.
+func Peek(dir string) (*Images, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("look into images-dir: %w", err)
 	}
-	return int64(fs.Bavail) * fs.Bsize, nil
+	d := &Images{dir: dir, host: dib.Here{}}
+	if err := d.Scan(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return d, nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"poolkeeper/builder/dib"
@@ -41,16 +40,6 @@ type Mark struct {
 	Inode    uint64    `json:"inode"`
 	Modified time.Time `json:"modified"`
 	Changed  time.Time `json:"changed"`
-}
-
-// markOf reads the mark of an open file.
-func markOf(info os.FileInfo) Mark {
-	m := Mark{Modified: info.ModTime().UTC()}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		m.Inode = st.Ino
-		m.Changed = time.Unix(st.Ctim.Unix()).UTC()
-	}
-	return m
 }
 
 // Work is a build under way on this host.

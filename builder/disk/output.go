@@ -9,8 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // longestSums is how much of a checksum file is read, in bytes: one line.
@@ -21,13 +19,13 @@ const longestSums = 4 << 10
 //
 // Errors: ErrNoFile, ErrOutput.
 func openRegular(path string) (*os.File, fs.FileInfo, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|careful, 0)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil, fmt.Errorf("%w: %s", ErrNoFile, path)
-	case errors.Is(err, unix.ELOOP):
+	case errors.Is(err, syscall.ELOOP):
 		return nil, nil, fmt.Errorf("%w: %s is a link", ErrOutput, path)
-	case errors.Is(err, unix.ENXIO): // a socket, or a device without a driver
+	case errors.Is(err, unreadable):
 		return nil, nil, fmt.Errorf("%w: %s is no regular file", ErrOutput, path)
 	case err != nil:
 		return nil, nil, err
@@ -70,9 +68,9 @@ const imageMode = 0o640
 
 // usable refuses what cannot be an image of ours.
 func (d *Images) usable(f *os.File, info fs.FileInfo, format string) error {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return fmt.Errorf("stat %s: %w", f.Name(), errors.ErrUnsupported)
+	user, err := userOf(info)
+	if err != nil {
+		return err
 	}
 	// Parts of a build run as root, through sudo; a command may run as the owner
 	// of the folder.
@@ -80,9 +78,12 @@ func (d *Images) usable(f *os.File, info fs.FileInfo, format string) error {
 	if err != nil {
 		return err
 	}
-	owner := home.Sys().(*syscall.Stat_t).Uid
-	if st.Uid != 0 && st.Uid != owner && int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("%w: %s belongs to user %d", ErrOutput, f.Name(), st.Uid)
+	owner, err := userOf(home)
+	if err != nil {
+		return err
+	}
+	if user != 0 && user != owner && user != os.Geteuid() {
+		return fmt.Errorf("%w: %s belongs to user %d", ErrOutput, f.Name(), user)
 	}
 	if info.Size() == 0 {
 		return fmt.Errorf("%w: %s is empty", ErrOutput, f.Name())

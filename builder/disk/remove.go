@@ -119,7 +119,7 @@ func (d *Images) reclaim(ctx context.Context, n Name) error {
 	case m.Home != d.real: // copied or moved: what it names is gone, or another's
 		scratch, m.Processes = dib.Scratch{}, dib.Processes{}
 	}
-	err = dib.Reclaim(ctx, m.Processes, scratch)
+	err = d.host.Reclaim(ctx, m.Processes, scratch)
 	if err == nil || legacy { // what an earlier release left is swept once
 		w := Work{images: d, name: n, manifest: m}
 		err = errors.Join(err, w.Finish(nil))

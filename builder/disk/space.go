@@ -3,6 +3,7 @@ package disk
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -56,4 +57,14 @@ func (d *Images) WatchSpace(ctx context.Context, reserve int64) (watched context
 func (d *Images) full(free, reserve int64) error {
 	return fmt.Errorf("%w: %s has %s left, build-disk-reserve is %s", ErrFull, d.dir,
 		humanize.IBytes(uint64(max(free, 0))), humanize.IBytes(uint64(reserve)))
+}
+
+// Probe reports whether files can be made where builds are noted and their images lie.
+func (d *Images) Probe() error {
+	for _, dir := range []string{d.dir, filepath.Join(d.dir, ownDir)} {
+		if err := Writable(dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -9,12 +9,10 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"io/fs"
 	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 )
 
 // Reading goes ahead of hashing by a few blocks, and the two hashes run beside
@@ -57,14 +55,6 @@ func sumOf(ctx context.Context, f *os.File, path string) (File, error) {
 		return File{}, fmt.Errorf("read image %s: %w: it changed while it was read", path, ErrChecksum)
 	}
 	return file, errors.Join(agree(path+".md5", file.MD5), agree(path+".sha256", file.SHA256))
-}
-
-// onDisk is how many bytes of the disk a file takes; 0 where the system does not say.
-func onDisk(info fs.FileInfo) int64 {
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return st.Blocks * 512 // stat(2): whatever the blocks of the file system are
-	}
-	return 0
 }
 
 // Unchanged reports whether the file at path is still the one that was read.

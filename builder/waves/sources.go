@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"poolkeeper/configs"
@@ -240,12 +239,11 @@ func stateOf(ctx context.Context, src *configs.Source) ([]byte, error) {
 	for _, name := range []string{"PATH", "HOME", "LANG"} {
 		cmd.Env = append(cmd.Env, name+"="+os.Getenv(name))
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it ends with all that it has started
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	ownGroup(cmd)
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
 	if cmd.Process != nil { // what it has left in the background would be one more with each look
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = killGroup(cmd)
 	}
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // it exited with 0, and what it had left had its output

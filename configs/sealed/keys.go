@@ -11,10 +11,8 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"syscall"
 
 	"filippo.io/age"
-	"golang.org/x/sys/unix"
 )
 
 // Why a sealed value is not opened.
@@ -134,7 +132,7 @@ func parse(file string, text []byte) (*Keys, error) {
 //
 // Errors: ErrKeyFile, with the file and why; fs.ErrNotExist.
 func ReadClosed(file string) ([]byte, error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe is not waited for
+	f, err := os.OpenFile(file, os.O_RDONLY|nonBlock, 0) // a pipe is not waited for
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read key file %s: %w", file, fs.ErrNotExist)
 	}
@@ -163,18 +161,3 @@ func ReadClosed(file string) ([]byte, error) {
 
 // Open reports whether others than the owner may read, write or execute what has a mode.
 func Open(mode fs.FileMode) bool { return mode.Perm()&0o077 != 0 }
-
-// coreLimit is too short for a file; and it is the one limit at which Linux also pipes no
-// core to a program (kernel.core_pattern with "|"), which 0 does not prevent: core(5) and
-// do_coredump in fs/coredump.c.
-const coreLimit = 1
-
-// NoCoreDumps keeps this process, and those that it starts, from leaving their memory in a
-// file. It cannot be undone. Where the limit is 0 already, and not this process's to raise, it
-// makes this process alone one of which there is no core at all: its files in /proc are
-// root's then, and what it reads of itself stays readable (proc(5), "dumpable").
-func NoCoreDumps() {
-	if syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{Cur: coreLimit, Max: coreLimit}) != nil {
-		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // 0 is always taken
-	}
-}
