@@ -57,7 +57,8 @@ func (c *call) make(spec providers.NodeSpec) (string, error) {
 		if !m.there() {
 			continue
 		}
-		if m.Metadata[providers.MetaNode] == spec.NodeID && m.Metadata[providers.MetaProvider] == c.section.Name && providers.SameLaunch(m.Metadata, spec.Metadata) {
+		if m.Metadata[providers.MetaNode] == spec.NodeID && m.Metadata[providers.MetaProvider] == c.section.Name &&
+			m.Metadata[providers.MetaSite] == spec.Metadata[providers.MetaSite] && providers.SameLaunch(m.Metadata, spec.Metadata) {
 			return m.ExternalID, nil
 		}
 		used++

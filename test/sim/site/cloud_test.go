@@ -1,37 +1,63 @@
 package site
 
 import (
-	"context"
-	"testing"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
 
-	"github.com/hashicorp/go-hclog"
-
-	"poolkeeper/configs"
 	"poolkeeper/providers"
-	"poolkeeper/providers/fake"
+	"poolkeeper/test/sim/cloud"
 )
 
-// account is a cloud as the world sees it; all processes of a site share it.
-type account interface {
-	providers.Provider
-	// Machines are those that are there, whoever made them, whatever lists tell.
-	Machines() []providers.NodeInfo
-}
-
-// table is an account of providers/fake.
-type table struct{ *fake.Provider }
-
-func openTable(t *testing.T, section configs.Provider) table {
-	t.Helper()
-	p, err := fake.New(section, hclog.NewNullLogger())
-	if err != nil {
-		t.Fatal(err)
+// openClouds makes the clouds, with what another installation has there.
+func (w *world) openClouds() {
+	w.clouds = cloud.New(cloud.Options{Seed: w.seed.Number})
+	for _, name := range names {
+		w.clouds.Room(name, rooms[name])
+		for n := range foreigners {
+			w.clouds.PlantNode(name, fmt.Sprint("foreign-", n), foreign(name, n))
+		}
 	}
-	return table{p}
 }
 
-// Machines implements account.
-func (c table) Machines() []providers.NodeInfo {
-	list, _ := c.ListNodes(context.Background())
-	return list
+// cloudFaults are what may go wrong with a cloud, and with how many of its calls.
+var cloudFaults = map[cloud.Fault]float64{
+	cloud.Error: 0.3, cloud.Refused: 0.3, cloud.Slow: 0.5, cloud.Hung: 0.2, cloud.Lost: 0.3, cloud.Late: 0.3, cloud.Fails: 0.3,
+	cloud.Stale: 0.5, cloud.Duplicate: 0.3, cloud.More: 1, cloud.Less: 1,
 }
+
+// trouble has a cloud go wrong in one way, for a while.
+func (w *world) trouble() {
+	name, fault := names[w.rng.IntN(len(names))], sorted(cloudFaults)[w.rng.IntN(len(cloudFaults))]
+	d := time.Duration(w.rng.Int64N(int64(3 * longest)))
+	w.judge.Fault("cloud "+string(fault), name, "for %s", d)
+	w.clouds.Set(name, fault, cloudFaults[fault])
+	time.AfterFunc(d, func() { w.clouds.Set(name, fault, 0) })
+}
+
+// vanish has a machine of ours go that nobody has deleted.
+func (w *world) vanish() {
+	name := names[w.rng.IntN(len(names))]
+	if w.clouds.VanishNode(name, w.site, w.rng) {
+		w.judge.Fault("cloud vanish", name, "")
+	}
+}
+
+// foreigners is how many machines another installation has in each of our accounts.
+const foreigners = 2
+
+// foreign is what machines carry that another installation has made in our account, beside the
+// names of our own provider and of a node that we have, too.
+func foreign(provider string, n int) map[string]string {
+	return map[string]string{
+		providers.MetaProvider: provider, providers.MetaSite: another, providers.MetaNode: fmt.Sprintf("%010d", n), providers.MetaPool: "main",
+	}
+}
+
+// another is the name of another installation.
+const another = "another"
+
+// sorted are the keys of a map, in an order that no run changes.
+func sorted[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

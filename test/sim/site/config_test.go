@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"poolkeeper/configs"
-	"poolkeeper/providers"
 )
 
 // configuration is the site's: labels that several pools and providers have, and one that a
@@ -13,17 +12,17 @@ import (
 const configuration = `
 zookeeper-servers: [{host: 127.0.0.1}]
 %s
-labels: [{name: small, min-ready: 1, max-ready-age: 900}, {name: large}, {name: rare}, {name: cloudy, max-hold-age: 600}]
+labels: [{name: small, min-ready: 1}, {name: large, max-ready-age: 300}, {name: rare}, {name: cloudy, max-hold-age: 600}]
 diskimages: [{name: debian, elements: [debian], username: tester}, {name: fedora, elements: [fedora], username: tester}]
 providers:
   - name: east
     driver: fake
     cloud: fake
-    boot-timeout: 60
-    launch-timeout: 120
+    boot-timeout: 90
+    launch-timeout: 180
+    unanswered-create-timeout: 120
     launch-retries: 3
     max-concurrency: 4
-    fake: {max-instances: 6, boot-delay: 2}
     diskimages: [{name: debian}, {name: fedora}]
     cloud-images: [{name: ready-made, username: root}]
     pools:
@@ -36,10 +35,10 @@ providers:
   - name: west
     driver: fake
     cloud: fake
-    boot-timeout: 60
-    launch-timeout: 120
+    boot-timeout: 90
+    launch-timeout: 180
+    unanswered-create-timeout: 120
     launch-retries: 2
-    fake: {max-instances: 5, boot-delay: 5}
     diskimages: [{name: debian}, {name: fedora}]
     cloud-images: [{name: ready-made, username: root}]
     pools:
@@ -90,16 +89,8 @@ func (v version) load(t *testing.T) *configs.Config {
 	return cfg
 }
 
-// instances are the limits of the clouds' accounts.
-var instances = map[string]int{"east": 6, "west": 5}
+// rooms is how many machines fit into the clouds' accounts, those of others among them.
+var rooms = map[string]int{"east": 8, "west": 7}
 
 // names are the clouds.
 var names = []string{"east", "west"}
-
-// foreign is what machines carry that another installation has made in our account, beside the
-// names of our own provider and of a node that we have, too.
-func foreign(provider string, n int) map[string]string {
-	return map[string]string{
-		providers.MetaProvider: provider, providers.MetaSite: "another", providers.MetaNode: fmt.Sprintf("%010d", n), providers.MetaPool: "main",
-	}
-}

@@ -8,8 +8,10 @@ import (
 
 // fault makes the next thing go wrong.
 func (w *world) fault() {
-	all := append(stage.Faults(), "pause", "crash", "crash", "expire", "stop", "reload", "reload all", "requestor", "requestor")
-	p := w.hosts[w.rng.IntN(len(w.hosts))]
+	all := append(stage.Faults(), "pause", "crash", "crash", "expire", "stop", "reload", "reload all", "requestor", "requestor",
+		"cloud", "cloud", "cloud", "vanish")
+	hosts := w.running()
+	p := hosts[w.rng.IntN(len(hosts))]
 	switch fault := all[w.rng.IntN(len(all))]; fault {
 	case "crash":
 		w.crash(p)
@@ -18,21 +20,23 @@ func (w *world) fault() {
 		w.judge.excuse(p.Name)
 		w.cluster.Expire(p.Name)
 	case "stop":
-		w.judge.Fault(fault, p.Name, "")
-		p.stop()
-		w.again(p, time.Duration(w.rng.Int64N(int64(longest))))
+		w.stop(p)
 	case "reload":
 		w.judge.Fault(fault, p.Name, "")
 		p.reload(w.all[w.rng.IntN(len(w.all))])
 	case "reload all":
 		w.version = w.all[w.rng.IntN(len(w.all))]
 		w.judge.Fault(fault, "launchers", "")
-		for _, p := range w.hosts {
+		for _, p := range hosts {
 			p.reload(w.version)
 		}
 	case "requestor":
 		z := w.zuuls[w.rng.IntN(len(w.zuuls))]
 		w.network.Fault([]string{"cut", "break", "slow", "lost answer"}[w.rng.IntN(4)], z.Machine)
+	case "cloud":
+		w.trouble()
+	case "vanish":
+		w.vanish()
 	default:
 		w.network.Fault(fault, p.Machine)
 	}
@@ -50,22 +54,42 @@ var points = []string{
 
 // crash ends a process at once, or at a point that it may come to soon. Its host starts another.
 func (w *world) crash(p *process) {
-	at := points[w.rng.IntN(len(points))]
-	if at == "" {
-		p.kill("at once")
-	} else {
-		p.crashes(at)
-		wait(time.Duration(w.rng.Int64N(int64(2 * longest))))
-		p.crashes("")
-	}
-	if p.isDead() {
-		w.again(p, time.Duration(w.rng.Int64N(int64(longest))))
-	}
+	at, after := points[w.rng.IntN(len(points))], w.while()
+	w.others.Go(func() {
+		if at == "" {
+			p.kill("at once")
+		} else {
+			p.crashes(at)
+			wait(2 * longest)
+			p.crashes("")
+		}
+		if wait(after); p.isDead() {
+			w.again(p)
+		}
+	})
 }
 
-// again has a host start its program again, after a while.
-func (w *world) again(p *process, after time.Duration) {
-	wait(after)
+// stop ends a process in good order. Its host starts another.
+func (w *world) stop(p *process) {
+	after := w.while()
+	if p.isDead() {
+		return
+	}
+	w.judge.Fault("stop", p.Name, "")
+	w.others.Go(func() {
+		p.stop()
+		wait(after)
+		w.again(p)
+	})
+}
+
+func (w *world) while() time.Duration { return time.Duration(w.rng.Int64N(int64(longest))) }
+
+// again has a host start its program again, unless it runs another by now.
+func (w *world) again(p *process) {
+	<-p.done
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for i, one := range w.hosts {
 		if one == p {
 			w.hosts[i] = w.start(p.host)

@@ -2,7 +2,6 @@ package site
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"poolkeeper/providers"
@@ -44,22 +43,11 @@ func (w *world) upload(b *zkmodel.Build, cloud string) {
 	u := &zkmodel.Upload{UploadKey: zkmodel.UploadKey{Image: b.Image, Build: b.ID, Provider: cloud}, Format: "qcow2"}
 	err = w.store.CreateUpload(ctx, lock, u)
 	if err == nil {
-		u.ExternalID = zkmodel.TextValue(fmt.Sprintf("image-%s-%s", b.ID, u.ID))
+		u.ExternalID = zkmodel.TextValue(w.clouds.PlantImage(cloud, b.Image, map[string]string{providers.MetaProvider: cloud, providers.MetaSite: w.site}))
 		u.State, u.StateTime = zkmodel.UploadReady, zkmodel.EpochOf(time.Now())
 		err = w.store.SaveUpload(ctx, lock, u)
 	}
 	if err = errors.Join(err, lock.Release(ctx)); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// settleForeign makes a machine of another installation.
-func (w *world) settleForeign(cloud string, n int) {
-	meta := foreign(cloud, n)
-	_, err := w.clouds[cloud].CreateNode(w.t.Context(), providers.NodeSpec{
-		NodeID: fmt.Sprint("foreign", n), Pool: "main", Label: "small", ImageID: "image", Metadata: meta,
-	})
-	if err != nil {
 		w.t.Fatal(err)
 	}
 }

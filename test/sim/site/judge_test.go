@@ -2,7 +2,6 @@ package site
 
 import (
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -23,15 +22,15 @@ type judge struct {
 	alive    map[string]*process  // by client
 	excused  map[string]bool      // clients that lost a session before its time
 	held     map[string]time.Time // when nodes came to be held
-	moves    map[string]int       // how often each transition was seen
 	lastMove time.Time            // when a node or request changed last
+	room     map[string]int       // the most that a cloud has said that it has
 	writes   map[string]int       // transactions since the last rest, by what they changed
 }
 
 func newJudge(w *world) *judge {
 	return &judge{
-		Timeline: stage.NewTimeline(), world: w, tree: newTree(), alive: map[string]*process{}, excused: map[string]bool{},
-		held: map[string]time.Time{}, moves: map[string]int{}, writes: map[string]int{},
+		Timeline: w.seed.Timeline, world: w, tree: newTree(), alive: map[string]*process{}, excused: map[string]bool{},
+		held: map[string]time.Time{}, writes: map[string]int{}, room: map[string]int{},
 	}
 }
 
@@ -48,13 +47,6 @@ func (j *judge) excuse(client string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.excused[client] = true
-}
-
-// reached are the transitions that were seen, and how often.
-func (j *judge) reached() map[string]int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return maps.Clone(j.moves)
 }
 
 // committed looks at a transaction. What it writes needs a lock that is held when it begins, or is
@@ -195,7 +187,7 @@ func (j *judge) moved(kind, id, client, from, to string, table map[string]zkmode
 	}
 	switch {
 	case may&by != 0:
-		j.moves[kind+" "+name]++
+		j.Count("move: " + kind + " " + name)
 	case from != to:
 		j.Wrong(client, "%s %s goes from %s", kind, id, name)
 	}

@@ -27,7 +27,7 @@ func (j *judge) creates(p *process, cloud string, spec providers.NodeSpec) {
 // deletes: a machine goes by who holds the lock of its record, or when there is none; those of
 // others never.
 func (j *judge) deletes(p *process, cloud, id string) {
-	machines := j.world.clouds[cloud].Machines()
+	machines := j.world.clouds.Nodes(cloud)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	i := slices.IndexFunc(machines, func(m providers.NodeInfo) bool { return m.ExternalID == id })
@@ -36,7 +36,7 @@ func (j *judge) deletes(p *process, cloud, id string) {
 	}
 	m := machines[i]
 	j.Note(p.Name, "deletes machine %s of node %s in %s", id, m.Metadata[providers.MetaNode], cloud)
-	if site := m.Metadata[providers.MetaSite]; site == "another" {
+	if site := m.Metadata[providers.MetaSite]; site == another {
 		j.Wrong(p.Name, "deletes machine %s of another installation in %s", id, cloud)
 		return
 	}

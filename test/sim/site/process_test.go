@@ -3,7 +3,7 @@ package site
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +12,7 @@ import (
 	"poolkeeper/launcher"
 	"poolkeeper/launcher/step"
 	"poolkeeper/providers"
+	"poolkeeper/test/sim/cloud"
 	"poolkeeper/test/sim/stage"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -21,8 +22,8 @@ type process struct {
 	*stage.Machine
 	world   *world
 	host    string // which starts it again
-	rng     *rand.Rand
 	client  *recipe.Client
+	way     *cloud.Agent // to the clouds
 	service *launcher.Service
 	cancel  context.CancelFunc
 	done    chan struct{}
@@ -33,13 +34,27 @@ type process struct {
 	crashAt string // the next call or step of this name is its last
 }
 
-// start begins a launcher on a host.
+// host makes a host, and starts its launcher.
+func (w *world) host(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hosts = append(w.hosts, w.start(name))
+}
+
+// running are the processes of all hosts, the last of each.
+func (w *world) running() []*process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.hosts)
+}
+
+// start begins a launcher on a host; w.mu is held.
 func (w *world) start(host string) *process {
 	w.started++
-	rng := rand.New(rand.NewPCG(w.seed, uint64(w.started)))
+	rng := w.seed.Rand(uint64(w.started))
 	p := &process{
 		Machine: stage.NewMachine(fmt.Sprintf("%s.%d", host, w.started), rng), world: w, host: host, version: w.version,
-		rng: rand.New(rand.NewPCG(w.seed, rng.Uint64())), done: make(chan struct{}),
+		done: make(chan struct{}),
 	}
 	client, err := recipe.Dial(recipe.Config{
 		Servers: w.cluster.Addrs(), Timeout: sessionTimeout, Dial: w.cluster.Dialer(p.Name), Clock: clock.From(p),
@@ -47,11 +62,12 @@ func (w *world) start(host string) *process {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	p.client = client
+	p.client, p.way = client, w.clouds.Agent(p.Name)
 	p.service, err = launcher.NewService(w.version.load(w.t), launcher.Deps{
 		Client: client, Hostname: host, FQDN: host + ".example.org", Version: "simulated", Logger: w.logger(p.Name), Step: p.step,
 		Open: func(section configs.Provider) (providers.Provider, error) {
-			return handle{w.clouds[section.Name], p, section.Name}, nil
+			c, err := p.way.Open(section)
+			return handle{c, p}, err
 		},
 	})
 	if err != nil {
@@ -87,6 +103,7 @@ func (p *process) kill(why string) {
 	}
 	w := p.world
 	w.judge.Fault("crash", p.Name, "%s", why)
+	p.way.Crash()
 	w.ends.Go(func() {
 		w.cluster.Break(p.Name)
 		w.cluster.Cut(p.Name)

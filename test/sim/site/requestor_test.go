@@ -27,8 +27,7 @@ type requestor struct {
 // request has a requestor live.
 func (w *world) request(name string) *requestor {
 	w.started++
-	rng := rand.New(rand.NewPCG(w.seed, uint64(w.started)))
-	z := &requestor{Machine: stage.NewMachine(name, rng), world: w, rng: rand.New(rand.NewPCG(w.seed, rng.Uint64())), done: make(chan struct{})}
+	z := &requestor{Machine: stage.NewMachine(name, w.seed.Rand(uint64(w.started))), world: w, rng: w.seed.Rand(uint64(w.started) + 1<<20), done: make(chan struct{})}
 	go z.live(w.t.Context())
 	return z
 }

@@ -3,6 +3,7 @@ package site
 import (
 	"slices"
 
+	"poolkeeper/providers"
 	"poolkeeper/test/sim/zookeeper"
 	"poolkeeper/zkmodel"
 )
@@ -73,7 +74,7 @@ func (j *judge) newNode(t zookeeper.Transaction, n *zkmodel.Node) {
 	if most := v.pools[n.Provider+"/"+n.Pool]; inPool > most {
 		j.Wrong(t.Client, "node %s is the %d. of pool %s/%s, which may have %d", n.ID, inPool, n.Provider, n.Pool, most)
 	}
-	if most := instances[n.Provider] - foreigners; inCloud > most {
+	if most := j.room[n.Provider]; inCloud > most {
 		j.Wrong(t.Client, "node %s is the %d. of %s, which has room for %d", n.ID, inCloud, n.Provider, most)
 	}
 	if n.TenantName == limitedTenant && v.limited && ofTenant > tenantServers {
@@ -81,5 +82,9 @@ func (j *judge) newNode(t zookeeper.Transaction, n *zkmodel.Node) {
 	}
 }
 
-// foreigners are the machines of others in an account.
-const foreigners = 0
+// limitTold is told of what a cloud says that there is room for: it may lie.
+func (j *judge) limitTold(cloud string, told providers.Resources) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.room[cloud] = max(j.room[cloud], told[providers.Instances])
+}

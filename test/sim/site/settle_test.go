@@ -11,7 +11,7 @@ import (
 
 const (
 	// rest is how long everything may take to come to rest after the last fault.
-	rest = 15 * time.Minute
+	rest = 10 * time.Minute
 	// still is for how long nothing may change then.
 	still = 2 * time.Minute
 )
@@ -38,7 +38,7 @@ func (w *world) settle() {
 func (j *judge) atRest(begins bool) {
 	left := map[string][]providers.NodeInfo{}
 	for _, name := range names {
-		left[name] = j.world.clouds[name].Machines()
+		left[name] = j.world.clouds.Nodes(name)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -72,7 +72,7 @@ func (j *judge) oneEach(cloud string, machines []providers.NodeInfo) {
 	others, has := 0, map[string]bool{}
 	for _, m := range machines {
 		node := m.Metadata[providers.MetaNode]
-		if m.Metadata[providers.MetaSite] == "another" {
+		if m.Metadata[providers.MetaSite] == another {
 			others++
 			continue
 		}
@@ -86,7 +86,7 @@ func (j *judge) oneEach(cloud string, machines []providers.NodeInfo) {
 			j.Wrong("world", "node %s is left without a machine in %s", n.ID, cloud)
 		}
 	}
-	if others != 2 {
+	if others != foreigners {
 		j.Wrong("world", "another installation has %d machines left in %s", others, cloud)
 	}
 }

@@ -10,13 +10,18 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"poolkeeper/test/sim/cloud"
+	"poolkeeper/test/sim/series"
 	"poolkeeper/test/sim/stage"
 	"poolkeeper/test/sim/zookeeper"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
 
+// What a simulation is like.
 const (
+	length         = 20 * time.Minute // how long there are faults
+	gap            = 8 * time.Second  // between two
 	servers        = 3
 	sessionTimeout = 10 * time.Second
 	tick           = time.Second
@@ -28,60 +33,55 @@ const (
 // world is one simulation.
 type world struct {
 	t       *testing.T
-	seed    uint64
-	rng     *rand.Rand
+	seed    *series.Seed
+	rng     *rand.Rand // of the fault that is made
 	cluster *zookeeper.Cluster
 	network *stage.Network
 	judge   *judge
-	clouds  map[string]account
+	clouds  *cloud.Cloud
+	site    string // the name of the installation
 	all     []version // of the configuration
 	version version   // that launchers start with
+
+	mu      sync.Mutex // for moments
 	started int
 	hosts   []*process // the process that each host runs
 	zuuls   []*requestor
 	calm    chan struct{}  // closed when requestors begin nothing more
-	ends    sync.WaitGroup // of what runs on by itself
+	others  sync.WaitGroup // of faults that go on beside
+	ends    sync.WaitGroup // of processes that were killed
 	looker  *recipe.Client // an operator's; no fault meets it
 	store   *zkmodel.Store
 }
 
-// outcome is what a simulation has come to.
-type outcome struct {
-	seed  uint64
-	line  *stage.Timeline
-	took  time.Duration // of virtual time
-	moves map[string]int
-}
-
-// run has a site live in a world of faults for some time, and then in one without. It must be
-// called in a bubble of testing/synctest.
-func run(t *testing.T, seed uint64, length time.Duration) outcome {
+// run has a site live in a world of faults for some time, and then in one without.
+func run(t *testing.T, seed *series.Seed) {
 	t.Helper()
-	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), clouds: map[string]account{}, calm: make(chan struct{}), all: versions(seed)}
+	w := &world{t: t, seed: seed, calm: make(chan struct{}), all: versions(seed.Number)}
 	w.version = w.all[0]
 	w.judge = newJudge(w)
-	w.cluster = zookeeper.New(zookeeper.Options{Servers: servers, Seed: seed, Tick: tick, Committed: w.judge.committed})
+	w.cluster = zookeeper.New(zookeeper.Options{Servers: servers, Seed: seed.Number, Tick: tick, Committed: w.judge.committed})
 	defer w.cluster.Close()
-	w.network = &stage.Network{Cluster: w.cluster, Servers: servers, Line: w.judge.Timeline, Rand: w.rng, Longest: longest}
+	w.network = &stage.Network{Cluster: w.cluster, Servers: servers, Line: seed.Timeline, Longest: longest}
 	w.prepare()
 	for i := range launchers {
-		w.hosts = append(w.hosts, w.start(fmt.Sprintf("l%d", i+1)))
+		w.host(fmt.Sprintf("l%d", i+1))
 	}
 	for i := range requestors {
 		w.zuuls = append(w.zuuls, w.request(fmt.Sprintf("z%d", i+1)))
 	}
-	for w.judge.Age() < length {
-		wait(time.Duration(w.rng.Int64N(int64(15 * time.Second))))
+	for f := range seed.Faults(gap, length) {
+		w.rng, w.network.Rand = f.Rand, f.Rand
 		w.fault()
 	}
 	w.heal()
 	w.settle()
-	for _, p := range w.hosts {
+	for _, p := range w.running() {
 		p.stop()
 	}
 	w.ends.Wait()
 	w.looker.Close()
-	return outcome{seed: seed, line: w.judge.Timeline, took: w.judge.Age(), moves: w.judge.reached()}
+	seed.Lived((launchers + requestors) * seed.Age())
 }
 
 // prepare makes what launchers find: clouds, with what others have made there, and images.
@@ -96,14 +96,11 @@ func (w *world) prepare() {
 		w.t.Fatal(err)
 	}
 	w.store = zkmodel.NewStore(session, nil)
-	cfg := w.version.load(w.t)
-	for _, section := range cfg.Providers {
-		w.clouds[section.Name] = openTable(w.t, section)
-		for n := range 2 {
-			w.settleForeign(section.Name, n)
-		}
+	if w.site, err = w.store.SiteID(w.t.Context()); err != nil {
+		w.t.Fatal(err)
 	}
-	for _, image := range cfg.DiskImages {
+	w.openClouds()
+	for _, image := range w.version.load(w.t).DiskImages {
 		w.image(image.Name)
 	}
 }
@@ -111,18 +108,21 @@ func (w *world) prepare() {
 // heal ends all faults; what has crashed is there again.
 func (w *world) heal() {
 	var machines []*stage.Machine
-	for _, p := range w.hosts {
+	for _, p := range w.running() {
 		machines = append(machines, p.Machine)
 	}
 	for _, z := range w.zuuls {
 		machines = append(machines, z.Machine)
 	}
 	w.network.Heal(machines...)
-	for i, p := range w.hosts {
+	for _, name := range names {
+		w.clouds.Heal(name)
+	}
+	w.others.Wait()
+	for _, p := range w.running() {
 		p.crashes("")
 		if p.isDead() {
-			<-p.done
-			w.hosts[i] = w.start(p.host)
+			w.again(p)
 		}
 	}
 }
