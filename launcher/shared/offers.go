@@ -1,7 +1,9 @@
 package shared
 
 import (
+	"bytes"
 	"context"
+	"sync"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -13,24 +15,46 @@ import (
 // nobody else may have its labels. So what each pool offered, Nodepool's too, is
 // remembered in the tree, and for launcher-grace after it left our pools decline nothing
 // that it could serve.
-type Offers struct{ *recipe.Tree }
+type Offers struct {
+	*recipe.Tree
+
+	mu   sync.Mutex
+	read map[string]offered // by the record's name, so that each look decodes only what has changed
+}
+
+// offered is an offer, and the record that it was read from.
+type offered struct {
+	data  []byte
+	offer zkmodel.Offer
+	ok    bool
+}
 
 // NewOffers makes an Offers.
 func NewOffers(client *recipe.Client, log hclog.Logger) *Offers {
-	return &Offers{newFolder(client, zkmodel.OffersRoot, log.Named("offers"))}
+	return &Offers{Tree: newFolder(client, zkmodel.OffersRoot, log.Named("offers"))}
 }
 
 // Known are those in the tree, by path.
 func (o *Offers) Known() map[string]zkmodel.Offer {
-	known := map[string]zkmodel.Offer{}
+	known, read := map[string]zkmodel.Offer{}, map[string]offered{}
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.View(func(v recipe.View) {
 		v.Each(zkmodel.OffersRoot, func(c recipe.Child) {
 			e := c.Entry()
-			if offer, ok := zkmodel.DecodeOffer(e.Data, e.Stat); ok {
-				known[zkmodel.OffersRoot+"/"+c.Name()] = offer
+			one, seen := o.read[c.Name()]
+			if !seen || !bytes.Equal(one.data, e.Data) {
+				one.data = e.Data
+				one.offer, one.ok = zkmodel.DecodeOffer(e.Data, e.Stat)
+			}
+			one.offer.Stat = e.Stat
+			read[c.Name()] = one
+			if one.ok {
+				known[zkmodel.OffersRoot+"/"+c.Name()] = one.offer
 			}
 		})
 	})
+	o.read = read
 	return known
 }
 

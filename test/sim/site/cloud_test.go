@@ -13,7 +13,11 @@ import (
 
 // openClouds makes the clouds, with what another installation has there.
 func (w *world) openClouds() {
-	w.clouds = cloud.New(cloud.Options{Seed: w.seed.Number})
+	w.clouds = cloud.New(cloud.Options{Seed: w.seed.Number, Told: func(e cloud.Event) {
+		if e.Fault == cloud.Vanished {
+			w.judge.vanished(e.ID)
+		}
+	}})
 	for _, name := range names {
 		w.clouds.Room(name, rooms[name])
 		for n := range foreigners {

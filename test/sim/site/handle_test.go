@@ -16,7 +16,7 @@ var errDead = fmt.Errorf("%w: this process is dead", providers.ErrTransient)
 // changes something, as it leaves.
 type handle struct {
 	providers.Provider // of the process's way to the cloud
-	process *process
+	process            *process
 }
 
 // call has a call leave the process, and its answer come in.

@@ -24,13 +24,14 @@ type judge struct {
 	held     map[string]time.Time // when nodes came to be held
 	lastMove time.Time            // when a node or request changed last
 	room     map[string]int       // the most that a cloud has said that it has
+	lost     map[string]bool      // machines that nobody has deleted, by their ids
 	writes   map[string]int       // transactions since the last rest, by what they changed
 }
 
 func newJudge(w *world) *judge {
 	return &judge{
 		Timeline: w.seed.Timeline, world: w, tree: newTree(), alive: map[string]*process{}, excused: map[string]bool{},
-		held: map[string]time.Time{}, writes: map[string]int{}, room: map[string]int{},
+		held: map[string]time.Time{}, writes: map[string]int{}, room: map[string]int{}, lost: map[string]bool{},
 	}
 }
 

@@ -47,6 +47,13 @@ func (j *judge) deletes(p *process, cloud, id string) {
 	j.acts(p, n.ID, "deletes a machine")
 }
 
+// vanished is told of a machine that is gone, and that nobody has deleted.
+func (j *judge) vanished(id string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lost[id] = true
+}
+
 // acts: what is done for a node is done by who holds its lock, as far as the process can know.
 func (j *judge) acts(p *process, node, what string) {
 	lock := zkmodel.LockPath(zkmodel.NodePath(node))

@@ -64,7 +64,7 @@ func (w *world) start(host string) *process {
 	}
 	p.client, p.way = client, w.clouds.Agent(p.Name)
 	p.service, err = launcher.NewService(w.version.load(w.t), launcher.Deps{
-		Client: client, Hostname: host, FQDN: host + ".example.org", Version: "simulated", Logger: w.logger(p.Name), Step: p.step,
+		Client: client, Hostname: host, FQDN: host + ".example.org", Version: "simulated", Logger: w.logger(p.Name), Step: p.step, Deciding: p.looks,
 		Open: func(section configs.Provider) (providers.Provider, error) {
 			c, err := p.way.Open(section)
 			return handle{c, p}, err
@@ -138,6 +138,17 @@ func (p *process) at(point string) {
 
 // step is told of the launcher's steps.
 func (p *process) step(s step.Step) { p.at(string(s)) }
+
+// look is how long a launcher takes to look at the tree: no time passes while it thinks, and
+// nothing that comes one after the other would be seen together.
+const look = 20 * time.Millisecond
+
+// looks is told before each look.
+func (p *process) looks(ctx context.Context) (done func()) {
+	_ = clock.Sleep(ctx, look)
+	p.world.judge.Count("looks")
+	return func() {}
+}
 
 // pass lets a call, or its answer, pass between the process and a cloud: not while it is paused.
 func (p *process) pass(ctx context.Context, point string) error {

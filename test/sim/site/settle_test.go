@@ -82,7 +82,7 @@ func (j *judge) oneEach(cloud string, machines []providers.NodeInfo) {
 		has[node] = true
 	}
 	for _, n := range j.tree.nodes {
-		if n.Provider == cloud && !has[n.ID] {
+		if n.Provider == cloud && !has[n.ID] && !j.lost[n.ExternalID.Text()] { // nobody looks after idle machines
 			j.Wrong("world", "node %s is left without a machine in %s", n.ID, cloud)
 		}
 	}

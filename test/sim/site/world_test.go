@@ -39,7 +39,7 @@ type world struct {
 	network *stage.Network
 	judge   *judge
 	clouds  *cloud.Cloud
-	site    string // the name of the installation
+	site    string    // the name of the installation
 	all     []version // of the configuration
 	version version   // that launchers start with
 
