@@ -143,16 +143,12 @@ func (a *assignment) accept(r *zkmodel.Request, y *yes, able []candidate) Decisi
 // wait is the decision over a request that may be served later.
 func (a *assignment) wait(r *zkmodel.Request, l *later) Wait {
 	d := Wait{About: About{r, l.reason}, Cause: l.cause, Pool: l.pool, Queued: l.queued}
-	if l.tenant && a.patient.join(r.TenantName, r) {
-		_, d.Again = a.drains(r)
+	say := l.tenant && a.patient.join(r.TenantName, r)
+	if l.queued && !l.alone {
+		say = a.waits.join(l.pool.ID, r) || say
+		say = l.shared && a.shared.join(l.pool.Provider, r) || say
 	}
-	if !l.queued {
-		return d
-	}
-	if !l.alone && a.waits.join(l.pool.ID, r) {
-		_, d.Again = a.drains(r)
-	}
-	if l.shared && !l.alone && a.shared.join(l.pool.Provider, r) {
+	if say {
 		_, d.Again = a.drains(r)
 	}
 	if len(l.evict) == 0 {
@@ -163,10 +159,9 @@ func (a *assignment) wait(r *zkmodel.Request, l *later) Wait {
 	}
 	d.Evict = l.evict
 	for _, id := range l.evict {
-		if n := a.ready.remove(id); n != nil {
-			key := PoolKey{n.Provider, n.Pool}
-			a.leaving.add(key, NodeResources(n, a.offers(key)))
-		}
+		n := a.ready.remove(id)
+		key := PoolKey{n.Provider, n.Pool}
+		a.leaving.add(key, NodeResources(n, a.offers(key)))
 	}
 	return d
 }

@@ -125,7 +125,7 @@ func (a *assignment) notNow(p *Pool, r *zkmodel.Request, needs providers.Resourc
 	if why, lacks := a.used.shortage(p, needs); lacks {
 		l := no(Quota, "%s", why)
 		if l.shared = a.used.cloudShort(p, needs); l.queued {
-			l.evict = a.evictions(p, needs, func(left *usage) bool { _, lacks := left.shortage(p, needs); return lacks })
+			l.evict = a.evictions(p, func(left *usage) bool { _, lacks := left.shortage(p, needs); return lacks })
 		}
 		return l
 	}
@@ -137,15 +137,13 @@ func (a *assignment) notNow(p *Pool, r *zkmodel.Request, needs providers.Resourc
 
 // evictions are the idle nodes, the oldest first, without which it would not be full
 // once all is gone that is on its way out; none when that is enough, or when all
-// idle nodes together would not be. They are the pool's own, and where the provider
-// is full those of its other pools after them.
-func (a *assignment) evictions(p *Pool, needs providers.Resources, full func(*usage) bool) []string {
+// idle nodes together would not be. They are the pool's own, and after them those of the provider's
+// other pools: where only the pool is full, these change nothing, and there are none.
+func (a *assignment) evictions(p *Pool, full func(*usage) bool) []string {
 	keys := []PoolKey{{p.Provider, p.Name}}
-	if a.used.cloudShort(p, needs) || p.Learned.Lesson.Failures > 0 {
-		for _, other := range a.Pools {
-			if other.Provider == p.Provider && other != p {
-				keys = append(keys, PoolKey{other.Provider, other.Name})
-			}
+	for _, other := range a.Pools {
+		if other.Provider == p.Provider && other != p {
+			keys = append(keys, PoolKey{other.Provider, other.Name})
 		}
 	}
 	if !slices.ContainsFunc(keys, a.ready.has) {

@@ -102,7 +102,7 @@ func (a *assignment) unlearned(p *Pool, r *zkmodel.Request, needs providers.Reso
 	}
 	no.queued, no.shared, no.alone = true, true, learned.Never
 	if !learned.Never {
-		no.evict = a.evictions(p, needs, func(left *usage) bool {
+		no.evict = a.evictions(p, func(left *usage) bool {
 			_, lacks := short(left.providers[p.Provider], needs, p.Learned.Lesson.Holds)
 			return lacks
 		})

@@ -52,9 +52,6 @@ func newUsage(nodes []*zkmodel.Node, pools []*Pool) *usage {
 // addUnknown counts nodes of which nobody can tell whose they are. Each takes in every
 // pool and at every provider what the largest of its labels takes.
 func (u *usage) addUnknown(pools []*Pool, count int) {
-	if count == 0 {
-		return
-	}
 	most := map[string]providers.Resources{} // by provider
 	for _, p := range pools {
 		need := providers.Resources{providers.Instances: 1}
