@@ -254,13 +254,10 @@ func (d *decision) buildFailures() int {
 	return max(1, d.failed.Failures)
 }
 
-// earliest is the earlier of two times that may be absent.
+// earliest is the earlier of two times that may be absent, and are zero then.
 func earliest(hasA bool, a time.Time, hasB bool, b time.Time) time.Time {
-	switch {
-	case hasA && (!hasB || a.Before(b)):
+	if hasA && (!hasB || a.Before(b)) {
 		return a
-	case hasB:
-		return b
 	}
-	return time.Time{}
+	return b
 }

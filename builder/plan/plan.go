@@ -46,9 +46,8 @@ type decision struct {
 func newDecision(in Input) *decision {
 	d := &decision{Input: in, name: in.Image.Name, leaving: map[*zkmodel.Upload]bool{}}
 	d.frozen = in.Config.FrozenImage(d.name)
-	if image, ok := in.Config.DiskImage(d.name); ok {
-		d.config, d.wanted = image, in.Config.ImageFormats(d.name)
-	}
+	d.config, _ = in.Config.DiskImage(d.name)
+	d.wanted = in.Config.ImageFormats(d.name)
 	for _, b := range in.Image.Builds { // the oldest first
 		switch {
 		case b.Broken != nil:
@@ -71,7 +70,7 @@ func newDecision(in Input) *decision {
 func (d *decision) underWay() *zkmodel.BuildTree {
 	if n := len(d.Image.Builds); n > 0 {
 		newest := d.Image.Builds[n-1]
-		if newest.Broken == nil && newest.State == zkmodel.BuildBuilding && (d.Image.BuildsLocked && !d.InFlight.Locked || newest.ID == d.InFlight.Builds) {
+		if newest.State == zkmodel.BuildBuilding && (d.Image.BuildsLocked && !d.InFlight.Locked || newest.ID == d.InFlight.Builds) {
 			return newest
 		}
 	}

@@ -62,7 +62,7 @@ func (d *decision) decideTrial(b *zkmodel.BuildTree, u *zkmodel.Upload, gone str
 	default:
 		d.say(subject, "trial", "", "it %s: %s", trialWords[t.End], t.Why)
 	}
-	if t.End == TrialLeaves || t.End == TrialRejected {
+	if t.End == TrialLeaves {
 		d.leaving[u] = true
 	}
 	d.plan.Trials = append(d.plan.Trials, t)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +60,11 @@ func TestTrialsEnd(t *testing.T) {
 		}, TrialLost},
 		"good elsewhere, each": {func(s *scene, b *zkmodel.BuildTree, _ *zkmodel.Upload, _ *zkmodel.Validation) {
 			s.upload(b, "south", zkmodel.UploadReady)
+		}, TrialGoesOn},
+		"good nowhere, any": {func(_ *scene, _ *zkmodel.BuildTree, _ *zkmodel.Upload, v *zkmodel.Validation) { v.AnyOf = true }, TrialGoesOn},
+		"no validate any more, but the image is left out": {func(s *scene, _ *zkmodel.BuildTree, _ *zkmodel.Upload, v *zkmodel.Validation) {
+			s.image().Validate = nil
+			s.Config.Freeze(configs.Frozen{Kind: "image", Name: "img"})
 		}, TrialGoesOn},
 		"good elsewhere, any": {func(s *scene, b *zkmodel.BuildTree, _ *zkmodel.Upload, v *zkmodel.Validation) {
 			v.AnyOf = true
@@ -186,6 +192,11 @@ func TestWhyNoCanaryBegins(t *testing.T) {
 		"a launcher is about to": {func(*scene) {}, ""},
 		"no launcher is there":   {func(s *scene) { s.Unbegun = map[string]bool{"north": true} }, "; no launcher is registered at north that has one become the canary"},
 		"elsewhere is none":      {func(s *scene) { s.Unbegun = map[string]bool{"south": true} }, ""},
+		"one is under way, and it is pinned": {func(s *scene) {
+			c := s.Image.Builds[1]
+			s.Image.Canaries[0] = s.Image.Canaries[0].Begin(c.Uploads[0], c.Build, 1)
+			s.pin(s.Image.Builds[0], "north")
+		}, "under way"},
 		"it is pinned": {func(s *scene) {
 			b := s.Image.Builds[0]
 			s.Image.Verdicts = &zkmodel.Verdicts{Pins: []zkmodel.Pin{{Provider: "north", Build: b.ID, BuildCzxid: b.Stat.Czxid}}}
@@ -199,6 +210,14 @@ func TestWhyNoCanaryBegins(t *testing.T) {
 			c.change(s)
 			want := "it waits until build " + next.ID + ", which is ready and the next canary, is decided" + c.want
 			_, all := Explain(s.Input)
+			if c.want == "under way" {
+				for _, v := range all {
+					if v.Rule == "canary" && strings.Contains(v.Detail, "none becomes the canary") {
+						t.Errorf("%+v, although one is under way", v)
+					}
+				}
+				return
+			}
 			if !slices.ContainsFunc(all, func(v Verdict) bool {
 				return v.Subject == "upload "+b.ID+"/north/"+b.Uploads[0].ID && v.Rule == "canary" && v.Detail == want
 			}) {
@@ -265,6 +284,40 @@ func TestWhatHasPassed(t *testing.T) {
 	} {
 		if got := Passed(tc.config, image, here, tc.all); got != tc.want {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+	// Where any will do, good means that nodes boot from it there: not another upload here, nor one in doubt.
+	any := []*zkmodel.Validation{trial(here, true, zkmodel.ValidationBooting)}
+	ready := func(change func(u *zkmodel.Upload)) func() {
+		return func() {
+			*there = *at("south")
+			there.State = zkmodel.UploadReady
+			change(there)
+		}
+	}
+	for name, c := range map[string]struct {
+		change func()
+		want   bool
+	}{
+		"ready":             {ready(func(*zkmodel.Upload) {}), true},
+		"ready, but here":   {ready(func(u *zkmodel.Upload) { u.Provider, u.ID = "north", "2" }), false},
+		"it does not boot":  {ready(func(u *zkmodel.Upload) { u.Suspect = "3 boots failed" }), false},
+		"it is broken":      {ready(func(u *zkmodel.Upload) { u.Broken = errUnreadable }), false},
+		"sent, and untried": {ready(func(u *zkmodel.Upload) { u.State = zkmodel.UploadUploading }), false},
+		"it waits for a canary, untried": {ready(func(u *zkmodel.Upload) {
+			u.State = zkmodel.UploadUploading
+			v := zkmodel.WaitingValidation("")
+			v.Image, v.Build, v.Provider, v.Upload = "a", "1", "south", "1"
+			any = append(any, v)
+		}), false},
+		"it was rejected": {ready(func(*zkmodel.Upload) {
+			image.Verdicts = &zkmodel.Verdicts{List: []zkmodel.Verdict{{Kind: zkmodel.Rejected, Provider: "south", Build: "1"}}}
+		}), false},
+	} {
+		image.Verdicts, any = nil, any[:1]
+		c.change()
+		if got := Passed(proven, image, here, any); got != c.want {
+			t.Errorf("any, and in another provider: %s: %t", name, got)
 		}
 	}
 }
