@@ -26,7 +26,8 @@ func TestMutate(t *testing.T) {
 		"definition": {"c := b\nreturn c != 0", []string{"!= negated"}},
 		"count":      {"a++\nreturn x", []string{"++ dropped"}},
 		"loop":       {"for a = 0; x; a++ { continue }\nreturn y", []string{"continue dropped"}},
-		"case":       {"switch { case a == b: return x }\nreturn y", nil},
+		"case":       {"switch { case a == b: return x }\nreturn y", []string{"== negated", "case: never", "case: always"}},
+		"value":      {"switch a { case b + 1: return x }\nreturn y", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

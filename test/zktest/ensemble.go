@@ -18,6 +18,7 @@ type Ensemble struct {
 // that another process took in between is no failure: others are tried.
 func StartEnsemble(tb testing.TB, n int) *Ensemble {
 	tb.Helper()
+	ours(tb)
 	for try := 0; ; try++ {
 		e, err := newEnsemble(tb, n)
 		if err != nil {

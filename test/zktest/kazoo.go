@@ -40,6 +40,7 @@ type Kazoo struct {
 // stopped with the test.
 func StartKazoo(tb testing.TB, addr, root, script string) *Kazoo {
 	tb.Helper()
+	ours(tb)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	tail := "\nzk.stop()\n"
 	cmd := exec.CommandContext(ctx, "/usr/bin/python3", "-c", kazooHead+script+tail, addr+root, "5")

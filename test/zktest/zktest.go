@@ -18,6 +18,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,6 +30,10 @@ import (
 
 // tick is the servers' unit of time. They grant session time-outs from 2 ticks.
 const tick = 100 * time.Millisecond
+
+// Given is the variable that names a ZooKeeper, by its port, which is there already: Shared takes it, and
+// tests that start their own, or Python's client, skip.
+const Given = "ZKTEST_PORT"
 
 // Server is one ZooKeeper server.
 type Server struct {
@@ -63,12 +68,21 @@ func WithConfig(lines ...string) Option {
 // Start starts a standalone server, which ends with the test.
 func Start(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
+	ours(tb)
 	s, err := launch(tb.TempDir(), opts...)
 	if err != nil {
 		tb.Fatalf("start ZooKeeper: %v", err)
 	}
 	tb.Cleanup(s.process.end)
 	return s
+}
+
+// ours skips a test that cannot do with the server that is given.
+func ours(tb testing.TB) {
+	tb.Helper()
+	if os.Getenv(Given) != "" {
+		tb.Skip("needs a server of its own, or Python")
+	}
 }
 
 // launch starts a standalone server in dir and waits until it serves. A port
@@ -282,6 +296,9 @@ func ForExamples() (*Server, error) {
 // launchShared starts the server of the process. No test owns its folder, which
 // the watchdog removes.
 func launchShared() (*Server, error) {
+	if port, err := strconv.Atoi(os.Getenv(Given)); err == nil {
+		return &Server{port: port}, nil
+	}
 	dir, err := os.MkdirTemp("", "zktest-")
 	if err != nil {
 		return nil, err

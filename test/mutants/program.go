@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"poolkeeper/test/zktest"
+)
+
+const (
+	// slowest is how long a test may take that is asked about mutants.
+	slowest = 5 * time.Second
+	// patience is for how long one mutant's tests may take more than without it.
+	patience = 8 * time.Second
+	// memory is what the tests of a mutant may have, in KiB: some never stop to fill it.
+	memory = 4 << 20
+)
+
+// program is the compiled tests of a package.
+type program struct {
+	dir, binary, work string
+	rapid             bool
+	by                map[int][]test // that come by a mutant, by its number
+	left              []string       // tests that are not asked, and why
+	count             int
+}
+
+type test struct {
+	name string
+	took time.Duration
+}
+
+// command is a run of some tests. A mutant may fill all memory, and so may have some only.
+func (p *program) command(ctx context.Context, m *model, args ...string) *exec.Cmd {
+	args = append([]string{"-c", fmt.Sprintf(`ulimit -v %d; exec "$0" "$@"`, memory), p.binary, "-test.short", "-test.failfast"}, args...)
+	if p.rapid {
+		args = append(args, "-rapid.nofailfile", "-rapid.seed=1") // no file in the tree; the same score each time
+	}
+	cmd := exec.CommandContext(ctx, "sh", args...)
+	cmd.WaitDelay = time.Second
+	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), fmt.Sprintf("%s=%d", zktest.Given, m.port), "GOMAXPROCS=2")
+	return cmd
+}
+
+// look runs each test alone, without a mutant, to see where it comes by and how long it takes. What
+// skips, is slow, or fails is not asked.
+func (p *program) look(ctx context.Context, jobs int) error {
+	flags, _ := exec.CommandContext(ctx, p.binary, "-h").CombinedOutput()
+	p.rapid = strings.Contains(string(flags), "-rapid.nofailfile")
+	list, err := exec.CommandContext(ctx, p.binary, "-test.list", ".").Output()
+	if err != nil {
+		return fmt.Errorf("list the tests of %s: %w", p.dir, err)
+	}
+	var names []string
+	for name := range strings.FieldsSeq(string(list)) {
+		if !strings.HasPrefix(name, "Benchmark") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	results := make([]looked, len(names))
+	var group errgroup.Group
+	group.SetLimit(max(jobs, 1))
+	for i, name := range names {
+		group.Go(func() error {
+			results[i] = p.alone(ctx, name)
+			return nil
+		})
+	}
+	_ = group.Wait() // never an error
+	for i, name := range names {
+		r := results[i]
+		if r.why != "" {
+			p.left = append(p.left, name+" "+r.why)
+			continue
+		}
+		p.count++
+		for _, id := range r.reaches {
+			p.by[id] = append(p.by[id], test{name, r.took})
+		}
+	}
+	return ctx.Err()
+}
+
+// looked is what one test without a mutant has shown.
+type looked struct {
+	took    time.Duration
+	reaches []int
+	why     string // it is not asked
+}
+
+func (p *program) alone(ctx context.Context, name string) looked {
+	ctx, cancel := context.WithTimeout(ctx, 2*slowest)
+	defer cancel()
+	m, err := newModel(ctx)
+	if err != nil {
+		return looked{why: err.Error()}
+	}
+	defer m.stop()
+	seen := filepath.Join(p.work, filepath.Base(p.binary)+"-"+name)
+	cmd := p.command(ctx, m, "-test.v", "-test.run", "^"+name+"$")
+	cmd.Env = append(cmd.Env, "MUTANT_SEEN="+seen)
+	began := time.Now()
+	said, err := cmd.CombinedOutput()
+	r := looked{took: time.Since(began), reaches: numbers(seen)}
+	switch {
+	case len(r.reaches) == 0 && err == nil:
+		r.why = "does not come by"
+	case r.took > slowest:
+		r.why = "is slow"
+	case err != nil:
+		r.why = "fails: " + lastLine(said)
+	}
+	if strings.Contains(string(said), "--- SKIP: "+name+" ") {
+		r.why = "is skipped"
+	}
+	return r
+}
+
+// notices runs tests with a mutant, and reports whether one fails; slow, that they took too long.
+func (p *program) notices(ctx context.Context, id int, tests []test) (noticed, slow bool) {
+	var names []string
+	limit := patience
+	for _, t := range tests {
+		names, limit = append(names, regexp.QuoteMeta(t.name)), limit+5*t.took
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	m, err := newModel(ctx)
+	if err != nil {
+		return false, false
+	}
+	defer m.stop()
+	cmd := p.command(ctx, m, "-test.run", "^("+strings.Join(names, "|")+")$")
+	cmd.Env = append(cmd.Env, fmt.Sprintf("MUTANT=%d", id))
+	err = cmd.Run()
+	return err != nil, err != nil && ctx.Err() != nil
+}
+
+// tell prints which tests were asked, and which were not.
+func (p *program) tell() {
+	left := slices.DeleteFunc(slices.Clone(p.left), func(why string) bool {
+		return strings.HasSuffix(why, "does not come by") || strings.HasSuffix(why, "is skipped")
+	})
+	fmt.Printf("  %s: %d tests come by", p.dir, p.count)
+	if len(left) > 0 {
+		fmt.Printf("; not asked: %s", strings.Join(left, ", "))
+	}
+	fmt.Println()
+}
+
+// lastLine is the last line that says something of why a test failed.
+func lastLine(said []byte) string {
+	last := ""
+	for line := range strings.Lines(string(said)) {
+		if line = strings.TrimSpace(line); strings.Contains(line, "_test.go:") || strings.HasPrefix(line, "panic") {
+			return line
+		} else if line != "" {
+			last = line
+		}
+	}
+	return last
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// target is what is broken: a package, or some files of it, and the packages whose tests have to notice,
+// the quickest first.
+type target struct {
+	dir     string
+	files   []string // none are all
+	testers []string
+}
+
+// targets are what decides, and what keeps two from doing the same; a mistake costs most there.
+var targets = []target{
+	// Who gets what, under which quota; what is taken back from launchers that are gone.
+	{dir: "launcher/schedule", testers: []string{"launcher/schedule"}},
+	{dir: "launcher/lesson", testers: []string{"launcher/lesson", "launcher/schedule"}},
+	{dir: "launcher/inflight", testers: []string{"launcher/inflight"}},
+	{dir: "launcher/reap", testers: []string{"launcher/reap"}},
+	// What is built, uploaded, tried and deleted.
+	{dir: "builder/plan", testers: []string{"builder/plan"}},
+	// Transitions, and shares of the quota.
+	{
+		dir:     "zkmodel",
+		files:   []string{"state.go", "transition.go", "store_share.go", "store_launch.go", "store_request.go", "store_node.go", "store_bundle.go"},
+		testers: []string{"zkmodel"},
+	},
+	// Locks, fences and claims, and the lease of the session that they live with.
+	{
+		dir:     "zkmodel/recipe",
+		files:   []string{"lock.go", "contender.go", "held.go", "bundle.go", "rwlock.go", "semaphore.go"},
+		testers: []string{"zkmodel/recipe", "test/sim"},
+	},
+	{dir: "zkmodel/recipe/client", testers: []string{"zkmodel/recipe/client", "zkmodel/recipe"}},
+}
+
+// pick returns the targets of those names; all without any.
+func pick(names []string) ([]target, error) {
+	if len(names) == 0 {
+		return targets, nil
+	}
+	var some []target
+	for _, name := range names {
+		name = strings.TrimSuffix(strings.TrimPrefix(name, "./"), "/")
+		i := slices.IndexFunc(targets, func(t target) bool { return t.dir == name })
+		if i < 0 {
+			return nil, fmt.Errorf("%s is not in test/mutants/targets.go", name)
+		}
+		some = append(some, targets[i])
+	}
+	return some, nil
+}
