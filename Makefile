@@ -155,10 +155,16 @@ mutants: ## Break the product on purpose, and tell what no test notices; MUTANTS
 	@scripts/prerequisites build
 	go run ./test/mutants -shard $(SHARD) $(MUTANTS)
 
+# SEED alone is one run, and its timeline: the same each time, in wasip1. What failed tells its SEED, ORDER and ONLY.
 .PHONY: sim
-sim: ## Simulate agents in a world of faults; HOURS=100 (agent-hours) from SEED=1 on
+sim: ## Simulate worlds of faults; HOURS=100 (agent-hours, of each WORLD) from SEED=1 on; SEED=n alone shows one
 	@scripts/prerequisites build
-	go test -count 1 -timeout 12h -run '^TestLocks$$' -v ./test/sim -sim.seed $(or $(SEED),1) $(if $(HOURS),-sim.hours $(HOURS),$(if $(SEED),-sim.count 1 -sim.timeline,-sim.hours 100))
+ifeq ($(if $(HOURS),,$(SEED)),)
+	SIM=long go test -count 1 -timeout 30m -v -run 'Long$$' ./test/sim/replay
+	go run ./test/sim/hunt -seed $(or $(SEED),1) -hours $(or $(HOURS),100) $(if $(WORLD),-world $(WORLD))
+else
+	go run ./test/sim/hunt -seed $(SEED) -order $(or $(ORDER),0) $(if $(ONLY),-only $(ONLY)) $(if $(WORLD),-world $(WORLD))
+endif
 
 ##@ How fast it is
 

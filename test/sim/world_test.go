@@ -45,6 +45,7 @@ func run(t *testing.T, seed *series.Seed) {
 	w := &world{t: t, seed: seed, judge: newJudge(seed.Timeline)}
 	w.cluster = zookeeper.New(zookeeper.Options{Servers: servers, Seed: seed.Number, Tick: tick, Committed: w.judge.committed})
 	defer w.cluster.Close()
+	w.judge.trusted = w.cluster.Trusted
 	w.network = &stage.Network{Cluster: w.cluster, Servers: servers, Line: seed.Timeline, Longest: 2 * sessionTimeout}
 	w.prepare()
 	for i := range agents {

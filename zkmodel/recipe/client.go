@@ -48,7 +48,7 @@ func Dial(cfg Config) (*Client, error) {
 	}
 	cfg.log, cfg.observer = new(atomic.Pointer[Log]), new(atomic.Pointer[Observer])
 	ctx, stop := context.WithCancelCause(clock.With(context.Background(), cfg.Clock))
-	c := &Client{cfg: cfg, hosts: newHosts(cfg.Servers, cfg.Clock), log: cfg.Logger, stop: stop, done: ctx.Done(), changed: make(chan struct{})}
+	c := &Client{cfg: cfg, hosts: newHosts(cfg.Servers, cfg.Clock, cfg.Rand), log: cfg.Logger, stop: stop, done: ctx.Done(), changed: make(chan struct{})}
 	c.work.Go(func() { c.run(ctx) })
 	return c, nil
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
@@ -44,6 +45,9 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Clock is what sessions go by, and what their contexts carry; the zero value is the host's.
 	Clock clock.Clock
+	// Rand is what the order of servers, and pauses between them, are drawn from; nil is the
+	// runtime's. It is this Client's alone. What must not be guessed is never drawn from it.
+	Rand rand.Source
 	// Logger receives what happens to sessions and connections; nil discards it.
 	Logger hclog.Logger
 

@@ -20,6 +20,7 @@ const (
 // session starts at a random place, and tries them in turn.
 type hosts struct {
 	clock clock.Clock
+	draws rand.Source // nil is the runtime's
 
 	mu       sync.Mutex
 	list     []string
@@ -28,19 +29,30 @@ type hosts struct {
 	accepts  time.Time // when the last one was
 }
 
-func newHosts(list []string, c clock.Clock) *hosts {
-	h := &hosts{clock: c}
+func newHosts(list []string, c clock.Clock, draws rand.Source) *hosts {
+	h := &hosts{clock: c, draws: draws}
 	h.set(list)
 	return h
 }
 
 // set replaces the list.
 func (h *hosts) set(list []string) {
-	list = slices.Clone(list)
-	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	list = slices.Clone(list)
+	for i := range list {
+		j := int(h.draw(int64(i + 1)))
+		list[i], list[j] = list[j], list[i]
+	}
 	h.list, h.next, h.failures, h.accepts = list, 0, 0, time.Time{}
+}
+
+// draw is a number below n; the caller holds mu.
+func (h *hosts) draw(n int64) int64 {
+	if h.draws == nil {
+		return rand.Int64N(n)
+	}
+	return rand.New(h.draws).Int64N(n)
 }
 
 // has reports whether addr is in the list.
@@ -76,12 +88,12 @@ func (h *hosts) pause(ctx context.Context) error {
 	}
 	round := h.failures / len(h.list)
 	h.failures++
+	wait := min(firstPause<<min(max(round-1, 0), 10), lastPause)
+	wait = wait/2 + time.Duration(h.draw(int64(wait/2)))
 	h.mu.Unlock()
 	if round == 0 {
 		return ctx.Err()
 	}
-	wait := min(firstPause<<min(round-1, 10), lastPause)
-	wait = wait/2 + rand.N(wait/2)
 	return h.clock.Sleep(ctx, wait)
 }
 

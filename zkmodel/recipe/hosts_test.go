@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"syscall"
@@ -20,7 +21,7 @@ import (
 func TestHostsInTurn(t *testing.T) {
 	t.Parallel()
 	list := []string{"a:1", "b:1", "c:1"}
-	h := newHosts(list, clock.Clock{})
+	h := newHosts(list, clock.Clock{}, nil)
 	for range 4 {
 		var round []string
 		for range list {
@@ -41,7 +42,7 @@ func TestHostsInTurn(t *testing.T) {
 // an accepted connection starts over if it lasted.
 func TestHostsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHosts([]string{"a:1", "b:1"}, clock.Clock{})
+		h := newHosts([]string{"a:1", "b:1"}, clock.Clock{}, nil)
 		pause := func() time.Duration {
 			start := time.Now()
 			if err := h.pause(t.Context()); err != nil {
@@ -85,7 +86,7 @@ func TestHostsPause(t *testing.T) {
 func TestHostProviderQuits(t *testing.T) {
 	t.Parallel()
 	over := make(chan struct{})
-	p := hostProvider{newHosts([]string{"a:1"}, clock.Clock{}), over}
+	p := hostProvider{newHosts([]string{"a:1"}, clock.Clock{}, nil), over}
 	if _, quit := p.Next(); quit || p.Len() != 1 {
 		t.Error("told to quit in a living session")
 	}
@@ -108,5 +109,30 @@ func TestACalledOffConnectionHasNotFailed(t *testing.T) {
 	}
 	if c.failed("connect 127.0.0.1:1", syscall.ECONNREFUSED); log.Len() == 0 {
 		t.Error("a connection that was refused is not told")
+	}
+}
+
+// Mistake: servers are tried in an order, or with pauses, that a Config's own source does not decide.
+func TestHostsDrawFromTheirSource(t *testing.T) {
+	t.Parallel()
+	tried := func(seed uint64) (told []string) {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			h := newHosts([]string{"a:1", "b:1", "c:1", "d:1"}, clock.Clock{}, rand.NewPCG(seed, 0))
+			for range 20 {
+				if err := h.pause(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				told = append(told, h.pick()+" "+time.Since(began).String())
+			}
+		})
+		return told
+	}
+	one := tried(1)
+	if again := tried(1); !slices.Equal(one, again) {
+		t.Errorf("one source, two orders:\n%v\n%v", one, again)
+	}
+	if other := tried(2); slices.Equal(one, other) {
+		t.Errorf("two sources, one order: %v", one)
 	}
 }

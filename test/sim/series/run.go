@@ -19,7 +19,7 @@ var (
 	count   = flag.Int("sim.count", 10, "how many seeds, from the first on")
 	hours   = flag.Float64("sim.hours", 0, "agent-hours to simulate, instead of a count of seeds")
 	shown   = flag.Bool("sim.timeline", false, "show the timeline of each seed")
-	without = flag.String("sim.without", "", "numbers of faults that are left out, as 1,2,5-7")
+	only    = flag.String("sim.only", "", "the only faults that are made, as 1,2,5-7; 0 is none")
 	reports = flag.Bool("sim.report", false, "print a Report of each seed, for programs; with it each has a hash")
 )
 
@@ -46,9 +46,16 @@ const (
 // it. It ends with the first in which something was wrong.
 func Run(t *testing.T, simulate func(t *testing.T, s *Seed)) {
 	t.Helper()
-	left, err := numbers(*without)
+	list, err := Numbers(*only)
 	if err != nil {
-		t.Fatalf("-sim.without: %v", err)
+		t.Fatalf("-sim.only: %v", err)
+	}
+	var wanted map[int]bool
+	if *only != "" {
+		wanted = map[int]bool{}
+		for _, n := range list {
+			wanted[n] = true
+		}
 	}
 	began, lived, counts, n := time.Now(), time.Duration(0), map[string]int{}, 0
 	for seed := *first; ; seed++ {
@@ -59,7 +66,7 @@ func Run(t *testing.T, simulate func(t *testing.T, s *Seed)) {
 		if *reports {
 			fmt.Printf("%s%d\n", Begun, seed)
 		}
-		s := one(t, seed, left, simulate)
+		s := one(t, seed, wanted, simulate)
 		lived += time.Duration(s.lived.Load())
 		for name, n := range s.Counts() {
 			counts[name] += n
@@ -72,10 +79,10 @@ func Run(t *testing.T, simulate func(t *testing.T, s *Seed)) {
 }
 
 // one runs one seed.
-func one(t *testing.T, number uint64, left map[int]bool, simulate func(t *testing.T, s *Seed)) (s *Seed) {
+func one(t *testing.T, number uint64, wanted map[int]bool, simulate func(t *testing.T, s *Seed)) (s *Seed) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s = newSeed(number, left)
+		s = newSeed(number, wanted)
 		simulate(t, s)
 	})
 	return s
@@ -113,9 +120,8 @@ func (s *Seed) report() error {
 	return err
 }
 
-// numbers reads a list such as 1,2,5-7.
-func numbers(text string) (map[int]bool, error) {
-	set := map[int]bool{}
+// Numbers reads a list such as 1,2,5-7.
+func Numbers(text string) (list []int, err error) {
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' }) {
 		from, to, isRange := strings.Cut(part, "-")
 		low, err := strconv.Atoi(from)
@@ -127,13 +133,13 @@ func numbers(text string) (map[int]bool, error) {
 			return nil, fmt.Errorf("%q is neither a number nor a range", part)
 		}
 		for n := low; n <= high; n++ {
-			set[n] = true
+			list = append(list, n)
 		}
 	}
-	return set, nil
+	return list, nil
 }
 
-// Ranges is a set of numbers as -sim.without takes it.
+// Ranges is a set of numbers as -sim.only takes it.
 func Ranges(list []int) string {
 	list = slices.Compact(slices.Sorted(slices.Values(list)))
 	var parts []string

@@ -15,12 +15,12 @@ type Seed struct {
 	// Number decides all that is drawn.
 	Number uint64
 
-	left  map[int]bool // faults that are left out
-	lived atomic.Int64
+	wanted map[int]bool // the only faults that are made; nil is all
+	lived  atomic.Int64
 }
 
-func newSeed(number uint64, left map[int]bool) *Seed {
-	return &Seed{Timeline: stage.NewTimeline(), Number: number, left: left}
+func newSeed(number uint64, wanted map[int]bool) *Seed {
+	return &Seed{Timeline: stage.NewTimeline(), Number: number, wanted: wanted}
 }
 
 // faultStream is the stream that tells when faults come; those behind it are the faults' own.
@@ -38,18 +38,18 @@ type Fault struct {
 	Rand *rand.Rand
 }
 
-// Faults are the turns of faults, gap apart on average, until the world is as old as length. It
-// waits for each; those that are left out are passed over.
+// Faults are the turns of faults, gap apart on average, until the world is as old as length, or
+// something was wrong. It waits for each; those that are left out are passed over.
 func (s *Seed) Faults(gap, length time.Duration) iter.Seq[Fault] {
 	return func(yield func(Fault) bool) {
 		order := s.Rand(faultStream)
 		for n, at := 1, s.Age(); ; n++ {
 			at = max(at, s.Age()) + time.Duration(order.Int64N(int64(2*gap)))
 			<-time.After(min(at, length) - s.Age())
-			if at >= length {
+			if at >= length || s.Failed() {
 				return
 			}
-			if s.left[n] {
+			if s.wanted != nil && !s.wanted[n] {
 				continue
 			}
 			s.Turn(n)

@@ -3,6 +3,7 @@ package site
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -57,7 +58,7 @@ func (w *world) start(host string) *process {
 		done: make(chan struct{}),
 	}
 	client, err := recipe.Dial(recipe.Config{
-		Servers: w.cluster.Addrs(), Timeout: sessionTimeout, Dial: w.cluster.Dialer(p.Name), Clock: clock.From(p),
+		Servers: w.cluster.Addrs(), Timeout: sessionTimeout, Dial: w.cluster.Dialer(p.Name), Clock: clock.From(p), Rand: rand.NewPCG(w.seed.Number, rng.Uint64()),
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -120,6 +120,13 @@ func (t *Timeline) Wrongs() []string {
 	return list
 }
 
+// Failed reports whether anything was wrong.
+func (t *Timeline) Failed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.wrongs) > 0
+}
+
 // LeadUp are the lines before the first wrong, as far as they matter; "" without one.
 func (t *Timeline) LeadUp() string {
 	t.mu.Lock()

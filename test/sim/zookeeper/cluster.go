@@ -44,6 +44,7 @@ type Cluster struct {
 	log      []*transaction // from place base on
 	base     int64
 	sessions map[int64]*session
+	over     map[int64]*session // that have ended
 	begun    int64
 	sweeping bool
 	rng      *rand.Rand
@@ -67,7 +68,7 @@ func New(o Options) *Cluster {
 	o.MinTimeout, o.MaxTimeout = pick(o.MinTimeout, 2*o.Tick), pick(o.MaxTimeout, 20*o.Tick)
 	o.SyncLimit, o.Delay = pick(o.SyncLimit, 5), pick(o.Delay, time.Millisecond)
 	c := &Cluster{
-		opts: o, changed: make(chan struct{}), sessions: map[int64]*session{}, rng: rand.New(rand.NewPCG(o.Seed, 0)),
+		opts: o, changed: make(chan struct{}), sessions: map[int64]*session{}, over: map[int64]*session{}, rng: rand.New(rand.NewPCG(o.Seed, 0)),
 		dials: map[string]uint64{}, cuts: map[link]cut{}, slow: map[string]time.Duration{}, drops: map[string]int{},
 	}
 	for i := range o.Servers {

@@ -17,7 +17,18 @@ type session struct {
 	timeout  time.Duration
 	owner    *server // that the client is connected to
 	deadline time.Time
+	answered time.Time // when a server last heard the client, whether or not the leader knows
 	ended    bool
+}
+
+// Trusted reports whether the client of a session that has ended may believe in it still: for a
+// session's time after a server has answered it. That server may have been cut off from the leader,
+// and goes on answering for SyncLimit ticks, while the leader hears nothing.
+func (c *Cluster) Trusted(id int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.over[id]
+	return s != nil && time.Since(s.answered) <= s.timeout
 }
 
 // begin makes the session that q asks for.
@@ -79,9 +90,12 @@ func (c *Cluster) welcome(cn *conn, s *session) {
 // touch notes that the client of a session was heard. A follower tells the leader of all
 // that it has heard twice a tick, and of what it could not tell when it reaches it again.
 func (s *server) touch(c *Cluster, heard *session) {
+	if heard == nil {
+		return
+	}
+	heard.answered = time.Now()
 	switch {
-	case heard == nil:
-	case s.leads:
+	case s == c.leader && c.leading(s) == s:
 		c.heard(heard)
 	default:
 		s.touched[heard] = true
@@ -108,6 +122,7 @@ func (s *server) report(c *Cluster) {
 
 // heard moves the end of a session, to the end of a tick.
 func (c *Cluster) heard(s *session) {
+	s.answered = latest(s.answered, time.Now())
 	s.deadline = time.Now().Add(s.timeout).Truncate(c.opts.Tick).Add(c.opts.Tick)
 }
 
@@ -144,6 +159,7 @@ func (c *Cluster) expire(s *session) {
 // end makes x the end of its session: its ephemeral nodes go, in any order.
 func (c *Cluster) end(x *transaction) {
 	x.session.ended = true
+	c.over[x.session.id] = x.session
 	delete(c.sessions, x.session.id)
 	for _, path := range c.leader.tree.ephemerals[x.session.id] {
 		x.changes = append(x.changes, change{code: opDelete, path: path})
