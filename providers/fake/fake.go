@@ -53,6 +53,8 @@ type Provider struct {
 	faults faults
 	spread atomic.Uint32 // spreads machines over the availability zones
 	ends   atomic.Pointer[[]providers.End]
+	// onlooker says that faults of the shared folder are not for it.
+	onlooker bool
 }
 
 var (

@@ -29,7 +29,7 @@ func (p *Provider) UploadImage(ctx context.Context, up providers.ImageUpload) (s
 
 func (p *Provider) upload(ctx context.Context, up providers.ImageUpload) (string, error) {
 	uploadID := up.Metadata[providers.MetaUpload]
-	if err := p.faults.before(ctx, OpUpload, uploadID); err != nil {
+	if err := p.before(ctx, OpUpload, uploadID); err != nil {
 		return "", err
 	}
 	if err := failing(up.Metadata); err != nil {
@@ -52,7 +52,7 @@ func (p *Provider) upload(ctx context.Context, up providers.ImageUpload) (string
 		}
 		return "", err
 	}
-	return img.ExternalID, p.faults.after(ctx, OpUpload, uploadID)
+	return img.ExternalID, p.after(ctx, OpUpload, uploadID)
 }
 
 // receive checks the file as a cloud would, then pretends that it takes its time.
@@ -99,7 +99,7 @@ func (p *Provider) drop(id string) error {
 
 // DeleteImage implements providers.Images.
 func (p *Provider) DeleteImage(ctx context.Context, externalID string) error {
-	if err := p.faults.before(ctx, OpDeleteImage, externalID); err != nil {
+	if err := p.before(ctx, OpDeleteImage, externalID); err != nil {
 		return fmt.Errorf("delete image %s: %w", externalID, err)
 	}
 	if err := pause(ctx, p.fake.DeleteDelay); err != nil {
@@ -108,12 +108,12 @@ func (p *Provider) DeleteImage(ctx context.Context, externalID string) error {
 	if err := p.drop(externalID); err != nil {
 		return fmt.Errorf("delete image %s: %w", externalID, err)
 	}
-	return p.faults.after(ctx, OpDeleteImage, externalID)
+	return p.after(ctx, OpDeleteImage, externalID)
 }
 
 // ListImages implements providers.Images, sorted by external id.
 func (p *Provider) ListImages(ctx context.Context) ([]providers.Image, error) {
-	if err := p.faults.before(ctx, OpList, ""); err != nil {
+	if err := p.before(ctx, OpList, ""); err != nil {
 		return nil, fmt.Errorf("list images: %w", err)
 	}
 	var list []providers.Image

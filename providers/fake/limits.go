@@ -10,7 +10,7 @@ import (
 
 // Limits implements providers.Nodes.
 func (p *Provider) Limits(ctx context.Context, _ providers.Ours) (providers.Resources, error) {
-	if err := p.faults.before(ctx, OpLimits, ""); err != nil {
+	if err := p.before(ctx, OpLimits, ""); err != nil {
 		return nil, fmt.Errorf("read limits: %w", err)
 	}
 	return providers.Resources{

@@ -22,7 +22,7 @@ func (p *Provider) CreateNode(ctx context.Context, spec providers.NodeSpec) (str
 }
 
 func (p *Provider) create(ctx context.Context, spec providers.NodeSpec) (string, error) {
-	if err := p.faults.before(ctx, OpCreate, spec.NodeID); err != nil {
+	if err := p.before(ctx, OpCreate, spec.NodeID); err != nil {
 		return "", err
 	}
 	if err := p.check(spec); err != nil {
@@ -38,7 +38,7 @@ func (p *Provider) create(ctx context.Context, spec providers.NodeSpec) (string,
 			id = first
 			return nil, nil
 		}
-		if len(s.nodes) >= p.fake.MaxInstances {
+		if len(s.nodes) >= p.room() {
 			return nil, fmt.Errorf("%w: all %d instances are taken", providers.ErrQuota, p.fake.MaxInstances)
 		}
 		if n.Address, err = p.address(s); err != nil {
@@ -49,7 +49,7 @@ func (p *Provider) create(ctx context.Context, spec providers.NodeSpec) (string,
 	if err != nil {
 		return "", err
 	}
-	return id, p.faults.after(ctx, OpCreate, spec.NodeID)
+	return id, p.after(ctx, OpCreate, spec.NodeID)
 }
 
 // check finds what could never work.
@@ -120,7 +120,7 @@ func (p *Provider) address(s *state) (string, error) {
 }
 
 func (p *Provider) wait(ctx context.Context, id string) (node, error) {
-	if err := p.faults.before(ctx, OpWait, id); err != nil {
+	if err := p.before(ctx, OpWait, id); err != nil {
 		return node{}, err
 	}
 	n, gone, err := p.find(id)
@@ -140,7 +140,7 @@ func (p *Provider) wait(ctx context.Context, id string) (node, error) {
 			return node{}, err
 		}
 	}
-	return n, p.faults.after(ctx, OpWait, id)
+	return n, p.after(ctx, OpWait, id)
 }
 
 // find looks a machine up, with a channel that closes when it goes.
@@ -166,7 +166,7 @@ func (p *Provider) DeleteNode(ctx context.Context, externalID string) error {
 }
 
 func (p *Provider) remove(ctx context.Context, id string) error {
-	if err := p.faults.before(ctx, OpDeleteNode, id); err != nil {
+	if err := p.before(ctx, OpDeleteNode, id); err != nil {
 		return err
 	}
 	if err := pause(ctx, p.fake.DeleteDelay); err != nil {
@@ -181,12 +181,12 @@ func (p *Provider) remove(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return p.faults.after(ctx, OpDeleteNode, id)
+	return p.after(ctx, OpDeleteNode, id)
 }
 
 // ListNodes implements providers.Nodes, sorted by external id.
 func (p *Provider) ListNodes(ctx context.Context) ([]providers.NodeInfo, error) {
-	if err := p.faults.before(ctx, OpList, ""); err != nil {
+	if err := p.before(ctx, OpList, ""); err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
 	var list []providers.NodeInfo

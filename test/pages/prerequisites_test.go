@@ -41,7 +41,7 @@ func withoutGo(t *testing.T) string {
 // command that is not found, and none installs anything before.
 func TestEveryTargetSaysThatGoIsMissing(t *testing.T) {
 	path := "PATH=" + withoutGo(t)
-	for _, target := range []string{"demo", "test", "test-openstack", "soak", "check", "lint", "fmt", "bench", "build"} {
+	for _, target := range []string{"demo", "test", "test-openstack", "chaos", "check", "lint", "fmt", "bench", "build"} {
 		out, ok := command(t, "make "+target, path)
 		if ok || !strings.Contains(out, "there is no go on PATH") || !strings.Contains(out, "https://go.dev/doc/install") ||
 			strings.Contains(out, "command not found") || strings.Contains(out, "prerequisites: installing") {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 )
@@ -14,13 +15,26 @@ type Ensemble struct {
 	Servers []*Server
 }
 
-// StartEnsemble starts n servers as one ensemble, which ends with the test. A port
-// that another process took in between is no failure: others are tried.
+// Place is where a server of an ensemble runs: on an address, and below a command that
+// takes it to another network, if there is one.
+type Place struct {
+	Addr    string
+	Command []string
+}
+
+// StartEnsemble starts n servers as one ensemble, which ends with the test.
 func StartEnsemble(tb testing.TB, n int) *Ensemble {
+	tb.Helper()
+	return StartEnsembleAt(tb, slices.Repeat([]Place{{Addr: loopback}}, n)...)
+}
+
+// StartEnsembleAt is StartEnsemble with a server in each place. A port that another
+// process took in between is no failure: others are tried.
+func StartEnsembleAt(tb testing.TB, places ...Place) *Ensemble {
 	tb.Helper()
 	ours(tb)
 	for try := 0; ; try++ {
-		e, err := newEnsemble(tb, n)
+		e, err := newEnsemble(tb, places)
 		if err != nil {
 			tb.Fatalf("write configuration: %v", err)
 		}
@@ -39,20 +53,20 @@ func StartEnsemble(tb testing.TB, n int) *Ensemble {
 	}
 }
 
-// newEnsemble writes the configuration of n servers.
-func newEnsemble(tb testing.TB, n int) (*Ensemble, error) {
+// newEnsemble writes the configuration of the servers.
+func newEnsemble(tb testing.TB, places []Place) (*Ensemble, error) {
 	tb.Helper()
 	e := &Ensemble{}
 	var members []string
-	for id := 1; id <= n; id++ {
-		e.Servers = append(e.Servers, &Server{dir: tb.TempDir(), port: FreePort()})
-		members = append(members, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", id, FreePort(), FreePort()))
+	for i, at := range places {
+		e.Servers = append(e.Servers, &Server{dir: tb.TempDir(), port: FreePort(), place: at})
+		members = append(members, fmt.Sprintf("server.%d=%s:%d:%d", i+1, at.Addr, FreePort(), FreePort()))
 	}
 	for i, s := range e.Servers {
 		lines := append([]string{
 			fmt.Sprintf("clientPort=%d", s.port), "initLimit=200", "syncLimit=20", "cnxTimeout=1",
 		}, members...)
-		if err := writeConfig(s.dir, lines); err != nil {
+		if err := writeConfig(s.dir, s.place.Addr, lines); err != nil {
 			return nil, err
 		}
 		data := filepath.Join(s.dir, "data")
@@ -69,7 +83,7 @@ func newEnsemble(tb testing.TB, n int) (*Ensemble, error) {
 // start starts server i without waiting for it.
 func (e *Ensemble) start(tb testing.TB, i int) {
 	tb.Helper()
-	p, err := startServer(e.Servers[i].dir, "")
+	p, err := startServer(e.Servers[i])
 	if err != nil {
 		tb.Fatalf("start ZooKeeper: %v", err)
 	}

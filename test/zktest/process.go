@@ -65,8 +65,9 @@ type process struct {
 	once  sync.Once
 }
 
-// startServer starts ZooKeeper on the configuration in dir.
-func startServer(dir, heap string) (*process, error) {
+// startServer starts ZooKeeper on the configuration in its folder.
+func startServer(s *Server) (*process, error) {
+	dir, heap := s.dir, s.heap
 	if heap == "" {
 		heap = defaultHeap
 	}
@@ -77,8 +78,8 @@ func startServer(dir, heap string) (*process, error) {
 			return nil, fmt.Errorf("find ZooKeeper (Debian's package zookeeper): %w", err)
 		}
 	}
-	args := []string{"-c", watchdog, "zktest", dir, "java", "-cp", strings.Join(jars, ":")}
-	args = append(append(args, "-Xmx"+heap), javaOptions...)
+	args := append([]string{"-c", watchdog, "zktest", dir}, s.place.Command...)
+	args = append(append(args, "java", "-cp", strings.Join(jars, ":"), "-Xmx"+heap), javaOptions...)
 	args = append(args, "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(dir, "zoo.cfg"))
 	return startWatched(args)
 }
@@ -134,11 +135,11 @@ func (p *process) exited() bool {
 }
 
 // writeConfig writes the zoo.cfg of a server in dir.
-func writeConfig(dir string, lines []string) error {
+func writeConfig(dir, addr string, lines []string) error {
 	common := []string{
 		"tickTime=" + strconv.FormatInt(tick.Milliseconds(), 10),
 		"dataDir=" + filepath.Join(dir, "data"),
-		"clientPortAddress=127.0.0.1",
+		"clientPortAddress=" + addr,
 		"admin.enableServer=false",
 		"4lw.commands.whitelist=srvr,mntr,cons,wchs",
 		"maxClientCnxns=0",

@@ -41,8 +41,12 @@ type Server struct {
 	port       int
 	securePort int
 	heap       string
+	place      Place
 	process    *process
 }
+
+// loopback is where servers run if nothing else is said.
+const loopback = "127.0.0.1"
 
 // Option changes how a server is started.
 type Option func(*settings)
@@ -93,13 +97,13 @@ func launch(dir string, opts ...Option) (*Server, error) {
 		opt(&set)
 	}
 	for try := 0; ; try++ {
-		s := &Server{dir: dir, port: FreePort(), heap: set.heap}
+		s := &Server{dir: dir, port: FreePort(), heap: set.heap, place: Place{Addr: loopback}}
 		lines := append([]string{fmt.Sprintf("clientPort=%d", s.port)}, set.extra...)
 		if set.tls != nil {
 			s.securePort = FreePort()
 			lines = append(lines, set.tls.serverConfig(dir, s.securePort)...)
 		}
-		if err := writeConfig(dir, lines); err != nil {
+		if err := writeConfig(dir, loopback, lines); err != nil {
 			return nil, err
 		}
 		err := s.run()
@@ -111,7 +115,7 @@ func launch(dir string, opts ...Option) (*Server, error) {
 
 // run starts the process and waits until it serves.
 func (s *Server) run() error {
-	p, err := startServer(s.dir, s.heap)
+	p, err := startServer(s)
 	if err != nil {
 		return err
 	}
@@ -124,10 +128,10 @@ func (s *Server) run() error {
 }
 
 // Addr returns the server's "host:port".
-func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
+func (s *Server) Addr() string { return fmt.Sprintf("%s:%d", s.place.Addr, s.port) }
 
 // SecureAddr returns the "host:port" of the TLS port.
-func (s *Server) SecureAddr() string { return fmt.Sprintf("127.0.0.1:%d", s.securePort) }
+func (s *Server) SecureAddr() string { return fmt.Sprintf("%s:%d", s.place.Addr, s.securePort) }
 
 // CPU is how much time of a processor the server has taken.
 func (s *Server) CPU(tb testing.TB) time.Duration {
@@ -145,6 +149,9 @@ func (s *Server) CPU(tb testing.TB) time.Duration {
 
 // Kill ends the server at once (SIGKILL), as a power cut would.
 func (s *Server) Kill() { s.process.end() }
+
+// Data is the folder of its transactions and snapshots.
+func (s *Server) Data() string { return filepath.Join(s.dir, "data", "version-2") }
 
 // Restart starts a server that was killed on its old data and ports.
 func (s *Server) Restart(tb testing.TB) {

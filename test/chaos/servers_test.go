@@ -1,4 +1,4 @@
-package soak
+package chaos
 
 import (
 	"errors"
@@ -20,18 +20,23 @@ type quiet struct{}
 func (quiet) Printf(string, ...any) {}
 
 // compareServers tells whether the ensemble's servers hold the same, and shows the
-// requests and their locks: what looks like a fault of ours may be one of theirs.
+// requests and their locks; all of it goes into files: what looks like a fault of ours may be one of theirs.
 func (w *world) compareServers() {
 	w.t.Helper()
 	all := map[string][]string{} // what each server holds at a path
 	var views []map[string]string
-	for _, addr := range w.ensemble.Addrs() {
-		view, err := viewOf(addr)
+	for i, addr := range w.ensemble.Addrs() {
+		view, err := viewOf(addr, "/")
 		if err != nil {
 			w.t.Logf("server %s cannot be read: %v", addr, err)
 			continue
 		}
 		views = append(views, view)
+		var lines strings.Builder
+		for _, at := range slices.Sorted(maps.Keys(view)) {
+			fmt.Fprintf(&lines, "%s %s\n", at, view[at])
+		}
+		w.write(w.path("tree-of-"+serverName(i)), lines.String())
 	}
 	for i, view := range views {
 		for at, what := range view {
@@ -53,7 +58,7 @@ func (w *world) compareServers() {
 }
 
 // viewOf is all that one server holds, by path.
-func viewOf(addr string) (map[string]string, error) {
+func viewOf(addr, root string) (map[string]string, error) {
 	conn, _, err := zk.Connect([]string{addr}, 5*time.Second, zk.WithLogger(quiet{}), zk.WithLogInfo(false))
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
@@ -63,7 +68,7 @@ func viewOf(addr string) (map[string]string, error) {
 		return nil, fmt.Errorf("sync: %w", err)
 	}
 	view := map[string]string{}
-	return view, readBelow(conn, "/nodepool", view)
+	return view, readBelow(conn, root, view)
 }
 
 // readBelow reads a node and all below it.

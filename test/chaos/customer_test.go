@@ -1,4 +1,4 @@
-package soak
+package chaos
 
 import (
 	"context"
@@ -17,14 +17,15 @@ type customer struct {
 	name string
 	r    *rand.Rand
 	zuul *zuul.Client
-	owes bool // a node of shelf that it was given comes back
+	era  int  // how often the tree had gone back when our session began
+	owes bool // a node of kept that it was given comes back
 }
 
 // errWrong is what must not happen while our session lasts.
 var errWrong = errors.New("this must not happen")
 
 func newCustomer(w *world, i int) *customer {
-	return &customer{w: w, name: fmt.Sprintf("zuul-%d", i), r: rand.New(rand.NewPCG(*seed, uint64(100+i)))}
+	return &customer{w: w, name: fmt.Sprintf("zuul-%d", i), r: draw(lanes + 1 + i)}
 }
 
 // live makes requests until calm ends, and ends in peace what it has begun.
@@ -52,6 +53,7 @@ func (c *customer) live(calm context.Context) {
 // arrive begins a session unless there is one, and cleans up what the last one left.
 func (c *customer) arrive(ctx context.Context) {
 	for c.zuul == nil {
+		c.era = len(c.w.faults.backs())
 		c.zuul = c.w.dial(ctx, c.name)
 		if err := c.zuul.CleanUp(); err != nil {
 			c.leave("")
@@ -69,7 +71,8 @@ func (c *customer) arrive(ctx context.Context) {
 func (c *customer) broken(err error) {
 	ours := errors.Is(err, zuul.ErrGone) || errors.Is(err, zuul.ErrChanged) ||
 		errors.Is(err, zuul.ErrNotOurs) || errors.Is(err, zuul.ErrLockTimeout)
-	if errors.Is(err, errWrong) || ours && !c.zuul.Lost() {
+	back := c.era != len(c.w.faults.backs()) // what we had is of another time
+	if !back && (errors.Is(err, errWrong) || ours && !c.zuul.Lost()) {
 		c.w.watch.wrong("%s: %v", c.name, err)
 	}
 	c.leave("jobs broken off")
@@ -122,6 +125,7 @@ func (c *customer) job(ctx context.Context, w wish) error {
 		c.w.watch.count("requests failed")
 		return errors.Join(w.mayFail(out), c.zuul.Cancel(id))
 	}
+	c.w.watch.flow.fulfilled()
 	if w.fails != "" || len(out.Nodes) != len(w.Labels) {
 		return fmt.Errorf("%w: request %s of %v has nodes %v", errWrong, id, w.Labels, out.Nodes)
 	}

@@ -1,4 +1,4 @@
-package soak
+package chaos
 
 import (
 	"fmt"
@@ -55,8 +55,9 @@ func within(used map[string]providers.Resources, what string, wrong report) {
 	}
 }
 
-// recordRules hold for the tree at every moment. With limited, a tenant has a quota.
-func recordRules(l *look, limited bool, wrong report) {
+// recordRules hold for the tree at every moment. With limited, a tenant has a quota; with
+// honest, each cloud has all the room that it tells of.
+func recordRules(l *look, limited, honest bool, wrong report) {
 	used, tenant, slotsTaken := map[string]providers.Resources{}, 0, map[string]string{}
 	for _, n := range l.nodes {
 		if n.Broken != nil {
@@ -66,7 +67,7 @@ func recordRules(l *look, limited bool, wrong report) {
 		if n.TenantName == limitedTenant && n.Provider != "racks" { // static machines count towards no tenant
 			tenant += n.Resources[providers.Instances]
 		}
-		if n.State == zkmodel.NodeAborted {
+		if honest && n.State == zkmodel.NodeAborted {
 			wrong("node %s: the cloud was asked for more than it has: %s", n.ID, n.Reason)
 		}
 		if n.Provider != "racks" {
@@ -141,13 +142,13 @@ func stockRules(l *look, strict bool, wrong report) {
 			idle[n.Type[0]]++
 		}
 	}
-	for label, most := range map[string]int{"small": stockOfSmall, "shelf": stockOfShelf, "large": 0, "rack": 0} {
+	for label, most := range map[string]int{"small": moreOfSmall, "kept": stockOfKept, "large": 0, "rack": 0} {
 		if open[label] > most {
 			wrong("%d nodes of %s are asked for as stock, %d is its min-ready", open[label], label, most)
 		}
 	}
-	if sum := open["shelf"] + idle["shelf"]; strict && sum > stockOfShelf {
-		wrong("%d nodes of shelf are in stock and %d asked for, %d is its min-ready", idle["shelf"], open["shelf"], stockOfShelf)
+	if sum := open["kept"] + idle["kept"]; strict && sum > stockOfKept {
+		wrong("%d nodes of kept are in stock and %d asked for, %d is its min-ready", idle["kept"], open["kept"], stockOfKept)
 	}
 }
 

@@ -1,4 +1,4 @@
-package soak
+package chaos
 
 import (
 	"fmt"
@@ -20,14 +20,14 @@ func goodLook() *look {
 		{ID: "200-1", State: zkmodel.RequestFulfilled, NodeTypes: []string{"small", "large"}, Nodes: []string{"n1", "n2"}},
 		{ID: "200-2", State: zkmodel.RequestPending, NodeTypes: []string{"small"}},
 		{ID: "200-3", State: zkmodel.RequestFailed, NodeTypes: []string{"moon"}, Reason: "no pool has the label moon"},
-		{ID: "900-4", State: zkmodel.RequestRequested, NodeTypes: []string{"shelf"}, Requestor: stockRequestor},
+		{ID: "900-4", State: zkmodel.RequestRequested, NodeTypes: []string{"kept"}, Requestor: stockRequestor},
 	}
 	l.add("n1", "west/main", "small", zkmodel.NodeReady, "200-1").AZ = "w1"
 	l.add("n2", "west/main", "large", zkmodel.NodeReady, "200-1").AZ = "w1"
 	l.add("n3", "east/main", "small", zkmodel.NodeInUse, "200-0").Locked = true
 	held := l.add("n4", "east/main", "small", zkmodel.NodeHold, "200-0")
 	held.StateTime, held.HoldExpiration = zkmodel.EpochOf(l.at.Add(-time.Second)), 2
-	l.add("n5", "east/main", "shelf", zkmodel.NodeReady, "")
+	l.add("n5", "east/main", "kept", zkmodel.NodeReady, "")
 	l.add("n6", "east/spare", "small", zkmodel.NodeBuilding, "200-2").Locked = true
 	rack := l.add("n7", "racks/main", "rack", zkmodel.NodeReady, "")
 	rack.Hostname, rack.Slot = "rack1", zkmodel.IntValue(0)
@@ -54,7 +54,7 @@ func (l *look) complaints() []string {
 	var all []string
 	wrong := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	machineRules(l, wrong)
-	recordRules(l, true, wrong)
+	recordRules(l, true, true, wrong)
 	requestRules(l, wrong)
 	stockRules(l, true, wrong)
 	return slices.Sorted(slices.Values(append(all, slices.Collect(maps.Values(oddities(l)))...)))
@@ -110,8 +110,8 @@ func TestRules(t *testing.T) {
 			twin.ID = "200-5"
 			l.requests = append(l.requests, &twin)
 		}},
-		{"3 nodes of shelf are asked for as stock, 2 is its min-ready", func(l *look) { l.requests = append(l.requests, l.requests[3], l.requests[3]) }},
-		{"1 nodes of shelf are in stock and 2 asked for, 2 is its min-ready", func(l *look) { l.requests = append(l.requests, l.requests[3]) }},
+		{"3 nodes of kept are asked for as stock, 2 is its min-ready", func(l *look) { l.requests = append(l.requests, l.requests[3], l.requests[3]) }},
+		{"1 nodes of kept are in stock and 2 asked for, 2 is its min-ready", func(l *look) { l.requests = append(l.requests, l.requests[3]) }},
 		{"machine without a record", func(l *look) { l.nodes = slices.Delete(l.nodes, 2, 3) }},
 		{"node without a machine", func(l *look) { l.machines["east"] = l.machines["east"][1:] }},
 		{"node of a requestor that is gone", func(l *look) { l.nodes[2].Locked = false }},

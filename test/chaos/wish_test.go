@@ -1,4 +1,4 @@
-package soak
+package chaos
 
 import (
 	"fmt"
@@ -43,8 +43,10 @@ func (c *customer) wish() wish {
 		w.Labels, w.fails = slices.Repeat([]string{"large"}, 9), "exceeds the limits of"
 	case 2, 3, 4:
 		w.Labels = slices.Repeat([]string{"rack"}, 1+c.r.IntN(slots))
+	case 8, 9, 10, 11:
+		w.Labels, w.Provider = slices.Repeat([]string{one(c.r, []string{"one", "two"})}, 1+c.r.IntN(2)), ""
 	case 5, 6, 7:
-		w.Labels, w.patient, w.Fresh = []string{"shelf"}, true, false
+		w.Labels, w.patient, w.Fresh = []string{"kept"}, true, false
 	default:
 		for range 1 + c.r.IntN(3) {
 			w.Labels = append(w.Labels, []string{"small", "large"}[c.r.IntN(2)])

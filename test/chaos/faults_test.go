@@ -1,0 +1,187 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// clockTime is how times are written.
+const clockTime = "15:04:05.000"
+
+// fault is one kind of what goes wrong.
+type fault struct {
+	kind string
+	// inject does it, undoes it, and says to whom it was done; "" when it could not be done
+	// just now.
+	inject func(ctx context.Context, r *rand.Rand) (whom string)
+}
+
+// lane is a row of faults of which one happens at a time. Lanes do not wait for each other.
+type lane struct {
+	name        string
+	least, most time.Duration // between two
+	kinds       []fault
+}
+
+// lanes is how many there are; who else draws takes numbers from there on.
+const lanes = 4
+
+// faults are what has gone wrong so far.
+type faults struct {
+	w     *world
+	lanes []lane
+	file  *os.File // the timeline, as it grows
+
+	mu       sync.Mutex
+	timeline []moment
+	counts   map[string]int
+	backward []travel // when the tree went back in time
+}
+
+// moment is one line of the timeline.
+type moment struct {
+	at   time.Time
+	lane string
+	what string
+}
+
+func newFaults(w *world) *faults {
+	file, err := os.OpenFile(w.path("faults.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	w.must(err)
+	w.t.Cleanup(func() { _ = file.Close() })
+	f := &faults{w: w, file: file, counts: map[string]int{}}
+	f.lanes = []lane{
+		{"servers", 3 * time.Second, 6 * time.Second, serverFaults(w)},
+		{"launchers", time.Second, 4 * time.Second, launcherFaults(w)},
+		{"builders", time.Second, 3 * time.Second, builderFaults(w)},
+		{"site", time.Second, 3 * time.Second, siteFaults(w)},
+	}
+	return f
+}
+
+// draw is the source of what one of those who act does: the same for the same seed.
+func draw(number int) *rand.Rand { return rand.New(rand.NewPCG(*seed, uint64(number))) }
+
+// run injects faults until calm ends. Each lane goes round: all of its kinds in an order that
+// is drawn, then all in another one.
+func (f *faults) run(calm context.Context) {
+	var all sync.WaitGroup
+	for i, l := range f.lanes {
+		all.Go(func() { f.drive(calm, l, draw(i)) })
+	}
+	all.Wait()
+}
+
+func (f *faults) drive(calm context.Context, l lane, r *rand.Rand) {
+	var next []fault
+	for pause(calm, r, l.least, l.most) {
+		if len(next) == 0 {
+			next = slices.Clone(l.kinds)
+			r.Shuffle(len(next), func(i, j int) { next[i], next[j] = next[j], next[i] })
+		}
+		one := next[0]
+		next = next[1:]
+		f.note(l.name, one.kind+" begins")
+		whom := one.inject(calm, r)
+		if whom == "" {
+			f.note(l.name, one.kind+" was not possible")
+			next = append(next, one) // in this round, if there is time
+			continue
+		}
+		f.note(l.name, one.kind+": "+whom+", is over")
+		f.mu.Lock()
+		f.counts[one.kind]++
+		f.mu.Unlock()
+	}
+}
+
+// note adds a line to the timeline.
+func (f *faults) note(lane, what string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m := moment{time.Now(), lane, what}
+	f.timeline = append(f.timeline, m)
+	fmt.Fprintln(f.file, m)
+}
+
+func (m moment) String() string {
+	return fmt.Sprintf("%s %-9s %s", m.at.Format(clockTime), m.lane, m.what)
+}
+
+// report tells what was injected how often, and fails where a kind never was.
+func (f *faults) report() {
+	f.w.t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, l := range f.lanes {
+		var said, never []string
+		for _, one := range l.kinds {
+			said = append(said, fmt.Sprintf("%s %d", one.kind, f.counts[one.kind]))
+			if f.counts[one.kind] == 0 {
+				never = append(never, one.kind)
+			}
+		}
+		f.w.t.Logf("%s: %s", l.name, strings.Join(said, ", "))
+		if len(never) > 0 {
+			f.w.t.Errorf("was never injected: %s", strings.Join(never, ", "))
+		}
+	}
+}
+
+// show prints the timeline.
+func (f *faults) show() {
+	f.w.t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var lines []string
+	for _, m := range f.timeline {
+		lines = append(lines, m.String())
+	}
+	f.w.t.Logf("what was done, and when:\n%s", strings.Join(lines, "\n"))
+}
+
+// travel is one time that the tree went back: from then on records of before may be gone.
+type travel struct {
+	at       time.Time
+	snapshot time.Time
+}
+
+// wentBack notes that the tree is that of an older snapshot.
+func (f *faults) wentBack(snapshot time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.backward = append(f.backward, travel{time.Now(), snapshot})
+}
+
+// backs are the times at which the tree went back.
+func (f *faults) backs() []travel {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.backward)
+}
+
+// pause waits for some time between the two; false when ctx ends first.
+func pause(ctx context.Context, r *rand.Rand, least, most time.Duration) bool {
+	return wait(ctx, least+time.Duration(r.Int64N(int64(most-least)+1)))
+}
+
+// wait waits for d; false when ctx ends first.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// one draws one of several.
+func one[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }

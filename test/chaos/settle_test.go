@@ -1,0 +1,158 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"poolkeeper/zkmodel"
+)
+
+const (
+	// settleTime is how long it may take after the end until all is in order.
+	settleTime = 90 * time.Second
+	// restTime is how long it has to stay so.
+	restTime = 5 * time.Second
+)
+
+// settle waits until nothing is left but what is in stock, and tree and clouds
+// agree, and looks whether that stays. It is false when that has not come about in time.
+func (w *world) settle() bool {
+	w.t.Helper()
+	limit := settleTime
+	if *length >= leakTime { // else they are told
+		limit += leakTime
+	}
+	ctx, cancel := context.WithTimeout(w.t.Context(), limit+restTime)
+	defer cancel()
+	start, rest := time.Now(), time.Time{}
+	var trouble error
+	for {
+		now := w.watch.unsettled(ctx)
+		switch {
+		case now == nil && rest.IsZero():
+			rest = time.Now()
+		case now == nil && time.Since(rest) > restTime:
+			w.t.Logf("%6.1f s to settle", rest.Sub(start).Seconds())
+			return true
+		case now != nil && !rest.IsZero() && !isUnseen(now):
+			w.watch.count("times that it did not stay settled")
+			rest = time.Time{}
+		}
+		if now != nil && ctx.Err() == nil {
+			trouble = now
+		}
+		if !wait(ctx, lookEvery) {
+			w.watch.wrong("not settled within %s: %v", limit, trouble)
+			w.compareServers()
+			return false
+		}
+	}
+}
+
+// isUnseen reports whether an error tells of our look alone.
+func isUnseen(err error) bool { return errors.Is(err, errMoving) }
+
+// unsettled tells what is left, or nil.
+func (v *watch) unsettled(ctx context.Context) error {
+	l, err := v.glance(ctx)
+	if err != nil {
+		return err
+	}
+	g, err := v.gallery(ctx)
+	if err != nil {
+		return err
+	}
+	var left error
+	note := func(format string, args ...any) { left = errors.Join(left, fmt.Errorf(format, args...)) }
+	if *length >= leakTime {
+		v.machinesGo(l, note)
+	}
+	v.excuseLeaks(l)
+	v.othersAreThere(l)
+	for what, why := range oddities(l) {
+		note("%s: %s", what, why)
+	}
+	for _, r := range l.requests {
+		note("request %s is %s of %s", r.ID, r.State, r.Requestor)
+	}
+	stock := map[string]int{}
+	for _, n := range l.nodes {
+		if n.State != zkmodel.NodeReady || n.AllocatedTo != "" || n.Locked {
+			note("node %s is %s, allocated to %q, locked: %v", n.ID, n.State, n.AllocatedTo, n.Locked)
+			continue
+		}
+		stock[n.Type[0]]++
+	}
+	if stock["small"] < stockOfSmall || stock["kept"] < stockOfKept || stock["rack"] != slots {
+		note("in stock is %v", stock)
+	}
+	machineRules(l, note)
+	recordRules(l, v.w.limited, true, note)
+	stockRules(l, false, note)
+	orphans := map[string]bool{}
+	v.mu.Lock()
+	for id := range v.excused {
+		orphans[id] = true
+	}
+	v.mu.Unlock()
+	g.unsettled(orphans, note)
+	return left
+}
+
+// machinesGo tells of machines that are excused and still there. Images take two searches ten
+// minutes apart, and so stay beyond the end.
+func (v *watch) machinesGo(l *look, note report) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, list := range l.machines {
+		for _, m := range list {
+			if e, known := v.excused[m.ExternalID]; known {
+				note("machine %s: %s", m.ExternalID, e.why)
+			}
+		}
+	}
+}
+
+// noSecret looks for the secret where it must not be: in logs of daemons and builds, and
+// in the tree.
+func (w *world) noSecret() {
+	w.t.Helper()
+	found := 0
+	err := filepath.WalkDir(w.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || d.Name() == "secure.yaml" || d.Name() == "poolkeeper" {
+			return nil //nolint:nilerr // it has gone meanwhile
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil //nolint:nilerr // the same
+		}
+		if strings.Contains(string(text), secret) {
+			w.watch.wrong("the secret is in %s", path)
+		}
+		if strings.Contains(string(text), "the secret is") {
+			found++
+		}
+		return nil
+	})
+	w.must(err)
+	if found == 0 {
+		w.t.Error("no log of a build was found")
+	}
+	for _, addr := range w.ensemble.Addrs() {
+		view, err := viewOf(addr, "/")
+		if err != nil {
+			w.t.Error(err)
+		}
+		for at, text := range view {
+			if strings.Contains(text, secret) {
+				w.watch.wrong("the secret is in %s of the tree", at)
+			}
+		}
+	}
+}
