@@ -92,9 +92,6 @@ func (u Use) fits(need, room providers.Resources) bool {
 
 // total is what some machines need together.
 func total(machines []providers.Resources) providers.Resources {
-	if len(machines) == 1 {
-		return machines[0]
-	}
 	sum := providers.Resources{}
 	for _, m := range machines {
 		sum = plus(sum, m)

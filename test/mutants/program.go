@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,9 +19,11 @@ import (
 
 const (
 	// slowest is how long a test may take that is asked about mutants.
-	slowest = 5 * time.Second
-	// patience is for how long one mutant's tests may take more than without it.
-	patience = 8 * time.Second
+	slowest = 2500 * time.Millisecond
+	// quick are tests that are asked before all others.
+	quick = 150 * time.Millisecond
+	// patience is how much longer the tests of a mutant may take than twice their time without it.
+	patience = 6 * time.Second
 	// memory is what the tests of a mutant may have, in KiB: some never stop to fill it.
 	memory = 4 << 20
 )
@@ -46,10 +49,16 @@ func (p *program) command(ctx context.Context, m *model, args ...string) *exec.C
 		args = append(args, "-rapid.nofailfile", "-rapid.seed=1") // no file in the tree; the same score each time
 	}
 	cmd := exec.CommandContext(ctx, "sh", args...)
+	// Some tests start themselves again, and stop that: all ends together.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return endGroup(cmd) }
 	cmd.WaitDelay = time.Second
 	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), fmt.Sprintf("%s=%d", zktest.Given, m.port), "GOMAXPROCS=2")
 	return cmd
 }
+
+// endGroup ends all that a run has started.
+func endGroup(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 
 // look runs each test alone, without a mutant, to see where it comes by and how long it takes. What
 // skips, is slow, or fails is not asked.
@@ -84,6 +93,9 @@ func (p *program) look(ctx context.Context, jobs int) error {
 			continue
 		}
 		p.count++
+		if os.Getenv("MUTANTS_VERBOSE") != "" {
+			fmt.Printf("  %s %s: %s, %d mutants\n", p.dir, name, r.took.Round(time.Millisecond), len(r.reaches))
+		}
 		for _, id := range r.reaches {
 			p.by[id] = append(p.by[id], test{name, r.took})
 		}
@@ -111,6 +123,7 @@ func (p *program) alone(ctx context.Context, name string) looked {
 	cmd.Env = append(cmd.Env, "MUTANT_SEEN="+seen)
 	began := time.Now()
 	said, err := cmd.CombinedOutput()
+	_ = endGroup(cmd)
 	r := looked{took: time.Since(began), reaches: numbers(seen)}
 	switch {
 	case len(r.reaches) == 0 && err == nil:
@@ -126,12 +139,25 @@ func (p *program) alone(ctx context.Context, name string) looked {
 	return r
 }
 
-// notices runs tests with a mutant, and reports whether one fails; slow, that they took too long.
+// notices runs tests with a mutant, the quick ones first, and reports whether one fails; slow, that they took too long.
 func (p *program) notices(ctx context.Context, id int, tests []test) (noticed, slow bool) {
+	late := slices.Clone(tests)
+	soon := slices.DeleteFunc(slices.Clone(tests), func(t test) bool { return t.took > quick })
+	late = slices.DeleteFunc(late, func(t test) bool { return t.took <= quick })
+	for _, some := range [][]test{soon, late} {
+		if len(some) > 0 && !noticed {
+			noticed, slow = p.fails(ctx, id, some)
+		}
+	}
+	return noticed, slow
+}
+
+// fails reports whether one of some tests fails with a mutant.
+func (p *program) fails(ctx context.Context, id int, tests []test) (noticed, slow bool) {
 	var names []string
 	limit := patience
 	for _, t := range tests {
-		names, limit = append(names, regexp.QuoteMeta(t.name)), limit+5*t.took
+		names, limit = append(names, regexp.QuoteMeta(t.name)), limit+2*t.took
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -143,6 +169,7 @@ func (p *program) notices(ctx context.Context, id int, tests []test) (noticed, s
 	cmd := p.command(ctx, m, "-test.run", "^("+strings.Join(names, "|")+")$")
 	cmd.Env = append(cmd.Env, fmt.Sprintf("MUTANT=%d", id))
 	err = cmd.Run()
+	_ = endGroup(cmd)
 	return err != nil, err != nil && ctx.Err() != nil
 }
 

@@ -23,10 +23,10 @@ var targets = []target{
 	{dir: "launcher/reap", testers: []string{"launcher/reap"}},
 	// What is built, uploaded, tried and deleted.
 	{dir: "builder/plan", testers: []string{"builder/plan"}},
-	// Transitions, and shares of the quota.
+	// Transitions; claims of requests and nodes.
 	{
 		dir:     "zkmodel",
-		files:   []string{"state.go", "transition.go", "store_share.go", "store_launch.go", "store_request.go", "store_node.go", "store_bundle.go"},
+		files:   []string{"state.go", "transition.go", "store_request.go", "store_node.go", "store_bundle.go"},
 		testers: []string{"zkmodel"},
 	},
 	// Locks, fences and claims, and the lease of the session that they live with.
