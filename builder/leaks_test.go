@@ -150,3 +150,21 @@ func TestFailedSearchForgetsWhatWasFound(t *testing.T) {
 	close(pushed)
 	s.eventually("it is gone", func() bool { return !slices.Contains(s.inCloud("north"), leaked) })
 }
+
+// An upload that a cloud has made into two images, as one that it did not answer and that was sent
+// again, leaves one without a record that names it. Catches: one that stays for as long as the
+// other serves; the other, deleted with it.
+func TestSecondImageOfAnUploadIsLeaked(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	stop := s.start()
+	s.ready("img", 1, "north")
+	stop()
+	serves := s.uploads("img", "north", zkmodel.UploadReady)[0]
+	second := s.leak("north", serves.ID)
+	s.start(func(d *Deps) { d.LeakAge = time.Second })
+	s.eventually("the second is gone", func() bool { return !slices.Contains(s.inCloud("north"), second) })
+	if left := s.inCloud("north"); !slices.Equal(left, []string{serves.ExternalID.Text()}) {
+		t.Errorf("left are %v, %s serves", left, serves.ExternalID.Text())
+	}
+}

@@ -127,27 +127,45 @@ func (w *Worker) leaked(cfg *configs.Config, provider string, image providers.Im
 		w.isOrphan(provider, image)
 }
 
-// proveLeak decides, right before an image is deleted, that it is leaked.
+// proveLeak decides, right before an image is deleted, that it is leaked: its upload has no
+// record, or one that names another image. done gives the lock of that back.
 //
-// Errors: ErrStale, when a configuration that came since has other plans; as Absent.
-func (w *Worker) proveLeak(ctx context.Context, key zkmodel.UploadKey, image providers.Image) (zkmodel.Proof, error) {
+// Errors: ErrStale, when a configuration that came since has other plans, or the record has changed; as Absent.
+func (w *Worker) proveLeak(ctx context.Context, key zkmodel.UploadKey, image providers.Image) (proof zkmodel.Proof, done func(), err error) {
 	defer w.Deciding(ctx)()
+	stale := fmt.Errorf("delete leaked image %s: %w", image.ExternalID, ErrStale)
 	if !w.leaked(w.Config(), key.Provider, image) {
-		return zkmodel.Proof{}, fmt.Errorf("delete leaked image %s: %w", image.ExternalID, ErrStale)
+		return proof, nil, stale
 	}
-	return w.Tree.Absent(ctx, w.Store.Session(), key.Path())
+	lock, upload, err := w.Store.LockUpload(ctx, key)
+	if errors.Is(err, zkmodel.ErrNotFound) {
+		proof, err = w.Tree.Absent(ctx, w.Store.Session(), key.Path())
+		return proof, func() {}, err
+	}
+	if err != nil {
+		return proof, nil, err
+	}
+	if err = stale; namesAnother(upload, image) {
+		proof, err = zkmodel.UnderLock(lock, upload)
+	}
+	if err != nil {
+		Release(ctx, lock)
+		return proof, nil, err
+	}
+	return proof, func() { Release(ctx, lock) }, nil
 }
 
-// removeLeak deletes an image whose upload is proven to have no record.
+// removeLeak deletes an image whose upload is proven to have no record, or another image.
 func (w *Worker) removeLeak(ctx context.Context, cloud lent, image providers.Image) error {
 	key := keyOf(image.Metadata)
-	proof, err := w.proveLeak(ctx, key, image)
+	proof, done, err := w.proveLeak(ctx, key, image)
 	if errors.Is(err, ErrStale) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
+	defer done()
 	if err := cloud.remove(ctx, proof, key, image.ExternalID); err != nil {
 		return err
 	}
@@ -157,8 +175,16 @@ func (w *Worker) removeLeak(ctx context.Context, cloud lent, image providers.Ima
 	return nil
 }
 
+// namesAnother reports whether the record of an upload that serves is that of another image: one
+// request for an upload may make two, when it is sent again for want of an answer, and numbers
+// of uploads come again when ZooKeeper goes back in time.
+func namesAnother(u *zkmodel.Upload, image providers.Image) bool {
+	id := u.ExternalID.Text()
+	return u.Broken == nil && u.State == zkmodel.UploadReady && id != "" && id != image.ExternalID
+}
+
 // isOrphan reports whether an image was made by this installation and has no
-// record. One whose metadata names none is not to be told.
+// record, or one that names another image. One whose metadata names none is not to be told.
 func (w *Worker) isOrphan(provider string, image providers.Image) bool {
 	key := keyOf(image.Metadata)
 	if image.Metadata[providers.MetaSite] != w.Site || key.Provider != provider {
@@ -168,8 +194,10 @@ func (w *Worker) isOrphan(provider string, image providers.Image) bool {
 		return false
 	}
 	for _, b := range w.Tree.Image(key.Image).Builds {
-		if slices.ContainsFunc(b.Uploads, func(u *zkmodel.Upload) bool { return u.UploadKey == key }) {
-			return false
+		for _, u := range b.Uploads {
+			if u.UploadKey == key {
+				return namesAnother(u, image)
+			}
 		}
 	}
 	return true
