@@ -11,6 +11,7 @@ import (
 	"poolkeeper/builder/trial"
 	"poolkeeper/configs"
 	"poolkeeper/configs/clock"
+	"poolkeeper/configs/planted"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/trace"
@@ -65,6 +66,7 @@ func (w *Worker) upload(ctx context.Context, a plan.Action) error {
 		return err
 	}
 	w.InFlight.Upload(a.Key())
+	sendEarly(ctx, sending{Worker: w, lock: lock, cloud: cloud, record: record, build: build, cfg: in.Config, format: a.Format})
 	if err := w.Store.CreateUpload(ctx, lock, record); err != nil {
 		return err
 	}
@@ -126,6 +128,14 @@ type sending struct {
 	trial  *zkmodel.Validation // nil when it serves at once
 	// noCanary says that no build is going to be a canary there.
 	noCanary bool
+}
+
+// sendEarly is the mistake to send a file before anybody can know of it.
+func sendEarly(ctx context.Context, s sending) {
+	if planted.Bug("upload") {
+		s.record.ID = "0000000001"
+		_, _ = s.send(ctx)
+	}
 }
 
 // run sends the file and tells the tree how that ended. It reports whether the upload is

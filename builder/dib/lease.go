@@ -1,6 +1,10 @@
 package dib
 
-import "time"
+import (
+	"time"
+
+	"poolkeeper/configs/planted"
+)
 
 // Limits says until when a build may go on. Its times are on a clock that counts the time that
 // the machine slept, as Go's own timers do not: a build on a laptop that was closed, or on a
@@ -15,7 +19,7 @@ const limitTick = 100 * time.Millisecond
 
 // Renew lets the lease end after d from now; 0 changes nothing.
 func (l *Limits) Renew(now, d time.Duration) {
-	if d > 0 {
+	if d > 0 && !planted.Bug("deadline") {
 		l.lease = now + d
 	}
 }

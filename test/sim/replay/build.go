@@ -20,6 +20,7 @@ type World struct {
 var Worlds = []World{
 	{"locks", "test/sim", "TestLocks", 4},
 	{"site", "test/sim/site", "TestSite", 2},
+	{"builders", "test/sim/builders", "TestBuilders", 2},
 }
 
 // Build compiles a world's tests for this machine, into dir. tags may be "".

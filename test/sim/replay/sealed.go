@@ -43,10 +43,16 @@ func open(ctx context.Context, w World, file string) (*Sealed, error) {
 // Close gives its memory back.
 func (s *Sealed) Close(ctx context.Context) error { return s.runtime.Close(ctx) }
 
-// Run runs it, in a memory of its own; several may run at a time. A simulation that fails is no error.
+// Run runs it, in a memory and with a folder for files of its own; several may run at a time. A simulation that fails is no error.
 func (s *Sealed) Run(ctx context.Context, r Run) (Result, error) {
+	files, err := os.MkdirTemp("", "sealed")
+	if err != nil {
+		return Result{}, err
+	}
+	defer func() { _ = os.RemoveAll(files) }()
 	var out bytes.Buffer
-	_, err := s.runtime.InstantiateModule(ctx, s.program, s.outside(r).WithStdout(&out).WithStderr(&out))
+	config := s.outside(r).WithStdout(&out).WithStderr(&out).WithFSConfig(wazero.NewFSConfig().WithDirMount(files, "/tmp"))
+	_, err = s.runtime.InstantiateModule(ctx, s.program, config)
 	exit := new(sys.ExitError)
 	switch {
 	case err != nil && !errors.As(err, &exit):

@@ -1,0 +1,359 @@
+package builders
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"poolkeeper/providers"
+	"poolkeeper/test/sim/cloud"
+	"poolkeeper/test/sim/dib"
+	"poolkeeper/test/sim/stage"
+	"poolkeeper/test/sim/zookeeper"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// judge sees every transaction, every change of a cloud and every build before any builder does. It
+// has no opinion of how things are done; it knows what must never be.
+type judge struct {
+	*stage.Timeline
+	world *world
+
+	mu      sync.Mutex
+	data    map[string][]byte // what is below the images, as the leader has it
+	lines   map[string][]contender
+	builds  map[string]*zkmodel.Build
+	uploads map[string]*zkmodel.Upload
+	ids     map[string]bool     // paths of builds that there ever were
+	live    map[string][]string // by image: builds that have processes, as host/build
+	asked   map[string]bool     // builds and uploads that an operator has marked
+	moves   map[string]int
+	changes int // transactions that have changed something
+	last    string
+}
+
+// contender is one that stands in line for a lock.
+type contender struct {
+	name    string
+	session int64
+	client  string
+}
+
+func newJudge(w *world) *judge {
+	return &judge{
+		Timeline: w.seed.Timeline, world: w, data: map[string][]byte{}, lines: map[string][]contender{}, builds: map[string]*zkmodel.Build{},
+		uploads: map[string]*zkmodel.Upload{}, ids: map[string]bool{}, live: map[string][]string{}, asked: map[string]bool{}, moves: map[string]int{},
+	}
+}
+
+// committed looks at a transaction.
+func (j *judge) committed(t zookeeper.Transaction) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	before := j.served()
+	for _, c := range t.Changes {
+		if recipe.IsContender(path.Base(c.Path)) {
+			j.line(t, c)
+			continue
+		}
+		if c.Kind != zookeeper.Check && len(t.Client) > 0 && !lives(c.Path) {
+			j.changes++
+			j.last = t.Client + " " + c.Path
+		}
+		if strings.HasPrefix(c.Path, zkmodel.ImagesRoot+"/") {
+			j.record(t, c)
+		}
+	}
+	if isBuilder(t.Client) {
+		j.stillServed(t, before)
+	}
+}
+
+// lives reports whether a path changes also when nothing is done.
+func lives(p string) bool {
+	return strings.HasPrefix(p, "/poolkeeper/clock") || strings.HasPrefix(p, zkmodel.BuilderWorkPath+"/") // it tells what clocks show
+}
+
+func isBuilder(client string) bool { return strings.HasPrefix(client, "b") }
+
+// line keeps who stands in line for which lock.
+func (j *judge) line(t zookeeper.Transaction, c zookeeper.Change) {
+	dir, name := path.Dir(c.Path), path.Base(c.Path)
+	switch c.Kind {
+	case zookeeper.Create:
+		j.lines[dir] = append(j.lines[dir], contender{name, t.Session, t.Client})
+	case zookeeper.Delete:
+		j.lines[dir] = slices.DeleteFunc(j.lines[dir], func(one contender) bool { return one.name == name })
+		if len(j.lines[dir]) == 0 {
+			delete(j.lines, dir)
+		}
+	}
+}
+
+// holder is who holds a lock: the one with the lowest number.
+func (j *judge) holder(dir string) contender {
+	var first contender
+	for _, c := range j.lines[dir] {
+		if first.name == "" || c.name[len(c.name)-10:] < first.name[len(first.name)-10:] {
+			first = c
+		}
+	}
+	return first
+}
+
+// record looks at a change of what may be a build or an upload.
+func (j *judge) record(t zookeeper.Transaction, c zookeeper.Change) {
+	if c.Kind == zookeeper.Delete {
+		delete(j.data, c.Path)
+	} else if c.Kind != zookeeper.Check {
+		j.data[c.Path] = c.Data
+	}
+	parts := strings.Split(strings.TrimPrefix(c.Path, zkmodel.ImagesRoot+"/"), "/")
+	switch {
+	case len(parts) == 3 && parts[1] == "builds" && parts[2] != "lock":
+		j.build(t, c, parts[0], parts[2])
+	case len(parts) == 7 && parts[5] == "images" && parts[6] != "lock":
+		j.upload(t, c, zkmodel.UploadKey{Image: parts[0], Build: parts[2], Provider: parts[4], ID: parts[6]})
+	}
+}
+
+func (j *judge) build(t zookeeper.Transaction, c zookeeper.Change, image, id string) {
+	was := j.builds[c.Path]
+	switch c.Kind {
+	case zookeeper.Create:
+		if j.ids[c.Path] {
+			j.Wrong(t.Client, "build id %s of %s is used a second time", id, image)
+		}
+		j.ids[c.Path] = true
+	case zookeeper.Delete:
+		delete(j.builds, c.Path)
+		j.moved("build", string(was.State), "gone")
+		j.Note(t.Client, "removes the record of build %s-%s, which was %s", image, id, was.State)
+		for p := range j.uploads {
+			if strings.HasPrefix(p, c.Path+"/") {
+				j.Wrong(t.Client, "removes the record of build %s-%s, which has uploads", image, id)
+			}
+		}
+		return
+	case zookeeper.SetData:
+	default:
+		return
+	}
+	is := zkmodel.DecodeBuild(image, id, c.Data, recipe.Stat{})
+	j.builds[c.Path] = is
+	from := zkmodel.BuildState("")
+	if was != nil {
+		from = was.State
+	}
+	if from == is.State {
+		return
+	}
+	j.Note(t.Client, "build %s-%s: %s → %s %s", image, id, from, is.State, is.Reason)
+	j.moved("build", string(from), string(is.State))
+	if from != "" && !allowed(zkmodel.BuildTransitions(), from, is.State, t.Client) {
+		j.Wrong(t.Client, "moves build %s-%s from %s to %s", image, id, from, is.State)
+	}
+	if t.Client == operator {
+		j.asked[c.Path] = true
+	}
+	j.held(t, c.Path, zkmodel.BuildsLockPath(image), zkmodel.LockPath(c.Path))
+}
+
+func (j *judge) upload(t zookeeper.Transaction, c zookeeper.Change, key zkmodel.UploadKey) {
+	was := j.uploads[c.Path]
+	switch c.Kind {
+	case zookeeper.Delete:
+		delete(j.uploads, c.Path)
+		j.moved("upload", string(was.State), "gone")
+		j.Note(t.Client, "removes the record of upload %s, which was %s", brief(key), was.State)
+		return
+	case zookeeper.Create, zookeeper.SetData:
+	default:
+		return
+	}
+	is := zkmodel.DecodeUpload(key, c.Data, recipe.Stat{})
+	j.uploads[c.Path] = is
+	from := zkmodel.UploadState("")
+	if was != nil {
+		from = was.State
+	}
+	if from == is.State {
+		return
+	}
+	j.Note(t.Client, "upload %s: %s → %s %s", brief(key), from, is.State, is.Reason)
+	j.moved("upload", string(from), string(is.State))
+	if from != "" && !allowed(zkmodel.UploadTransitions(), from, is.State, t.Client) {
+		j.Wrong(t.Client, "moves upload %s from %s to %s", brief(key), from, is.State)
+	}
+	if t.Client == operator {
+		j.asked[c.Path] = true
+	}
+	j.held(t, c.Path, zkmodel.UploadsLockPath(key.Image, key.Build, key.Provider), zkmodel.LockPath(c.Path))
+}
+
+func brief(k zkmodel.UploadKey) string {
+	return fmt.Sprintf("%s-%s at %s, %s", k.Image, k.Build, k.Provider, k.ID)
+}
+
+// held: who changes the state of a record holds one of its locks.
+func (j *judge) held(t zookeeper.Transaction, record string, locks ...string) {
+	for _, lock := range locks {
+		if j.holder(lock).session == t.Session {
+			return
+		}
+	}
+	j.Wrong(t.Client, "session %#x changes the state of %s, and holds no lock of it: %v", t.Session, record, j.holder(locks[0]))
+}
+
+func (j *judge) moved(kind, from, to string) { j.moves[kind+" "+from+" → "+to]++ }
+
+func allowed[S ~string](table []zkmodel.Transition[S], from, to S, client string) bool {
+	by := zkmodel.ByUs
+	if client == operator {
+		by = zkmodel.ByOperator
+	}
+	return slices.ContainsFunc(table, func(row zkmodel.Transition[S]) bool {
+		return (row.From == from || row.From == "") && row.To == to && row.By&by != 0
+	})
+}
+
+// served is how many uploads are ready of each image in each provider.
+func (j *judge) served() map[[2]string]int {
+	n := map[[2]string]int{}
+	for _, u := range j.uploads {
+		if u.Broken == nil && u.State == zkmodel.UploadReady {
+			n[[2]string{u.Image, u.Provider}]++
+		}
+	}
+	return n
+}
+
+// stillServed: an image that is in a provider stays there, unless an operator has it deleted.
+func (j *judge) stillServed(t zookeeper.Transaction, before map[[2]string]int) {
+	now := j.served()
+	for _, provider := range clouds {
+		for _, image := range wanted[provider] {
+			at := [2]string{image, provider}
+			if before[at] == 0 || now[at] > 0 || j.word(image, provider) {
+				continue
+			}
+			j.Wrong(t.Client, "takes the last ready upload of %s from %s", image, provider)
+		}
+	}
+}
+
+// word reports whether an operator has marked something of an image that is not gone.
+func (j *judge) word(image, provider string) bool {
+	for p := range j.asked {
+		if p == zkmodel.ImagesRoot+"/"+image || strings.HasPrefix(p, zkmodel.BuildsPath(image)+"/") && (j.uploads[p] == nil || j.uploads[p].Provider == provider) {
+			if j.builds[p] != nil || j.uploads[p] != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// built is told of builds.
+func (j *judge) built(e dib.Event) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	is := e.Host + "/" + e.Build
+	if !e.Began {
+		j.live[e.Image] = slices.DeleteFunc(j.live[e.Image], func(one string) bool { return one == is })
+		j.Note(e.Host, "the processes of build %s-%s end: %s", e.Image, e.Build, e.Why)
+		return
+	}
+	j.Note(e.Host, "begins to make build %s-%s", e.Image, e.Build)
+	if len(j.live[e.Image]) > 0 {
+		j.Wrong(e.Host, "makes build %s-%s beside %v", e.Image, e.Build, j.live[e.Image])
+	}
+	j.live[e.Image] = append(j.live[e.Image], is)
+	if j.builds[zkmodel.BuildPath(e.Image, e.Build)] == nil {
+		j.Wrong(e.Host, "makes build %s-%s, which has no record", e.Image, e.Build)
+	}
+}
+
+// changed is told of clouds.
+func (j *judge) changed(e cloud.Event) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.Note(e.Agent, "cloud %s: %s %s %s", e.Provider, e.Op, e.ID, e.Fault)
+	if e.Agent == "" {
+		return
+	}
+	key := zkmodel.UploadKey{Image: e.Metadata[providers.MetaImage], Build: e.Metadata[providers.MetaBuild], Provider: e.Provider, ID: e.Metadata[providers.MetaUpload]}
+	u := j.uploads[key.Path()]
+	switch e.Op {
+	case cloud.OpUpload:
+		if u == nil || u.Broken == nil && u.State != zkmodel.UploadUploading {
+			j.Wrong(e.Agent, "image %s is made in %s, and upload %s has no record that says so", e.ID, e.Provider, brief(key))
+		}
+	case cloud.OpDeleteImage:
+		if site := e.Metadata[providers.MetaSite]; site == "" || site == "another" {
+			j.Wrong(e.Agent, "deletes image %s in %s, which is another's", e.ID, e.Provider)
+		}
+		if u != nil && u.State == zkmodel.UploadReady && u.ExternalID.Text() == e.ID {
+			j.Wrong(e.Agent, "deletes image %s in %s, and upload %s is ready", e.ID, e.Provider, brief(key))
+		}
+	}
+}
+
+// aBuild picks one of an image.
+func (j *judge) aBuild(image string, pick uint64) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var list []string
+	for _, b := range j.builds {
+		if b.Image == image {
+			list = append(list, b.ID)
+		}
+	}
+	slices.Sort(list)
+	if len(list) == 0 {
+		return ""
+	}
+	return list[pick%uint64(len(list))]
+}
+
+// anUpload picks one of an image.
+func (j *judge) anUpload(image string, pick uint64) (zkmodel.UploadKey, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var list []string
+	for p, u := range j.uploads {
+		if u.Image == image {
+			list = append(list, p)
+		}
+	}
+	slices.Sort(list)
+	if len(list) == 0 {
+		return zkmodel.UploadKey{}, false
+	}
+	return j.uploads[list[pick%uint64(len(list))]].UploadKey, true
+}
+
+// counts tells what was reached.
+func (j *judge) counts(w *world) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	add := func(what string, n int) {
+		for range n {
+			j.Count(what)
+		}
+	}
+	for move, n := range j.moves {
+		add("moved "+move, n)
+	}
+	for kind, n := range w.clouds.Met() {
+		add("met "+kind, n)
+	}
+	for _, s := range w.hosts {
+		for _, o := range append(dib.Outcomes(), dib.Works) {
+			add("build that "+string(o), s.Met(o))
+		}
+	}
+}

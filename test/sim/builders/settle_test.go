@@ -1,0 +1,127 @@
+package builders
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+)
+
+const (
+	// rest is how long everything may take to come to rest after the last fault: a back-off, a build,
+	// its uploads, and two searches for leaked images.
+	rest = 90 * time.Minute
+	// still is for how long nothing may change then.
+	still = 30 * time.Minute
+)
+
+// settle: each image is ready in each provider, nothing is left over, and nothing changes any more.
+func (w *world) settle() {
+	w.judge.Note("world", "is to come to rest")
+	why, since := "?", w.judge.Age()
+	for ; why != "" && w.judge.Age()-since < rest; wait(time.Minute) {
+		why = w.disorder()
+	}
+	if why != "" {
+		w.judge.Wrong("world", "not at rest after %s: %s", rest, why)
+		return
+	}
+	w.judge.Note("world", "is at rest")
+	w.judge.mu.Lock()
+	before := w.judge.changes
+	w.judge.mu.Unlock()
+	wait(still)
+	w.judge.mu.Lock()
+	n, last := w.judge.changes-before, w.judge.last
+	w.judge.mu.Unlock()
+	if n > 0 {
+		w.judge.Wrong("world", "%d changes in the tree after all had come to rest, %s the last", n, last)
+	}
+	if why = w.disorder(); why != "" {
+		w.judge.Wrong("world", "does not stay at rest: %s", why)
+	}
+}
+
+// disorder tells what is not as it should be in the end.
+func (w *world) disorder() string {
+	j := w.judge
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for p := range j.data {
+		if strings.HasSuffix(p, "/request-build") {
+			return p + " is left"
+		}
+	}
+	there := map[string]bool{}     // "provider id"
+	serves := map[[2]string]bool{} // image, provider
+	for p, b := range j.builds {
+		if b.Broken != nil || b.State != zkmodel.BuildReady && b.State != zkmodel.BuildFailed {
+			return fmt.Sprintf("build %s is %s, %v", p, b.State, b.Broken)
+		}
+	}
+	for p, u := range j.uploads {
+		switch {
+		case u.Broken == nil && u.State == zkmodel.UploadReady:
+			serves[[2]string{u.Image, u.Provider}] = true
+			there[u.Provider+" "+u.ExternalID.Text()] = true
+		case u.State != zkmodel.UploadFailed:
+			return fmt.Sprintf("upload %s is %s, %v", p, u.State, u.Broken)
+		}
+	}
+	for _, provider := range clouds {
+		for _, image := range wanted[provider] {
+			if !serves[[2]string{image, provider}] {
+				return "nothing of " + image + " is ready in " + provider
+			}
+		}
+		for _, i := range w.clouds.Images(provider) {
+			if site := i.Metadata[providers.MetaSite]; site == "" || site == "another" {
+				continue
+			}
+			at := provider + " " + i.ExternalID
+			if !there[at] {
+				return "image " + i.ExternalID + " is in " + provider + " without a record"
+			}
+			delete(there, at)
+		}
+	}
+	for at := range there {
+		return at + " is recorded, and not in the cloud"
+	}
+	for _, s := range w.hosts {
+		if n := s.Running(); n > 0 {
+			return fmt.Sprintf("%d builds run on %s", n, s.name)
+		}
+		if file := j.leftover(s); file != "" {
+			return file + " on " + s.name + " belongs to no build"
+		}
+	}
+	return ""
+}
+
+// leftover is a file of a host that belongs to no build.
+func (j *judge) leftover(s *site) (file string) {
+	dir := filepath.Join(s.folder, "images")
+	_ = filepath.WalkDir(dir, func(p string, entry fs.DirEntry, err error) error {
+		if err != nil || p == dir || entry.Name() == ".poolkeeper" {
+			return err
+		}
+		rest, _ := filepath.Rel(dir, p)
+		first, _, _ := strings.Cut(strings.TrimPrefix(rest, ".poolkeeper"+string(os.PathSeparator)), string(os.PathSeparator))
+		if first == "builder_id.txt" || first == "lock" {
+			return nil
+		}
+		name, _, _ := strings.Cut(first, ".")
+		at := strings.LastIndexByte(name, '-')
+		if at < 0 || j.builds[zkmodel.BuildPath(name[:at], name[at+1:])] == nil {
+			file = rest
+		}
+		return nil
+	})
+	return file
+}

@@ -1,0 +1,156 @@
+package builders
+
+import (
+	"flag"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/providers"
+	"poolkeeper/test/sim/cloud"
+	"poolkeeper/test/sim/series"
+	"poolkeeper/test/sim/stage"
+	"poolkeeper/test/sim/zookeeper"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// What a simulation is like.
+const (
+	hosts          = 3
+	length         = 2 * time.Hour
+	gap            = 2 * time.Minute // between two faults
+	servers        = 3
+	sessionTimeout = 20 * time.Second
+	tick           = time.Second
+	longest        = 3 * sessionTimeout // how long a fault of networks and hosts lasts
+)
+
+var logs = flag.Bool("sim.logs", false, "have what builders log in the timeline")
+
+// world is one simulation.
+type world struct {
+	t       *testing.T
+	seed    *series.Seed
+	rng     *rand.Rand // of the fault that is made
+	cluster *zookeeper.Cluster
+	network *stage.Network
+	judge   *judge
+	clouds  *cloud.Cloud
+	hosts   []*site
+	looker  *recipe.Client // an operator's; no fault meets it
+	store   *zkmodel.Store
+	others  sync.WaitGroup // what goes on beside
+	folder  string         // of the hosts' files
+
+	mu      sync.Mutex
+	version version
+}
+
+// run has builders live in a world of faults for some time, and then in one without.
+func run(t *testing.T, seed *series.Seed) {
+	t.Helper()
+	w := &world{t: t, seed: seed, folder: folder(t)}
+	w.judge = newJudge(w)
+	w.cluster = zookeeper.New(zookeeper.Options{Servers: servers, Seed: seed.Number, Tick: tick, MaxTimeout: time.Minute, Committed: w.judge.committed})
+	defer w.cluster.Close()
+	w.clouds = cloud.New(cloud.Options{Seed: seed.Number, Told: w.judge.changed})
+	w.network = &stage.Network{Cluster: w.cluster, Servers: servers, Line: seed.Timeline, Longest: longest}
+	w.prepare()
+	for n := range hosts {
+		w.hosts = append(w.hosts, w.host(n+1))
+		w.start(w.hosts[n])
+	}
+	for f := range seed.Faults(gap, length) {
+		w.rng, w.network.Rand = f.Rand, f.Rand
+		w.fault()
+	}
+	w.heal()
+	w.settle()
+	for _, s := range w.hosts {
+		s.running().stop()
+	}
+	w.looker.Close()
+	w.judge.counts(w)
+	seed.Lived(hosts * seed.Age())
+}
+
+// folder is one for files, in memory if there is a place: hosts are looked at each minute.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "builders") //nolint:usetesting // see above
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// prepare makes what builders find: clouds, with what others have made there.
+func (w *world) prepare() {
+	client, err := recipe.Dial(recipe.Config{Servers: w.cluster.Addrs(), Timeout: sessionTimeout, Dial: w.cluster.Dialer(operator)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.looker = client
+	session, err := client.Session(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.store = zkmodel.NewStore(session, nil)
+	for _, name := range clouds {
+		w.clouds.PlantImage(name, "of another installation", map[string]string{
+			providers.MetaProvider: name, providers.MetaSite: "another", providers.MetaImage: "debian",
+			providers.MetaBuild: "0000000000", providers.MetaUpload: "0000000000",
+		})
+		w.clouds.PlantImage(name, "of a person", map[string]string{"owner": "a person"})
+		w.clouds.PlantImage(name, "of Nodepool", map[string]string{
+			providers.MetaProvider: name, providers.MetaBuild: "0000000001", providers.MetaUpload: "0000000001",
+		})
+	}
+}
+
+func (w *world) current() version {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.version
+}
+
+// reload has all builders go on with a version.
+func (w *world) reload(v version) {
+	w.mu.Lock()
+	w.version = v
+	w.mu.Unlock()
+	for _, s := range w.hosts {
+		if p := s.running(); p != nil {
+			if err := p.builder.Reload(v.load(w.t, s.folder)); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// logger writes into the timeline what a process tells, when that is asked for.
+func (w *world) logger(name string) hclog.Logger {
+	if !*logs {
+		return hclog.NewNullLogger()
+	}
+	return hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, DisableTime: true, Output: told{w.judge.Timeline, name}})
+}
+
+// told is where a process's log goes.
+type told struct {
+	line *stage.Timeline
+	name string
+}
+
+// Write implements io.Writer.
+func (l told) Write(text []byte) (int, error) {
+	l.line.Note(l.name, "%s", slices.Clone(text[:max(0, len(text)-1)]))
+	return len(text), nil
+}
