@@ -112,6 +112,9 @@ type Failure struct {
 	Found  Result // natively
 	Jobs   int
 	Env    []string
+	// Patience is how long each of the three steps may go on: trying again, looking for an order,
+	// shrinking. 0 is five minutes.
+	Patience time.Duration
 }
 
 // How often a failure is tried again, and with how many orders it is looked for under WASI.
@@ -125,19 +128,20 @@ const (
 func (f *Failure) Explain(ctx context.Context, to io.Writer) error {
 	seed, kind := f.Found.Seed, f.Found.Kind()
 	fmt.Fprintf(to, "seed %d went wrong: %s\n", seed, first(f.Found))
-	again, alike, err := f.repeat(ctx, kind, func(ctx context.Context, _ int) (Result, error) {
+	f.Patience = max(f.Patience, 5*time.Minute)
+	tried, again, alike, err := f.repeat(ctx, kind, func(ctx context.Context, _ int) (Result, error) {
 		return f.Native.Run(ctx, Run{Seed: seed, Env: f.Env})
 	})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(to, "natively: %d of %d runs go wrong again, %d of them in this way\n", again, tries, alike)
+	fmt.Fprintf(to, "natively: %d of %d runs go wrong again, %d of them in this way\n", again, tried, alike)
 	order, found, err := f.order(ctx, to, seed, kind)
 	if err != nil {
 		return err
 	}
 	if found == nil {
-		fmt.Fprintf(to, "in wasip1 it was not seen in %d orders; this is what happened natively:\n%s\n", orders, f.Found.text())
+		fmt.Fprintf(to, "in wasip1 it was not seen; this is what happened natively:\n%s\n", f.Found.text())
 		return nil
 	}
 	kind = found.Kind()
@@ -147,8 +151,11 @@ func (f *Failure) Explain(ctx context.Context, to io.Writer) error {
 		fmt.Fprintf(to, "again, each time: make sim WORLD=%s SEED=%d ORDER=%d\n%s\n", f.Native.Name, seed, order, found.text())
 		return nil
 	}
-	asked := 0
+	asked, until := 0, time.Now().Add(f.Patience)
 	run.Only = Shrink(last.Faults, shrinkBy, func(part []int) bool {
+		if time.Now().After(until) {
+			return false
+		}
 		asked++
 		r := run
 		r.Only = slices.Concat([]int{}, part)
@@ -165,15 +172,20 @@ func (f *Failure) Explain(ctx context.Context, to io.Writer) error {
 }
 
 // repeat tries several at a time.
-func (f *Failure) repeat(ctx context.Context, kind string, try func(ctx context.Context, n int) (Result, error)) (failed, alike int, err error) {
+func (f *Failure) repeat(ctx context.Context, kind string, try func(ctx context.Context, n int) (Result, error)) (tried, failed, alike int, err error) {
 	var mu sync.Mutex
+	until := time.Now().Add(f.Patience)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(f.Jobs, 1))
 	for n := range tries {
 		group.Go(func() error {
+			if time.Now().After(until) {
+				return nil
+			}
 			r, err := try(ctx, n)
 			mu.Lock()
 			defer mu.Unlock()
+			tried++
 			if r.Failed {
 				failed++
 			}
@@ -183,14 +195,15 @@ func (f *Failure) repeat(ctx context.Context, kind string, try func(ctx context.
 			return err
 		})
 	}
-	return failed, alike, group.Wait()
+	err = group.Wait()
+	return tried, failed, alike, err
 }
 
 // order looks for an order in which the seed fails under WASI: of the kind, if there is one.
 func (f *Failure) order(ctx context.Context, to io.Writer, seed uint64, kind string) (order uint64, found *Result, err error) {
 	var mu sync.Mutex
 	results := map[uint64]Result{}
-	failed, alike, err := f.repeat(ctx, kind, func(ctx context.Context, n int) (Result, error) {
+	tried, failed, alike, err := f.repeat(ctx, kind, func(ctx context.Context, n int) (Result, error) {
 		r, err := f.Sealed.Run(ctx, Run{Seed: seed, Order: uint64(n), Env: f.Env})
 		mu.Lock()
 		defer mu.Unlock()
@@ -202,8 +215,9 @@ func (f *Failure) order(ctx context.Context, to io.Writer, seed uint64, kind str
 	if err != nil {
 		return 0, nil, err
 	}
-	fmt.Fprintf(to, "in wasip1: %d of %d orders go wrong, %d of them in this way; each order repeats to the last event\n", failed, tries, alike)
-	for n := uint64(tries); len(results) == 0 && n < orders; n++ {
+	fmt.Fprintf(to, "in wasip1: %d of %d orders go wrong, %d of them in this way; each order repeats to the last event\n", failed, tried, alike)
+	until := time.Now().Add(f.Patience)
+	for n := uint64(tries); len(results) == 0 && n < orders && time.Now().Before(until); n++ {
 		r, err := f.Sealed.Run(ctx, Run{Seed: seed, Order: n, Env: f.Env})
 		if err != nil {
 			return 0, nil, err

@@ -22,7 +22,7 @@ type Native struct {
 func (n Native) Run(ctx context.Context, r Run) (Result, error) {
 	cmd := exec.CommandContext(ctx, n.file, r.args(n.World)...)
 	cmd.Dir = n.dir
-	cmd.Env = append(append(os.Environ(), "GOMAXPROCS=1", "GOGC=400"), r.Env...)
+	cmd.Env = append(append(os.Environ(), "GOMAXPROCS=1", "GOGC=1500", "GOMEMLIMIT=1500MiB"), r.Env...)
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
