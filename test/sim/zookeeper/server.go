@@ -99,6 +99,9 @@ func (c *Cluster) receive(cn *conn, p []byte) {
 		c.authenticate(cn, q)
 		return
 	}
+	if c.stopped(cn, q) {
+		return
+	}
 	cn.queue = append(cn.queue, q)
 	c.work(cn)
 }
