@@ -84,10 +84,10 @@ func contenders(results []OpResult, n int) []string {
 func discardAll(s *Session, pending []*PendingLock) {
 	for _, p := range pending {
 		name, err := p.lock.find(s.ctx, p.prefix)
-		if err != nil {
-			return // only the end of the session stops it, and takes them along
-		}
-		if name != "" {
+		switch {
+		case err != nil:
+			p.lock.discardLost(p.prefix)
+		case name != "":
 			s.discard(p.lock.path(name))
 		}
 	}

@@ -171,6 +171,9 @@ func (l *Lock) create(mark string) (string, error) {
 			if name, err = l.find(ctx, prefix); name != "" {
 				return name, nil
 			}
+			if err != nil {
+				l.discardLost(prefix)
+			}
 		}
 		if err != nil {
 			return "", err
@@ -194,6 +197,23 @@ func (l *Lock) find(ctx context.Context, prefix string) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// discardLost removes, in the background, the contender whose name begins with prefix, should it be there: the answer to its
+// creation was lost, and it could not be looked for. Left alone it would hold the lock as long as the session lives.
+func (l *Lock) discardLost(prefix string) {
+	s := l.session
+	s.background(func() {
+		for pause := discardPause; s.ctx.Err() == nil; pause = min(2*pause, lastDiscard) {
+			if name, err := l.find(s.ctx, prefix); err == nil {
+				if name != "" {
+					s.discard(l.path(name))
+				}
+				return
+			}
+			waitFor(s.ctx, s.Clock(), pause)
+		}
+	})
 }
 
 // makeDir creates the lock's directory, and with EnsureParents what is above it.
