@@ -96,11 +96,13 @@ func (st *Store) BeginNodes(ctx context.Context, request *recipe.Held, nodes []*
 
 // FinishRequest writes a request as it stands now, and those of its nodes that
 // have changed, and gives up all its locks: everything or nothing, so who
-// sees the request done finds its nodes free. ctx must not be bound to the locks.
+// sees the request done finds its nodes free, and as we left them: kept are those that
+// were written before, which no hand and no restored tree may have changed since. ctx must
+// not be bound to the locks.
 //
 // Errors: ErrNotFound when the request is gone, recipe.ErrVersion when a record
 // has changed, recipe.ErrFenceLost when a lock was lost.
-func (st *Store) FinishRequest(ctx context.Context, locks []*recipe.Held, r *Request, changed []*Node) error {
+func (st *Store) FinishRequest(ctx context.Context, locks []*recipe.Held, r *Request, changed []*Node, kept ...*Node) error {
 	save, err := SaveOp(r)
 	if err != nil {
 		return fmt.Errorf("finish request: %w", err)
@@ -111,6 +113,9 @@ func (st *Store) FinishRequest(ctx context.Context, locks []*recipe.Held, r *Req
 			return fmt.Errorf("finish request %s: %w", r.ID, err)
 		}
 		ops = append(ops, save)
+	}
+	for _, n := range kept {
+		ops = append(ops, recipe.OpCheck(n.Path(), n.Stat.Version))
 	}
 	err = st.telling(ctx, func(also []recipe.Op) error {
 		return recipe.ReleaseAll(ctx, locks, slices.Concat(ops, also), nil)

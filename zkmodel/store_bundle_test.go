@@ -48,7 +48,12 @@ func TestRequestInBundles(t *testing.T) {
 	nodes[0].State, nodes[0].StateTime = zkmodel.NodeReady, 3
 	r.State, r.StateTime = zkmodel.RequestFulfilled, 3
 	all := append(locks, lock)
-	if err := st.FinishRequest(ctx, all, r, nodes[:1]); err != nil {
+	byHand := *nodes[1]
+	byHand.Stat.Version++
+	if err := st.FinishRequest(ctx, all, r, nodes[:1], &byHand); !errors.Is(err, recipe.ErrVersion) {
+		t.Errorf("finished with a node that another has changed: %v", err)
+	}
+	if err := st.FinishRequest(ctx, all, r, nodes[:1], nodes[1]); err != nil {
 		t.Fatal(err)
 	}
 	again, err := st.Request(ctx, r.ID)

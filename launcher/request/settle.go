@@ -132,7 +132,7 @@ func (s *Server) settle(ctx context.Context, h *run) error {
 func (s *Server) fulfill(ctx context.Context, h *run) error {
 	stock := h.Request.Requestor == schedule.MinReadyRequestor
 	var locks []*recipe.Held
-	var changed []*zkmodel.Node
+	var changed, kept []*zkmodel.Node
 	h.Request.Nodes = nil
 	for _, n := range h.nodes {
 		h.Request.Nodes = append(h.Request.Nodes, n.Node.ID)
@@ -142,16 +142,21 @@ func (s *Server) fulfill(ctx context.Context, h *run) error {
 		}
 		if n.Unsaved || stock {
 			changed = append(changed, n.Node)
+		} else {
+			kept = append(kept, n.Node)
 		}
 	}
 	if err := zkmodel.Move(h.Request, zkmodel.RequestFulfilled, zkmodel.ByUs, s.epoch()); err != nil {
 		return err
 	}
-	finish := s.Store.FinishRequest
+	locks = append(locks, h.lock)
+	var err error
 	if stock {
-		finish = s.Store.DropRequest
+		err = s.Store.DropRequest(ctx, locks, h.Request, changed)
+	} else {
+		err = s.Store.FinishRequest(ctx, locks, h.Request, changed, kept...)
 	}
-	if err := finish(ctx, append(locks, h.lock), h.Request, changed); err != nil {
+	if err != nil {
 		return err
 	}
 	h.lock = nil

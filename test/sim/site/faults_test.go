@@ -9,7 +9,7 @@ import (
 // fault makes the next thing go wrong.
 func (w *world) fault() {
 	all := append(stage.Faults(), "pause", "crash", "crash", "expire", "stop", "reload", "reload all", "requestor", "requestor",
-		"cloud", "cloud", "cloud", "vanish")
+		"cloud", "cloud", "cloud", "vanish", "garble", "garble", "operate", "operate", "evict", "restore", "nodepool")
 	hosts := w.running()
 	p := hosts[w.rng.IntN(len(hosts))]
 	switch fault := all[w.rng.IntN(len(all))]; fault {
@@ -37,6 +37,16 @@ func (w *world) fault() {
 		w.trouble()
 	case "vanish":
 		w.vanish()
+	case "garble":
+		w.garble()
+	case "operate":
+		w.operate()
+	case "evict":
+		w.evict()
+	case "restore":
+		w.restore()
+	case "nodepool":
+		w.nodepool()
 	default:
 		w.network.Fault(fault, p.Machine)
 	}

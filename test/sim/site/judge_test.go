@@ -20,7 +20,10 @@ type judge struct {
 	mu       sync.Mutex
 	tree     *tree
 	alive    map[string]*process  // by client
-	excused  map[string]bool      // clients that lost a session before its time
+	offline  bool                 // what is written now never was: the servers are about to be restored
+	seen     int                  // transactions
+	excused  map[string]time.Time // clients that lost locks before their time, and until when they may not know
+	broken   map[string]time.Time // nodes whose record cannot be read, since when
 	held     map[string]time.Time // when nodes came to be held
 	lastMove time.Time            // when a node or request changed last
 	room     map[string]int       // the most that a cloud has said that it has
@@ -30,7 +33,7 @@ type judge struct {
 
 func newJudge(w *world) *judge {
 	return &judge{
-		Timeline: w.seed.Timeline, world: w, tree: newTree(), alive: map[string]*process{}, excused: map[string]bool{},
+		Timeline: w.seed.Timeline, world: w, tree: newTree(), alive: map[string]*process{}, excused: map[string]time.Time{}, broken: map[string]time.Time{},
 		held: map[string]time.Time{}, writes: map[string]int{}, room: map[string]int{}, lost: map[string]bool{},
 	}
 }
@@ -47,14 +50,20 @@ func (j *judge) born(p *process) {
 func (j *judge) excuse(client string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.excused[client] = true
+	j.excused[client] = time.Now().Add(excuse)
 }
+
+// excuse is how long it may take until a process knows that it has lost a lock before its time.
+const excuse = 30 * time.Second
 
 // committed looks at a transaction. What it writes needs a lock that is held when it begins, or is
 // taken in it; and a lock that it gives up is held until its end.
 func (j *judge) committed(t zookeeper.Transaction) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.seen++; j.offline {
+		return
+	}
 	for _, c := range t.Changes {
 		if c.Kind == zookeeper.Create && isContender(c.Path) {
 			j.tree.enter(c.Path, t.Session, t.Client)
@@ -110,6 +119,11 @@ func (j *judge) node(t zookeeper.Transaction, c zookeeper.Change, id string) {
 	}
 	n := zkmodel.DecodeNode(id, c.Data, recipe.Stat{})
 	j.tree.nodes[id] = n
+	if _, known := j.broken[id]; n.Broken == nil {
+		delete(j.broken, id)
+	} else if !known {
+		j.broken[id] = time.Now()
+	}
 	j.Note(t.Client, "node %s is %s of %s/%s for %q %s", id, n.State, n.Provider, n.Pool, n.AllocatedTo, n.Reason)
 	if c.Kind == zookeeper.Create {
 		if isLauncher(t.Client) {
@@ -128,7 +142,7 @@ func (j *judge) node(t zookeeper.Transaction, c zookeeper.Change, id string) {
 
 // hold: a held node stays until its time is over.
 func (j *judge) hold(t zookeeper.Transaction, old, n *zkmodel.Node) {
-	if n.State == zkmodel.NodeHold && old.State != zkmodel.NodeHold {
+	if n.State == zkmodel.NodeHold && old.StateTime != n.StateTime {
 		j.held[n.ID] = time.Now()
 	}
 	if old.State != zkmodel.NodeHold || n.State != zkmodel.NodeDeleting || !isLauncher(t.Client) || old.HoldExpiration == 0 {
@@ -181,14 +195,12 @@ func (j *judge) moved(kind, id, client, from, to string, table map[string]zkmode
 	case isRequestor(client):
 		by = zkmodel.ByRequestor
 	}
-	name := from + " to " + to
-	may, known := table[name]
-	if !known {
-		may = table[" to "+to]
-	}
+	name, anyState := from+" to "+to, " to "+to
 	switch {
-	case may&by != 0:
+	case table[name]&by != 0:
 		j.Count("move: " + kind + " " + name)
+	case table[anyState]&by != 0:
+		j.Count("move: " + kind + anyState)
 	case from != to:
 		j.Wrong(client, "%s %s goes from %s", kind, id, name)
 	}

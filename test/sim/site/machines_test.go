@@ -2,10 +2,14 @@ package site
 
 import (
 	"slices"
+	"time"
 
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 )
+
+// proofTime is for how long a process may act on what it has read under a lock.
+const proofTime = 10 * time.Second
 
 // creates: a machine is asked for by who holds the lock of its record, which is there before it.
 func (j *judge) creates(p *process, cloud string, spec providers.NodeSpec) {
@@ -41,6 +45,12 @@ func (j *judge) deletes(p *process, cloud, id string) {
 		return
 	}
 	n := j.tree.nodes[m.Metadata[providers.MetaNode]]
+	if since, is := j.broken[m.Metadata[providers.MetaNode]]; n != nil && is {
+		if age := time.Since(since); age > proofTime {
+			j.Wrong(p.Name, "deletes machine %s of node %s, whose record cannot be read since %s", id, n.ID, age)
+		}
+		return
+	}
 	if n == nil || n.LaunchID != "" && m.Metadata[providers.MetaLaunch] != n.LaunchID {
 		return // a leak
 	}
@@ -65,7 +75,7 @@ func (j *judge) acts(p *process, node, what string) {
 // wrongBy is wrong unless the process lost its locks before their time, or was paused until a
 // moment ago: then only the fence keeps its writes from being made.
 func (j *judge) wrongBy(p *process, format string, args ...any) {
-	if p.JustResumed() || j.excused[p.Name] {
+	if p.JustResumed() || time.Now().Before(j.excused[p.Name]) {
 		j.Note(p.Name, "excused: "+format, args...)
 		return
 	}

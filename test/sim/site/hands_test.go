@@ -1,0 +1,139 @@
+package site
+
+import (
+	"context"
+	"time"
+
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/operate"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// garbage is what a record may hold that somebody's editor has left there.
+var garbage = []string{"", "{", "[]", "null", "not JSON", `{"state": 7}`}
+
+// garble has a person spoil a record, and put it back later: until then it is nobody's to delete.
+func (w *world) garble() {
+	path, text, d := w.someRecord(), garbage[w.rng.IntN(len(garbage))], 3*w.while()
+	if path == "" {
+		return
+	}
+	w.others.Go(func() {
+		ctx := w.t.Context()
+		s, err := w.looker.Session(ctx)
+		if err != nil {
+			return
+		}
+		data, stat, err := s.Get(ctx, path)
+		if err != nil {
+			return // it is gone by now
+		}
+		if stat, err = s.Set(ctx, path, []byte(text), stat.Version); err != nil {
+			return
+		}
+		w.judge.Fault("garble", operator, "%s with %q for %s", path, text, d)
+		wait(d)
+		if s, err = w.looker.Session(ctx); err != nil {
+			return
+		}
+		_, _ = s.Set(ctx, path, data, stat.Version) // unless it was changed meanwhile
+	})
+}
+
+// someRecord is the path of a node or request, or "".
+func (w *world) someRecord() string {
+	w.judge.mu.Lock()
+	defer w.judge.mu.Unlock()
+	var paths []string
+	for _, id := range sorted(w.judge.tree.nodes) {
+		paths = append(paths, zkmodel.NodePath(id))
+	}
+	for _, id := range sorted(w.judge.tree.requests) {
+		paths = append(paths, zkmodel.RequestPath(id))
+	}
+	if len(paths) == 0 {
+		return ""
+	}
+	return paths[w.rng.IntN(len(paths))]
+}
+
+// someNode is a node in one of some states, or nil.
+func (w *world) someNode(states ...zkmodel.NodeState) *zkmodel.Node {
+	w.judge.mu.Lock()
+	defer w.judge.mu.Unlock()
+	var list []*zkmodel.Node
+	for _, id := range sorted(w.judge.tree.nodes) {
+		n := w.judge.tree.nodes[id]
+		for _, state := range states {
+			if n.Broken == nil && (state == "" || n.State == state) {
+				list = append(list, n)
+			}
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return list[w.rng.IntN(len(list))]
+}
+
+// operate has a person hold or delete a node by a command.
+func (w *world) operate() {
+	states := [][]zkmodel.NodeState{{zkmodel.NodeReady}, {zkmodel.NodeHold}, {zkmodel.NodeUsed, zkmodel.NodeInUse}, {""}}[w.rng.IntN(4)]
+	n, hold := w.someNode(states...), w.rng.IntN(2) == 0
+	if n == nil {
+		return
+	}
+	what := "delete"
+	if hold {
+		what = "hold"
+	}
+	w.judge.Fault("operator "+what, operator, "node %s", n.ID)
+	w.others.Go(func() {
+		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+		defer cancel()
+		s, err := w.looker.Session(ctx)
+		if err != nil {
+			return
+		}
+		if o := operate.New(zkmodel.NewStore(s, nil), "simulated"); hold {
+			err = o.Hold(ctx, n.ID, "to look at", time.Minute)
+		} else {
+			err = o.DeleteNode(ctx, n.ID)
+		}
+		if err != nil {
+			w.judge.Note(operator, "%s", err)
+		}
+	})
+}
+
+// evict has a person delete a lock that is believed to be left over.
+func (w *world) evict() {
+	dir, c := w.judge.someLock(w.rng.Uint32())
+	if dir == "" {
+		return
+	}
+	w.judge.Fault("evict", c.client, "%s from %s", c.name, dir)
+	w.judge.excuse(c.client)
+	w.others.Go(func() {
+		if s, err := w.looker.Session(w.t.Context()); err == nil {
+			_ = s.Delete(w.t.Context(), dir+"/"+c.name, recipe.AnyVersion) // it may have gone
+		}
+	})
+}
+
+// someLock is a lock that a launcher holds.
+func (j *judge) someLock(draw uint32) (dir string, c contender) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var dirs []string
+	for _, dir := range sorted(j.tree.lines) {
+		if isLauncher(j.tree.holder(dir).client) {
+			dirs = append(dirs, dir)
+		}
+	}
+	if len(dirs) == 0 {
+		return "", c
+	}
+	dir = dirs[draw%uint32(len(dirs))]
+	return dir, j.tree.holder(dir)
+}

@@ -1,0 +1,86 @@
+package site
+
+import (
+	"time"
+
+	"poolkeeper/providers"
+	"poolkeeper/test/sim/zookeeper"
+)
+
+// backup is what the servers had at a moment, and what the judge knew of it.
+type backup struct {
+	files *zookeeper.Snapshot
+	tree  *tree
+}
+
+// backUp takes one. No transaction comes between the two: both are seen by the same number.
+func (w *world) backUp() backup {
+	for {
+		before := w.judge.number()
+		b := backup{w.cluster.Snapshot(), w.judge.copied()}
+		if w.judge.number() == before {
+			return b
+		}
+	}
+}
+
+// restore has people put an older tree back: what was written since then never was. Numbers come
+// again; machines that were made since have no record, records that are there again no machine.
+func (w *world) restore() {
+	b, d := w.backUp(), 2*w.while()
+	w.judge.Note(operator, "backs ZooKeeper up")
+	w.others.Go(func() {
+		wait(d)
+		w.judge.Fault("restore", "servers", "what they had %s ago", d)
+		w.judge.restored(b.tree)
+		w.cluster.Restore(b.files)
+		w.judge.online()
+		for _, name := range names {
+			w.judge.without(name, w.clouds.Nodes(name))
+		}
+	})
+}
+
+func (j *judge) number() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.seen
+}
+
+func (j *judge) copied() *tree {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.tree.clone()
+}
+
+// restored goes back to an older tree. Nobody who acts now can know that yet.
+func (j *judge) restored(old *tree) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.tree, j.offline = old.clone(), true
+	for client := range j.alive {
+		j.excused[client] = time.Now().Add(excuse)
+	}
+}
+
+// online: from now on transactions are of the older tree.
+func (j *judge) online() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.offline = false
+}
+
+// without notes the records of a cloud whose machines were deleted before the tree went back.
+func (j *judge) without(cloud string, machines []providers.NodeInfo) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	there := map[string]bool{}
+	for _, m := range machines {
+		there[m.ExternalID] = true
+	}
+	for _, n := range j.tree.nodes {
+		if id := n.ExternalID.Text(); n.Provider == cloud && id != "" && !there[id] {
+			j.lost[id] = true
+		}
+	}
+}
