@@ -2,6 +2,8 @@ package site
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"poolkeeper/zkmodel"
@@ -25,19 +27,46 @@ func (w *world) garble() {
 			return
 		}
 		data, stat, err := s.Get(ctx, path)
-		if err != nil {
-			return // it is gone by now
+		if err != nil || slices.Contains(garbage, string(data)) {
+			return // it is gone by now, or spoilt
 		}
-		if stat, err = s.Set(ctx, path, []byte(text), stat.Version); err != nil {
+		if _, err = s.Set(ctx, path, []byte(text), stat.Version); err != nil {
 			return
 		}
 		w.judge.Fault("garble", operator, "%s with %q for %s", path, text, d)
+		spoilt := spoilt{path, text, data}
+		w.mu.Lock()
+		w.spoilt = append(w.spoilt, spoilt)
+		w.mu.Unlock()
 		wait(d)
-		if s, err = w.looker.Session(ctx); err != nil {
+		w.mend(spoilt)
+	})
+}
+
+// spoilt is a record that a person has spoilt.
+type spoilt struct {
+	path, text string
+	was        []byte
+}
+
+// mend puts a record back that is still spoilt.
+func (w *world) mend(r spoilt) {
+	for tries := range 100 {
+		if tries > 0 {
+			wait(time.Second)
+		}
+		s, err := w.looker.Session(w.t.Context())
+		if err != nil {
+			continue
+		}
+		now, stat, err := s.Get(w.t.Context(), r.path)
+		if err == nil && string(now) == r.text {
+			_, err = s.Set(w.t.Context(), r.path, r.was, stat.Version)
+		}
+		if err == nil || errors.Is(err, recipe.ErrNoNode) {
 			return
 		}
-		_, _ = s.Set(ctx, path, data, stat.Version) // unless it was changed meanwhile
-	})
+	}
 }
 
 // someRecord is the path of a node or request, or "".

@@ -22,6 +22,8 @@ type requestor struct {
 	rng   *rand.Rand
 	zuul  *zuul.Client
 	done  chan struct{}
+
+	restores int64 // that it knows of
 }
 
 // request has a requestor live.
@@ -62,6 +64,10 @@ func (z *requestor) isCalm() bool {
 
 // arrive begins a session unless there is one, and cleans up what the last one left.
 func (z *requestor) arrive(ctx context.Context) bool {
+	if now := z.world.restores.Load(); now != z.restores { // people start it again, too
+		z.leave()
+		z.restores = now
+	}
 	if z.zuul != nil {
 		return true
 	}

@@ -26,15 +26,27 @@ func (w *world) backUp() backup {
 
 // restore has people put an older tree back: what was written since then never was. Numbers come
 // again; machines that were made since have no record, records that are there again no machine.
+// The servers are away for longer than sessions last: a session that outlives a restore has
+// locks again that its process gave back, and sees what was as if it still were.
 func (w *world) restore() {
+	if w.restoring {
+		return
+	}
 	b, d := w.backUp(), 2*w.while()
 	w.judge.Note(operator, "backs ZooKeeper up")
+	w.restoring = true
 	w.others.Go(func() {
 		wait(d)
 		w.judge.Fault("restore", "servers", "what they had %s ago", d)
+		for server := range servers {
+			w.cluster.Kill(server + 1)
+		}
+		wait(2 * sessionTimeout)
 		w.judge.restored(b.tree)
 		w.cluster.Restore(b.files)
 		w.judge.online()
+		w.restores.Add(1)
+		w.restoring = false
 		for _, name := range names {
 			w.judge.without(name, w.clouds.Nodes(name))
 		}

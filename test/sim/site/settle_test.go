@@ -44,8 +44,9 @@ func (j *judge) atRest(begins bool) {
 	defer j.mu.Unlock()
 	stock := map[string]int{}
 	for _, n := range j.tree.nodes {
-		if n.Broken != nil || n.State != zkmodel.NodeReady || n.AllocatedTo != "" || len(j.tree.lines[zkmodel.LockPath(n.Path())]) > 0 {
-			j.Wrong("world", "node %s is left over: %s", n.ID, brief(n))
+		lock := j.tree.holder(zkmodel.LockPath(n.Path()))
+		if n.Broken != nil || n.State != zkmodel.NodeReady || n.AllocatedTo != "" || lock.name != "" {
+			j.Wrong("world", "node %s is left over: %s, locked by %q in session %#x", n.ID, brief(n), lock.client, lock.session)
 			continue
 		}
 		stock[n.Type[0]]++

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,8 +44,12 @@ type world struct {
 	all     []version // of the configuration
 	version version   // that launchers start with
 
+	restoring bool         // a restore is under way
+	restores  atomic.Int64 // how often the tree was restored
+
 	mu      sync.Mutex // for moments
 	started int
+	spoilt  []spoilt   // records, by people
 	hosts   []*process // the process that each host runs
 	zuuls   []*requestor
 	calm    chan struct{}  // closed when requestors begin nothing more
@@ -119,6 +124,9 @@ func (w *world) heal() {
 		w.clouds.Heal(name)
 	}
 	w.others.Wait()
+	for _, r := range w.spoilt { // a restored tree may have some again
+		w.mend(r)
+	}
 	for _, p := range w.running() {
 		p.crashes("")
 		if p.isDead() {
