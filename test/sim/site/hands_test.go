@@ -49,7 +49,7 @@ type spoilt struct {
 	was        []byte
 }
 
-// mend puts a record back that is still spoilt.
+// mend puts a node's record back that is still spoilt, and deletes a request's.
 func (w *world) mend(r spoilt) {
 	for tries := range 100 {
 		if tries > 0 {
@@ -60,7 +60,12 @@ func (w *world) mend(r spoilt) {
 			continue
 		}
 		now, stat, err := s.Get(w.t.Context(), r.path)
-		if err == nil && string(now) == r.text {
+		_, request := recordOf(r.path)
+		switch {
+		case err != nil || string(now) != r.text:
+		case request != "": // its requestor has given it up
+			err = s.Delete(w.t.Context(), r.path, stat.Version)
+		default:
 			_, err = s.Set(w.t.Context(), r.path, r.was, stat.Version)
 		}
 		if err == nil || errors.Is(err, recipe.ErrNoNode) {

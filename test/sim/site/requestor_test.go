@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"poolkeeper/test/sim/stage"
@@ -24,6 +25,14 @@ type requestor struct {
 	done  chan struct{}
 
 	restores int64 // that it knows of
+	open     atomic.Pointer[zuul.Client]
+}
+
+// restart has people start it again.
+func (z *requestor) restart() {
+	if c := z.open.Swap(nil); c != nil { // the library's Close holds a mutex while it waits: one closes it
+		c.Close()
+	}
 }
 
 // request has a requestor live.
@@ -64,7 +73,7 @@ func (z *requestor) isCalm() bool {
 
 // arrive begins a session unless there is one, and cleans up what the last one left.
 func (z *requestor) arrive(ctx context.Context) bool {
-	if now := z.world.restores.Load(); now != z.restores { // people start it again, too
+	if now := z.world.restores.Load(); now != z.restores { // it knows requests of a tree that is gone
 		z.leave()
 		z.restores = now
 	}
@@ -78,6 +87,7 @@ func (z *requestor) arrive(ctx context.Context) bool {
 		return false
 	}
 	z.zuul = client
+	z.open.Store(client)
 	if err := client.CleanUp(); err != nil {
 		z.leave()
 		return false
@@ -87,10 +97,8 @@ func (z *requestor) arrive(ctx context.Context) bool {
 
 // leave ends the session, and with it all locks.
 func (z *requestor) leave() {
-	if z.zuul != nil {
-		z.zuul.Close()
-		z.zuul = nil
-	}
+	z.restart()
+	z.zuul = nil
 }
 
 // wish draws what a job asks for.

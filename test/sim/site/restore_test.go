@@ -46,6 +46,9 @@ func (w *world) restore() {
 		w.cluster.Restore(b.files)
 		w.judge.online()
 		w.restores.Add(1)
+		for _, z := range w.zuuls {
+			z.restart()
+		}
 		w.restoring = false
 		for _, name := range names {
 			w.judge.without(name, w.clouds.Nodes(name))
