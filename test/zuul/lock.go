@@ -68,7 +68,7 @@ func (c *Client) await(ctx context.Context, dir, own string) error {
 // away: left behind it would hold the lock for as long as our session lives. It is
 // false when the session is over, which takes the contender along.
 func (c *Client) withdraw(dir, prefix string) bool {
-	for ; !c.Lost(); <-time.After(withdrawPause) {
+	for ; !c.Lost() && !c.closed.Load(); <-time.After(withdrawPause) {
 		if _, err := c.conn.Sync(dir); errors.Is(err, zk.ErrClosing) {
 			return false
 		} else if err != nil {

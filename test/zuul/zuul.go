@@ -14,6 +14,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -42,6 +43,7 @@ type Client struct {
 	chroot  string
 	system  string
 	session int64 // that Dial began
+	closed  atomic.Bool
 
 	mu   sync.Mutex
 	made map[string]bool // folders that are there
@@ -79,7 +81,10 @@ func DialBy(ctx context.Context, dial func(ctx context.Context, network, addr st
 }
 
 // Close ends the session, and with it all locks that are held. Requests stay.
-func (c *Client) Close() { c.conn.Close() }
+func (c *Client) Close() {
+	c.closed.Store(true)
+	c.conn.Close()
+}
 
 func (c *Client) path(format string, args ...any) string {
 	return c.chroot + "/nodepool" + fmt.Sprintf(format, args...)
