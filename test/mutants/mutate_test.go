@@ -3,8 +3,11 @@ package main
 import (
 	"go/parser"
 	"go/token"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 )
 
 // Each operator makes its mutants, in lines of the original; what must be a constant, and what would
@@ -50,5 +53,78 @@ func TestMutate(t *testing.T) {
 				t.Errorf("mutants %q, want %q\n%s", got, c.want, out)
 			}
 		})
+	}
+}
+
+// A mutant is named by what it is, so that a review fits it wherever it stands, and one of several that look alike by its place
+// among them; a mistake that is planted for simulations has none.
+func TestNamesOfMutants(t *testing.T) {
+	t.Parallel()
+	m := &mutator{}
+	_, err := m.mutate("p.go", []byte("package p\nfunc (t *T) p(a,\n b int) { a = b; a = b; if planted.Bug(\"x\") { a++ } }\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, mutant := range m.mutants {
+		got = append(got, mutant.Name())
+	}
+	if want := []string{"T.p: = dropped: a = b", "T.p: = dropped: a = b (2)"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A part is repeated by its number; by itself it is another one each hour.
+func TestShards(t *testing.T) {
+	t.Parallel()
+	for shard, want := range map[string][2]int{"2/3": {2, 3}, "auto/4": {3, 4}, "4/3": {}, "0/3": {}, "x": {}} {
+		part, parts, err := parseShard(shard, time.Unix(2*3600+5, 0))
+		if (err != nil) != (want == [2]int{}) || [2]int{part, parts} != want {
+			t.Errorf("%s: %d of %d, %v", shard, part, parts, err)
+		}
+	}
+}
+
+// Reviews are strict: a key that nobody knows, a review without a reason, with two, or that stands there twice, is a mistake.
+func TestReviews(t *testing.T) {
+	t.Parallel()
+	for text, ok := range map[string]bool{
+		"[{file: a.go, mutant: x, equivalent: so}, {file: b.go, mutant: x, left: so}]": true,
+		"[{file: a.go, mutant: x}]":                                              false,
+		"[{file: a.go, mutant: x, left: so, equivalent: so}]":                    false,
+		"[{file: a.go, mutant: x, left: so}, {file: a.go, mutant: x, left: so}]": false,
+		"[{file: a.go, mutant: x, left: so, line: 3}]":                           false,
+	} {
+		file := filepath.Join(t.TempDir(), "reviews")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readReviews(file); (err == nil) != ok {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// What CI fails by: survivors that nobody has reviewed, of enough mutants; and a review that fits nothing.
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		sum     score
+		matched bool
+		ok      bool
+	}{
+		"all are killed":      {score{tried: 40, killed: 40}, true, true},
+		"many are reviewed":   {score{tried: 40, killed: 10, left: 30}, true, true},
+		"many are not":        {score{tried: 40, killed: 30}, true, false},
+		"few were tried":      {score{tried: 10, killed: 1}, true, true},
+		"a review is too old": {score{tried: 40, killed: 40}, false, false},
+	} {
+		r := &round{
+			began: time.Now(), subjects: []*subject{{sources: []string{"a.go"}, score: c.sum}},
+			reviewed: []*review{{File: "a.go", matched: c.matched}, {File: "other.go"}},
+		}
+		if err := r.judge(85); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

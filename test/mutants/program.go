@@ -86,8 +86,12 @@ func (p *program) look(ctx context.Context, jobs int) error {
 		})
 	}
 	_ = group.Wait() // never an error
+	failed := 0
 	for i, name := range names {
 		r := results[i]
+		if strings.HasPrefix(r.why, "fails") {
+			failed++
+		}
 		if r.why != "" {
 			p.left = append(p.left, name+" "+r.why)
 			continue
@@ -99,6 +103,9 @@ func (p *program) look(ctx context.Context, jobs int) error {
 		for _, id := range r.reaches {
 			p.by[id] = append(p.by[id], test{name, r.took})
 		}
+	}
+	if failed > len(names)/4 {
+		return fmt.Errorf("%d of %d tests of %s fail without a mutant: %s", failed, len(names), p.dir, strings.Join(p.left, ", "))
 	}
 	return ctx.Err()
 }

@@ -60,7 +60,7 @@ type subject struct {
 
 // score is what became of mutants.
 type score struct {
-	tried, killed, slow, unseen, equivalent int
+	tried, killed, slow, unseen, left, equivalent int
 }
 
 func (s *score) add(o score) {
@@ -68,8 +68,12 @@ func (s *score) add(o score) {
 	s.killed += o.killed
 	s.slow += o.slow
 	s.unseen += o.unseen
+	s.left += o.left
 	s.equivalent += o.equivalent
 }
+
+// expected is how many of those that were tried a test has noticed, or are known to survive, in percent.
+func (s score) expected() float64 { return 100 * float64(s.killed+s.left) / float64(max(s.tried, 1)) }
 
 func (s score) percent() float64 { return 100 * float64(s.killed) / float64(max(s.tried, 1)) }
 
@@ -167,6 +171,7 @@ func (s *subject) one(ctx context.Context, m Mutant, v *review) {
 	fmt.Printf("survives: %s:%d: %s", m.File, m.Line, m.Name())
 	switch {
 	case v != nil:
+		s.score.left++
 		fmt.Printf(" [%s]", v.Left)
 	case !seen:
 		fmt.Print(" [no test comes there]")

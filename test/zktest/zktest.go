@@ -304,7 +304,7 @@ func ForExamples() (*Server, error) {
 // the watchdog removes.
 func launchShared() (*Server, error) {
 	if port, err := strconv.Atoi(os.Getenv(Given)); err == nil {
-		return &Server{port: port}, nil
+		return &Server{port: port, place: Place{Addr: loopback}}, nil
 	}
 	dir, err := os.MkdirTemp("", "zktest-")
 	if err != nil {
