@@ -54,11 +54,27 @@ func Identify(ctx context.Context, s *recipe.Session, us Owner, log hclog.Logger
 		"id", us.ID, "owner", them, "timeout", patience)
 	waits(inUse)
 	defer waits(nil)
+	for {
+		links, began := s.Connections(), s.Clock().Now()
+		held, err := within(ctx, lock, patience)
+		if !errors.Is(err, recipe.ErrLocked) || ctx.Err() != nil {
+			return held, err
+		}
+		// Only time that we have seen counts: servers that were away have given each session
+		// its time anew, and who was stopped meanwhile may have no session any more.
+		if err := s.Sync(ctx); err != nil {
+			return nil, err
+		}
+		if s.Connections() == links && s.Clock().Since(began) < patience+expiryLag {
+			return nil, fmt.Errorf("%w; if images-dir is a copy, remove builder_id.txt there, else stop one of them", inUse)
+		}
+		log.Warn("Waiting for the builder id begins anew, as ZooKeeper or this process was away meanwhile", "id", us.ID, "owner", them)
+	}
+}
+
+// within takes a lock in so much time.
+func within(ctx context.Context, lock *recipe.Lock, patience time.Duration) (*recipe.Held, error) {
 	waiting, cancel := clock.WithTimeout(ctx, patience)
 	defer cancel()
-	held, err = lock.Acquire(waiting)
-	if errors.Is(err, recipe.ErrLocked) && ctx.Err() == nil {
-		return nil, fmt.Errorf("%w; if images-dir is a copy, remove builder_id.txt there, else stop one of them", inUse)
-	}
-	return held, err
+	return lock.Acquire(waiting)
 }

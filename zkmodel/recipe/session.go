@@ -93,6 +93,10 @@ func (s *Session) Timeout() time.Duration { return s.guard.Timeout() }
 // work in its name grants them no more.
 func (s *Session) Left() time.Duration { return s.guard.Left(s.Clock().Now()) }
 
+// Connections is how many connections have served the session so far: where the number has
+// changed, servers may have been away, and have given every session its time anew.
+func (s *Session) Connections() int64 { return s.guard.Links() }
+
 // Bind returns a context that ends with ctx or with the session, whichever is
 // first, and has the cause of that end.
 func (s *Session) Bind(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -33,6 +33,7 @@ type Guard struct {
 	lease   lease
 	rewatch *rewatch
 	zxid    atomic.Int64
+	links   atomic.Int64
 }
 
 // NewGuard makes the Guard of a session that has no connection yet.
@@ -59,6 +60,9 @@ func (g *Guard) Timeout() time.Duration {
 // server; before the first connection, for ever.
 func (g *Guard) Left(now time.Time) time.Duration { return g.lease.left(now) }
 
+// Links is how many connections have served the session so far.
+func (g *Guard) Links() int64 { return g.links.Load() }
+
 // Seen is the last transaction that servers told of.
 func (g *Guard) Seen() int64 { return g.zxid.Load() }
 
@@ -81,6 +85,7 @@ func (g *Guard) connected(id int64, timeout time.Duration) error {
 	if err := g.session.Granted(id); err != nil {
 		return err
 	}
+	g.links.Add(1)
 	g.lease.answer()
 	g.lease.grant(timeout)
 	g.session.Connected(id)
