@@ -19,6 +19,7 @@ import (
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
 )
 
 // StaticCloud is a provider whose machines exist already.
@@ -48,6 +49,8 @@ type StaticRecords interface {
 	CreateReady(ctx context.Context, n *zkmodel.Node) error
 	// Retire marks a node for deletion, should it still be ready and nobody's.
 	Retire(ctx context.Context, id, why string) error
+	// LaunchOf is the id of a node's launch, "" when nobody knows it; slots are not launched.
+	LaunchOf(ctx context.Context, n *zkmodel.Node) (string, error)
 }
 
 // Static keeps every slot of a static provider registered as a node: those
@@ -61,6 +64,7 @@ type Static struct {
 	records  StaticRecords
 	log      hclog.Logger
 
+	told recipe.Throttle // of passes that fail: each change of a node is one
 	dead map[string]bool // slots whose machines did not answer; asked again at the next tick
 }
 
@@ -84,7 +88,7 @@ func (s *Static) Run(ctx context.Context, nodes Changes, every time.Duration) er
 	for {
 		nodes.Take()
 		if err := s.pass(ctx); err != nil && ctx.Err() == nil {
-			s.log.Warn("Static nodes could not be registered", "provider", s.provider.Name, "error", err)
+			s.told.Warn(s.log, "Static nodes could not be registered", "provider", s.provider.Name, "error", err)
 		}
 		select {
 		case <-nodes.C():
@@ -109,7 +113,7 @@ func (s *Static) pass(ctx context.Context) error {
 	if err := s.view.Barrier(ctx); err != nil { // shows what the last pass made
 		return err
 	}
-	if err := s.unknownNodes(); err != nil {
+	if err := s.unknownNodes(ctx); err != nil {
 		return fmt.Errorf("no slot is registered, as it may be registered already: %w", err)
 	}
 	wanted := map[string]providers.Slot{}
@@ -137,13 +141,21 @@ func (s *Static) pass(ctx context.Context) error {
 	return errors.Join(append(errs, s.registerAll(ctx, wanted))...)
 }
 
-// unknownNodes says whether there may be nodes of which we know nothing.
-func (s *Static) unknownNodes() error {
+// unknownNodes says whether there may be slots of which we know nothing. A record that
+// cannot be read is none when its node was launched.
+func (s *Static) unknownNodes(ctx context.Context) error {
 	if err := s.view.Listed(zkmodel.NodesRoot); err != nil {
 		return err
 	}
 	for _, n := range s.view.Nodes() {
-		if n.Unknown() {
+		if !n.Unknown() {
+			continue
+		}
+		launch, err := s.records.LaunchOf(ctx, n)
+		if err != nil {
+			return err
+		}
+		if launch == "" || n.Stat.Czxid == 0 { // whose the launch is can then not be told
 			return fmt.Errorf("read node %s: %w", n.ID, n.Broken)
 		}
 	}

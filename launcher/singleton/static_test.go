@@ -56,6 +56,13 @@ func (s *staticSite) Retire(_ context.Context, id, _ string) error {
 	return nil
 }
 
+func (s *staticSite) LaunchOf(_ context.Context, n *zkmodel.Node) (string, error) {
+	if n.ID == "launched" {
+		return "launch", nil
+	}
+	return "", nil
+}
+
 func (s *staticSite) static() *Static {
 	book, log := newBook()
 	s.log = book
@@ -148,6 +155,21 @@ func TestStaticRegistersNothingOnWhatItCannotRead(t *testing.T) {
 				t.Errorf("%v, did %q", err, s.did)
 			}
 		})
+	}
+}
+
+// Catches the broken record of a machine in a cloud that keeps all slots from being
+// registered; and one that nobody can date, which a launch of another time hides.
+func TestStaticRegistersBesideABrokenRecordThatIsNoSlot(t *testing.T) {
+	launched := &zkmodel.Node{ID: "launched", Broken: errDown}
+	s := &staticSite{tree: tree{nodes: []*zkmodel.Node{launched}}, slots: []providers.Slot{slot("a")}}
+	if err := s.static().pass(t.Context()); err == nil || s.done() != "" {
+		t.Errorf("undated: %v, did %q", err, s.did)
+	}
+	launched.Stat.Czxid = 1
+	wantNone(t, s.static().pass(t.Context()))
+	if got := s.done(); got != "contact a, register a" {
+		t.Errorf("did %q", got)
 	}
 }
 
