@@ -110,7 +110,8 @@ func (w *world) live() {
 	busy.Go(func() { w.operate(calm) })
 	busy.Go(func() { w.faults.run(calm) })
 	<-calm.Done()
-	w.watch.flow.end()
-	busy.Wait()
 	w.faults.note("end", "no more faults")
+	busy.Wait() // requestors end in peace what they have begun
+	w.watch.flow.end()
+	w.faults.note("end", "no more requests")
 }

@@ -50,7 +50,7 @@ providers:
       - {name: main, max-servers: <EAST>, labels: [<SMALLS> <LARGES> <KEPTS>]}
       - {name: spare, max-cores: 8, labels: [<SMALLS> <LARGES>]}
   - name: west
-    <CLOUD>, max-instances: 5, boot-delay: 0.4}
+    <CLOUD>, max-instances: 12, boot-delay: 0.4}
     cloud-images: [{name: image, username: root}]
     pools:
       - {name: main, max-ram: 32768, availability-zones: [w1, w2], labels: [<SMALLS> <LARGES>]}
@@ -60,9 +60,9 @@ providers:
     diskimages: [{name: one}, {name: two}]
     pools: [{name: main, max-servers: 3, labels: [{name: one, diskimage: one, min-ram: 1024}, {name: two, diskimage: two, min-ram: 1024}]}]
   - name: south
-    <CLOUD>, max-instances: 50, boot-delay: 0.1, upload-delay: 1, fail-every: {create: 11}}
+    <CLOUD>, max-instances: 4, boot-delay: 0.1, upload-delay: 1, fail-every: {create: 11}}
     diskimages: [{name: one}, {name: three}]
-    pools: [{name: main, max-servers: 3, labels: [{name: one, diskimage: one, min-ram: 1024}]}]
+    pools: [{name: main, labels: [{name: one, diskimage: one, min-ram: 1024}]}]
   - name: depot
     <CLOUD>, upload-delay: 2, delete-delay: 0.2}
     diskimages: [{name: two}, {name: three}]
@@ -160,6 +160,7 @@ func (w *world) write(file, text string) {
 // spoil leaves only the first half of every configuration, until a word is given.
 func (w *world) spoil() (mend func()) {
 	w.writing.Lock()
+	w.spoiled.Store(true)
 	before := map[string]string{}
 	for _, h := range w.hosts {
 		text, err := os.ReadFile(h.path("nodepool.yaml"))
@@ -174,6 +175,7 @@ func (w *world) spoil() (mend func()) {
 		for file, text := range before {
 			w.write(file, text)
 		}
+		time.AfterFunc(2*time.Second, func() { w.spoiled.Store(false) }) // for those that have just read it
 	}
 }
 
@@ -183,11 +185,10 @@ func quotas() map[string]providers.Resources {
 	return map[string]providers.Resources{
 		"east/main":  {providers.Instances: 4},
 		"east/spare": {providers.Cores: 8},
-		"west":       {providers.Instances: 5},
 		"west/main":  {providers.RAM: 32768},
 		"west/rest":  {providers.Instances: 3},
 		"north/main": {providers.Instances: 3},
-		"south/main": {providers.Instances: 3},
+		"south":      {providers.Instances: 4},
 		"racks":      {providers.Instances: slots},
 	}
 }

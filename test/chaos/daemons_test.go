@@ -18,6 +18,9 @@ import (
 // stopTime is how long a daemon that is told to stop may take.
 const stopTime = 20 * time.Second
 
+// badConfiguration is the exit status of a daemon that cannot read its configuration.
+const badConfiguration = 78
+
 // host is a machine with one daemon.
 type host struct {
 	w          *world
@@ -72,7 +75,17 @@ func (h *host) spawn() {
 		defer close(p.ended)
 		_ = p.cmd.Wait() // killed, as a rule
 		_ = log.Close()
-		if !p.expected.Load() {
+		switch {
+		case p.expected.Load():
+		case p.cmd.ProcessState.ExitCode() == badConfiguration && h.w.spoiled.Load():
+			// It was started on half a file. systemd starts it again.
+			h.w.watch.count("daemons that found half a configuration")
+			time.AfterFunc(time.Second, func() {
+				if h.daemon() == p && !p.expected.Load() {
+					h.spawn()
+				}
+			})
+		default:
 			h.w.watch.wrong("the daemon of %s ended by itself with %s", h.name, p.cmd.ProcessState)
 		}
 	}()

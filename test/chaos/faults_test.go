@@ -58,7 +58,7 @@ func newFaults(w *world) *faults {
 	f := &faults{w: w, file: file, counts: map[string]int{}}
 	f.lanes = []lane{
 		{"servers", 3 * time.Second, 6 * time.Second, serverFaults(w)},
-		{"launchers", time.Second, 4 * time.Second, launcherFaults(w)},
+		{"launchers", 2 * time.Second, 6 * time.Second, launcherFaults(w)},
 		{"builders", time.Second, 3 * time.Second, builderFaults(w)},
 		{"site", time.Second, 3 * time.Second, siteFaults(w)},
 	}

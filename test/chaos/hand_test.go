@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"path"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -62,14 +61,10 @@ func (h *hand) edit(at string, version int32, key string, value any) bool {
 	return err == nil && h.write(at, data, version)
 }
 
-// deleteAll removes a record and what is below it.
-func (h *hand) deleteAll(at string) bool {
-	names, _, err := h.conn.Children(at)
-	if err != nil {
-		return false
-	}
-	for _, name := range names {
-		h.deleteAll(path.Join(at, name))
-	}
-	return h.conn.Delete(at, -1) == nil
+// remove removes a node's record, and its lock that nobody holds, if it is as it was.
+func (h *hand) remove(at string, version int32) bool {
+	_, err := h.conn.Multi(
+		&zk.DeleteRequest{Path: at + "/lock", Version: -1}, // fails where anybody is in line
+		&zk.DeleteRequest{Path: at, Version: version})
+	return err == nil
 }

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -48,7 +49,15 @@ func (v *watch) gallery(ctx context.Context) (*gallery, error) {
 	if !slices.Equal(recordsOf(g.images), recordsOf(again)) {
 		return g, errMoving
 	}
-	return g, nil
+	return g, errors.Join(unread(g.images), unread(again))
+}
+
+// unread says what of images could not be read: then nothing is known to be missing.
+func unread(images []*zkmodel.Image) (err error) {
+	for _, i := range images {
+		err = errors.Join(err, i.Unread)
+	}
+	return err
 }
 
 // recordsOf tells of every record whether it is the same.

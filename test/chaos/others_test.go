@@ -30,15 +30,15 @@ func (w *world) open(name string) *fake.Provider {
 	return cloud
 }
 
-// others puts what another installation has into the clouds, by the ids there. West is
-// full without.
+// others puts what another installation has into the clouds, by the ids there. South has
+// room for ours alone.
 func (w *world) others(clouds map[string]*fake.Provider) map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
 	path := filepath.Join(w.dir, "other.qcow2")
 	w.must(os.WriteFile(path, []byte("QFI\xfb"), 0o600))
 	for name, cloud := range clouds {
-		if name == "west" {
+		if name == "south" {
 			continue
 		}
 		id, err := cloud.CreateNode(context.Background(), providers.NodeSpec{

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -100,7 +101,25 @@ func (w *world) goBack(ctx context.Context, _ *rand.Rand) string {
 	w.faults.wentBack(old.at)
 	w.ensemble.Restart(w.t, all...) //nolint:contextcheck // a test helper
 	w.faults.wentBack(old.at)
+	w.mendGarbled(ctx)
 	return fmt.Sprintf("by %s", time.Since(old.at).Round(time.Second))
+}
+
+// mendGarbled mends the records that were garbled when the tree was saved.
+func (w *world) mendGarbled(ctx context.Context) {
+	h, err := newHand(w)
+	if err != nil {
+		w.t.Error(err)
+		return
+	}
+	defer h.close()
+	w.garbled.Range(func(at, data any) bool {
+		before := data.([]byte)                                       //nolint:forcetypeassert // nothing else is in it
+		if bytes.Equal(h.read(at.(string)), before[:len(before)/2]) { //nolint:forcetypeassert // the same
+			h.mend(context.WithoutCancel(ctx), at.(string), before, -1) //nolint:forcetypeassert // the same
+		}
+		return true
+	})
 }
 
 // leastAge is how old a snapshot is at least.

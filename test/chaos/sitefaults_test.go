@@ -35,6 +35,7 @@ func siteFaults(w *world) []fault {
 		{"record garbled by hand", func(ctx context.Context, r *rand.Rand) string {
 			return w.idleNode(ctx, r, func(h *hand, n *zkmodel.Node) string {
 				data := h.read(n.Path())
+				w.garbled.Store(n.Path(), data)
 				if data == nil || !h.write(n.Path(), data[:len(data)/2], n.Stat.Version) {
 					return ""
 				}
@@ -45,10 +46,10 @@ func siteFaults(w *world) []fault {
 		}},
 		{"record deleted by hand", func(ctx context.Context, r *rand.Rand) string {
 			return w.idleNode(ctx, r, func(h *hand, n *zkmodel.Node) string {
-				w.watch.orphan(n.ExternalID.Text(), "its record was deleted by hand")
-				if !h.deleteAll(n.Path()) {
+				if !h.remove(n.Path(), n.Stat.Version) {
 					return ""
 				}
+				w.watch.orphan(n.ExternalID.Text(), "its record was deleted by hand")
 				return "node " + n.ID
 			})
 		}},

@@ -25,8 +25,8 @@ const (
 	// oddTime is how long something may be odd: until what was killed has come
 	// back or was noticed, and its successor, perhaps killed too, has cleaned up.
 	oddTime = 45 * time.Second
-	// leakTime is how long it may take until what has no record any more is found: two
-	// searches, a minute apart, of which faults may interrupt one.
+	// leakTime is how long it may take after the last fault until what has no record any more
+	// is found: two searches, a minute apart, by one launcher.
 	leakTime = 4 * time.Minute
 	// freshTime is how long a node that a patient requestor gave back, as a server
 	// went, may lie in stock beside the others.
@@ -192,10 +192,8 @@ func (v *watch) excuseLeaks(l *look) {
 	for _, n := range l.nodes {
 		recorded[n.ExternalID.Text()] = true
 	}
-	there := map[string]bool{}
 	for provider, list := range l.machines {
 		l.machines[provider] = slices.DeleteFunc(list, func(m providers.NodeInfo) bool {
-			there[m.ExternalID] = true
 			_, known := v.excused[m.ExternalID]
 			if !known && !recorded[m.ExternalID] && v.sinceBack() < settleBack && m.Metadata[providers.MetaSite] != otherSite {
 				v.excused[m.ExternalID] = excuse{"machine without a record since the tree went back", l.at}
@@ -203,13 +201,6 @@ func (v *watch) excuseLeaks(l *look) {
 			}
 			return known && !recorded[m.ExternalID]
 		})
-	}
-	for id, e := range v.excused {
-		if there[id] && l.at.Sub(e.since) > leakTime {
-			e.since = l.at
-			v.excused[id] = e
-			go v.wrong("machine %s is there after %s: %s", id, leakTime, e.why)
-		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,7 +44,9 @@ type world struct {
 	last     saved // the tree as it was
 	number   int   // of the next copy of it
 
-	writing sync.Mutex // the configuration
+	writing sync.Mutex  // the configuration
+	spoiled atomic.Bool // it is cut short, or was a moment ago
+	garbled sync.Map    // path of a record that was garbled to its data before
 }
 
 // path is a file or folder that all hosts see.
