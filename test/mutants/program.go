@@ -19,7 +19,7 @@ import (
 
 const (
 	// slowest is how long a test may take that is asked about mutants.
-	slowest = 2500 * time.Millisecond
+	slowest = 6 * time.Second
 	// quick are tests that are asked before all others.
 	quick = 150 * time.Millisecond
 	// patience is how much longer the tests of a mutant may take than twice their time without it.

@@ -143,8 +143,8 @@ func (h *Held) Create(ctx context.Context, path string, data []byte, mode Mode, 
 			if rerr == nil && bytes.Equal(now, data) {
 				return path, nil // made by the try whose answer was lost
 			}
-			if errors.Is(rerr, ErrFenceLost) {
-				return "", rerr // so it may have been
+			if rerr != nil && !errors.Is(rerr, ErrNoNode) {
+				return "", rerr // it may have been
 			}
 			return "", err
 		case !errors.Is(err, ErrConnectionLost):
