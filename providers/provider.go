@@ -218,6 +218,9 @@ type Instance struct {
 	ShellType    string   // "" means the image's
 	Runs         string   // how the machine runs, for people: part of why a launch failed; "" says nothing
 	SkipHostScan bool     // true when nothing can be scanned (fake addresses)
+	// Connection is how a node is reached that is no machine with an address; nil for one
+	// that is. InterfaceIP may be empty then.
+	Connection *Connection
 }
 
 // NodeInfo is one machine in a cloud, as far as a listing tells.

@@ -25,6 +25,9 @@ func DefaultPort(connection string) int {
 func Describe(n *zkmodel.Node, i providers.Instance) {
 	n.Cloud, n.Region, n.AZ, n.HostID = i.Cloud, i.Region, i.AZ, i.HostID
 	n.InterfaceIP, n.PublicIPv4, n.PublicIPv6, n.PrivateIPv4 = i.InterfaceIP, i.PublicIPv4, i.PublicIPv6, i.PrivateIPv4
+	if i.Connection != nil {
+		n.ConnectionType, n.ConnectionPort = i.Connection.Type, zkmodel.ObjectValue(i.Connection.Data())
+	}
 	if i.Port != 0 {
 		n.ConnectionPort = zkmodel.IntValue(i.Port)
 	}

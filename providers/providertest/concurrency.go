@@ -14,14 +14,19 @@ import (
 // parties is how many goroutines race.
 const parties = 8
 
-func concurrencyTests() []contract {
-	return []contract{
+func concurrencyTests(h Harness) []contract {
+	tests := []contract{
 		{"racing creates of one node make one machine", racingCreates},
-		{"racing creates never exceed the quota", racingQuota},
 		{"racing deletes of one node all succeed", racingDeletes},
-		{"images and lists do not disturb each other", racingImages},
 		{"what ends is told at any time, once, and whole", endsAtAnyTime},
 	}
+	if h.Room > 0 {
+		tests = append(tests, contract{"racing creates never exceed the quota", racingQuota})
+	}
+	if !h.NoImages {
+		tests = append(tests, contract{"images and lists do not disturb each other", racingImages})
+	}
+	return tests
 }
 
 func racingCreates(s *suite) {

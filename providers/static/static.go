@@ -14,12 +14,18 @@ import (
 )
 
 // Provider is one provider section of the driver static.
-type Provider struct{ cfg configs.Provider }
+type Provider struct {
+	providers.NoImages
+
+	cfg configs.Provider
+}
 
 var _ providers.Provider = (*Provider)(nil)
 
 // New makes the provider. It contacts nothing.
-func New(cfg configs.Provider) *Provider { return &Provider{cfg: cfg} }
+func New(cfg configs.Provider) *Provider {
+	return &Provider{providers.NoImages{Driver: cfg.Driver, Provider: cfg.Name}, cfg}
+}
 
 // Name implements providers.Provider.
 func (p *Provider) Name() string { return p.cfg.Name }
@@ -44,17 +50,6 @@ func (p *Provider) Slots() []providers.Slot {
 func (p *Provider) unsupported(what string) error {
 	return fmt.Errorf("%s in static provider %s: %w", what, p.cfg.Name, providers.ErrNotSupported)
 }
-
-// UploadImage implements providers.Images: there are none.
-func (p *Provider) UploadImage(context.Context, providers.ImageUpload) (string, error) {
-	return "", p.unsupported("upload image")
-}
-
-// DeleteImage implements providers.Images: there are none, so it is gone.
-func (p *Provider) DeleteImage(context.Context, string) error { return nil }
-
-// ListImages implements providers.Images.
-func (p *Provider) ListImages(context.Context) ([]providers.Image, error) { return nil, nil }
 
 // CreateNode implements providers.Nodes: machines are not made.
 func (p *Provider) CreateNode(context.Context, providers.NodeSpec) (string, error) {
