@@ -27,6 +27,12 @@ func (n *Node) Number(key string) int {
 	return int(f)
 }
 
+// Object is an object of the node's record: the connection_port of a pod.
+func (n *Node) Object(key string) map[string]any {
+	object, _ := n.record.values[key].(map[string]any)
+	return object
+}
+
 // Accept takes over the nodes of a fulfilled request as Zuul does: it checks
 // that each is allocated to the request, locks it, checks again, and deletes the
 // request.
