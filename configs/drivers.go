@@ -11,6 +11,9 @@ const (
 	DriverStatic    = "static"
 	DriverFake      = "fake"
 	DriverLocal     = "local"
+	// The two are clusters; the second puts its pods into namespaces that are there.
+	DriverKubernetes    = "kubernetes"
+	DriverOpenShiftPods = "openshiftpods"
 )
 
 // drivers is the table of them. A new driver is one line here, and a function that
@@ -21,6 +24,8 @@ func drivers() []driver {
 		staticDriver(),
 		fakeDriver(),
 		localDriver(),
+		kubernetesDriver(),
+		openShiftPodsDriver(),
 	}
 }
 
@@ -74,8 +79,8 @@ func Drivers() []string {
 
 // foreignDrivers are those that only Nodepool has.
 var foreignDrivers = map[string]bool{
-	"aws": true, "azure": true, "gce": true, "ibmvpc": true, "kubernetes": true,
-	"openshift": true, "openshiftpods": true, "metastatic": true, "example": true, "test": true,
+	"aws": true, "azure": true, "gce": true, "ibmvpc": true,
+	"openshift": true, "metastatic": true, "example": true, "test": true,
 }
 
 // driverNames are those of all drivers that are known, ours and others'.

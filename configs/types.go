@@ -148,7 +148,7 @@ type TenantLimit struct {
 // value.
 type Provider struct {
 	Name           string
-	Driver         string // openstack, local, fake, static
+	Driver         string // openstack, kubernetes, local …
 	MaxConcurrency int    // -1 is unlimited
 	Priority       int    // lower is preferred; 100 by default
 
@@ -216,11 +216,12 @@ type CloudImage struct {
 // Pool is a part of a provider with limits and labels of its own.
 type Pool struct {
 	Name                string
-	MaxServers          int // -1 is unlimited, 0 disables the pool
-	MaxCores            int // -1 is unlimited
-	MaxRAM              int // MiB; -1 is unlimited
-	MaxVolumes          int // -1 is unlimited
-	MaxVolumeGB         int // -1 is unlimited
+	MaxServers          int            // -1 is unlimited, 0 disables the pool
+	MaxCores            int            // -1 is unlimited
+	MaxRAM              int            // MiB; -1 is unlimited
+	MaxVolumes          int            // -1 is unlimited
+	MaxVolumeGB         int            // -1 is unlimited
+	MaxResources        map[string]int // by name: what only some drivers have
 	IgnoreProviderQuota bool
 	AvailabilityZones   []string
 	Networks            []string
@@ -250,6 +251,14 @@ type PoolLabel struct {
 	UserData           string
 	Networks           []string
 	HostKeyChecking    *bool // nil means the pool's
+
+	// Connection is how Zuul reaches nodes of a label that boots from no image of the
+	// configuration, with their PythonPath and ShellType; "" where it boots from one.
+	Connection string
+	PythonPath string
+	ShellType  string
+	// Settings are what only its driver has: a pointer to its type (KubernetesLabel), or nil.
+	Settings any
 }
 
 // ForeignProvider is what is known of a provider of a driver that Poolkeeper lacks.

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 
 	"poolkeeper/configs"
 	"poolkeeper/configs/kit"
@@ -74,7 +75,7 @@ func (p *Pool) ChecksHostKeys(label string) bool {
 
 // Image is what a label boots from, as the configuration has it.
 type Image struct {
-	DiskImage  string // "" for a cloud image
+	DiskImage  string // "" for a cloud image, and for what boots from none
 	CloudImage string
 	Username   string
 	PythonPath string
@@ -91,6 +92,9 @@ func (p *Pool) Image(cfg *configs.Config, label string) (Image, error) {
 	if !ok {
 		return Image{}, fmt.Errorf("find image of label %s: pool %s of %s does not have the label: %w",
 			label, p.Section.Name, p.Provider.Name, ErrNoImage)
+	}
+	if l.Connection != "" {
+		return Image{Username: "zuul", PythonPath: l.PythonPath, ShellType: l.ShellType, Connection: l.Connection}, nil
 	}
 	for _, c := range p.Provider.CloudImages {
 		if l.CloudImage != "" && c.Name == l.CloudImage {
@@ -143,6 +147,7 @@ func (p *Pool) Addressable(requests []*zkmodel.Request) int {
 // Limits are the limits that the configuration sets for the pool.
 func (p *Pool) Limits() providers.Resources {
 	limits := providers.Resources{}
+	maps.Copy(limits, p.Section.MaxResources)
 	for name, n := range map[string]int{
 		providers.Instances: p.Section.MaxServers,
 		providers.Cores:     p.Section.MaxCores,

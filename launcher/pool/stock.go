@@ -23,6 +23,6 @@ func Stocked(labels []configs.Label, pools []*Pool) []configs.Label {
 func CanMake(pools []*Pool, images []*zkmodel.Image, label string) bool {
 	return slices.ContainsFunc(pools, func(p *Pool) bool {
 		here, has := p.Labels[label]
-		return has && (here.CloudImage != "" || bootable.Newest(images, here.DiskImage, p.Provider.Name) != nil)
+		return has && (here.CloudImage != "" || here.Connection != "" || bootable.Newest(images, here.DiskImage, p.Provider.Name) != nil)
 	})
 }

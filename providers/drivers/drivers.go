@@ -13,6 +13,7 @@ import (
 	"poolkeeper/configs/redact"
 	"poolkeeper/providers"
 	"poolkeeper/providers/fake"
+	"poolkeeper/providers/kubernetes"
 	"poolkeeper/providers/local"
 	"poolkeeper/providers/openstack"
 	"poolkeeper/providers/static"
@@ -21,10 +22,12 @@ import (
 // table has a line for each driver; configs has the other table.
 func table() map[string]driver {
 	return map[string]driver{
-		configs.DriverOpenStack: {open: openOpenStack, checks: true},
-		configs.DriverStatic:    {open: plain(static.New)},
-		configs.DriverFake:      {open: logged(fake.New)},
-		configs.DriverLocal:     {open: openLocal, guests: localGuests},
+		configs.DriverOpenStack:     {open: openOpenStack, checks: true},
+		configs.DriverStatic:        {open: plain(static.New)},
+		configs.DriverFake:          {open: logged(fake.New)},
+		configs.DriverLocal:         {open: openLocal, guests: localGuests},
+		configs.DriverKubernetes:    {open: cluster(kubernetes.New)},
+		configs.DriverOpenShiftPods: {open: cluster(kubernetes.NewPods)},
 	}
 }
 
@@ -91,6 +94,13 @@ func openOpenStack(cfg configs.Provider, p *Process) (providers.Provider, error)
 // logged is for drivers that take a logger, and share nothing else.
 func logged[P providers.Provider](open func(configs.Provider, hclog.Logger) (P, error)) func(configs.Provider, *Process) (providers.Provider, error) {
 	return func(cfg configs.Provider, p *Process) (providers.Provider, error) { return open(cfg, p.Logger) }
+}
+
+// cluster is for drivers of a Kubernetes cluster.
+func cluster(open func(configs.Provider, kubernetes.Options) (*kubernetes.Provider, error)) func(configs.Provider, *Process) (providers.Provider, error) {
+	return func(cfg configs.Provider, p *Process) (providers.Provider, error) {
+		return open(cfg, kubernetes.Options{Secrets: p.Secrets, CallTime: p.CallTime})
+	}
 }
 
 // plain is for drivers that cannot fail to open.

@@ -1,0 +1,82 @@
+package kubernetes
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"poolkeeper/providers"
+)
+
+// failure says what an error of the API server means for a daemon, with the server's words.
+func failure(err error) error {
+	if meaning := meaningOf(err); meaning != nil {
+		return fmt.Errorf("%w: %w", meaning, err)
+	}
+	return err
+}
+
+func meaningOf(err error) error {
+	if err == nil || errors.Is(err, providers.ErrUnusable) {
+		return nil
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) { // nobody has answered
+		return providers.ErrTransient
+	}
+	switch code := status.Status().Code; {
+	case isQuota(err):
+		return providers.ErrQuota
+	case isEnding(err):
+		return providers.ErrNotFound
+	case isEarly(err):
+		return providers.ErrTransient
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		return providers.ErrUnusable
+	case code == http.StatusNotFound:
+		return providers.ErrNotFound
+	case code == http.StatusBadRequest, code == http.StatusUnprocessableEntity, code == http.StatusMethodNotAllowed,
+		code == http.StatusRequestEntityTooLarge, code == http.StatusUnsupportedMediaType:
+		return providers.ErrInvalid
+	}
+	return providers.ErrTransient
+}
+
+// isQuota tells a refusal because of a ResourceQuota: later may work.
+func isQuota(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
+}
+
+// isEnding tells that a namespace is being deleted, in which something was to be made.
+func isEnding(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "because it is being terminated")
+}
+
+// isEarly tells that a namespace is so new that its default service account is not there yet,
+// without which no pod is made; or that the controller of a new quota has not counted yet.
+func isEarly(err error) bool {
+	if !apierrors.IsForbidden(err) {
+		return false
+	}
+	text := err.Error()
+	return strings.Contains(text, "error looking up service account") || strings.Contains(text, "status unknown for quota")
+}
+
+// again is the error of something that is read to go on, and has gone meanwhile: a retry makes it.
+func again(err error) error {
+	if errors.Is(err, providers.ErrNotFound) {
+		return fmt.Errorf("%w: %s", providers.ErrTransient, err.Error())
+	}
+	return err
+}
+
+// passing is nil for an error that may be over at the next look.
+func passing(err error) error {
+	if errors.Is(err, providers.ErrTransient) {
+		return nil
+	}
+	return err
+}

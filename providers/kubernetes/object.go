@@ -1,0 +1,70 @@
+package kubernetes
+
+import (
+	"path"
+	"regexp"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// object is a namespace or a pod, as far as we look at either.
+type object struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		NodeName string `json:"nodeName"`
+	} `json:"spec"`
+	Status podStatus `json:"status"`
+}
+
+// podStatus is what the cluster tells of a pod. The types of k8s.io/api would add 10 MB to
+// the program for these few fields.
+type podStatus struct {
+	Phase, Reason, Message string
+	Conditions             []struct{ Type, Status, Reason, Message string }
+	InitContainerStatuses  []containerStatus
+	ContainerStatuses      []containerStatus
+}
+
+type containerStatus struct {
+	Name             string
+	State, LastState struct {
+		Waiting    *struct{ Reason, Message string }
+		Terminated *struct {
+			ExitCode        int
+			Reason, Message string
+		}
+	}
+}
+
+// leaving reports whether its deletion has begun.
+func (o *object) leaving() bool { return o.Metadata.DeletionTimestamp != nil }
+
+// place is where an object is. Its id is what records have: of a namespace its name, of a pod
+// its namespace's and its own, as Nodepool writes them.
+type place struct{ namespace, pod string }
+
+func (p place) id() string {
+	if p.pod == "" {
+		return p.namespace
+	}
+	return p.namespace + "-" + p.pod
+}
+
+func (p place) path() string {
+	if p.pod == "" {
+		return path.Join("/api/v1/namespaces", p.namespace)
+	}
+	return path.Join("/api/v1/namespaces", p.namespace, "pods", p.pod)
+}
+
+func (p place) isValid() bool {
+	return isName(p.namespace) && len(p.namespace) <= 63 && (p.pod == "" || isName(p.pod) && len(p.pod) <= 253)
+}
+
+func (p place) above() string { return path.Dir(p.path()) }
+
+// nameText is what names of objects are; anything else would be part of a path.
+var nameText = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
+
+func isName(text string) bool { return nameText.MatchString(text) && !strings.Contains(text, "..") }

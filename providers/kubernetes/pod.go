@@ -1,0 +1,295 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"poolkeeper/configs"
+	"poolkeeper/providers"
+)
+
+// pods are nodes in namespaces that exist already: each pool is one.
+type pods struct{ *Provider }
+
+// place splits an id. The namespace may have hyphens, too, and is that of a pool.
+func (p *pods) place(id string) (place, bool) {
+	best := place{}
+	for _, pool := range p.cfg.Pools {
+		name, ok := strings.CutPrefix(id, pool.Name+"-")
+		if ok && isName(name) && isName(pool.Name) && len(pool.Name) > len(best.namespace) {
+			best = place{pool.Name, name}
+		}
+	}
+	return best, best.pod != ""
+}
+
+func (p *pods) name(spec providers.NodeSpec, mark string) place {
+	if mark != "" {
+		mark += "-"
+	}
+	return place{spec.Pool, spec.Label + "-" + mark + spec.NodeID}
+}
+
+func (p *pods) create(ctx context.Context, at place, spec providers.NodeSpec, label *configs.PoolLabel) error {
+	labels, annotations := marks(spec, label)
+	return p.retryEarly(ctx, func() error {
+		return p.cluster.create(ctx, at.above(), podBody(at.pod, label, labels, annotations), nil)
+	})
+}
+
+func (p *pods) list(ctx context.Context) ([]object, error) {
+	var all []object
+	for _, pool := range p.cfg.Pools {
+		some, err := p.cluster.list(ctx, "/api/v1/namespaces/"+pool.Name+"/pods", p.selector())
+		if err != nil {
+			return nil, fmt.Errorf("pool %s: %w", pool.Name, err)
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// wait waits until a pod runs. Zuul reaches it as we do, as with Nodepool.
+func (p *pods) wait(ctx context.Context, o *object, _ *configs.Pool, label *configs.PoolLabel) (providers.Instance, error) {
+	at := p.placeOf(o)
+	host, err := p.running(ctx, at)
+	if err != nil {
+		return providers.Instance{}, err
+	}
+	token, err := p.cluster.ourToken(ctx)
+	if err != nil {
+		return providers.Instance{}, err
+	}
+	c := &providers.Connection{
+		Type: label.Connection, Namespace: at.namespace, Pod: at.pod, Host: p.cluster.config.Host,
+		SkipTLS: p.cluster.config.Insecure, User: worker, Token: token,
+	}
+	if !c.SkipTLS {
+		c.CACert = p.cluster.ca()
+	}
+	return providers.Instance{
+		InterfaceIP: at.pod, HostID: host, Connection: c, PythonPath: label.PythonPath, ShellType: label.ShellType,
+	}, nil
+}
+
+// makePod makes the pod of a node in its own namespace, with the marks of that. In the moments
+// after the namespace was made it may be refused, until the default service account is there.
+func (p *Provider) makePod(ctx context.Context, around *object, label *configs.PoolLabel) error {
+	annotations := map[string]string{}
+	for key, value := range around.Metadata.Annotations {
+		if strings.HasPrefix(key, annotated) {
+			annotations[key] = value
+		}
+	}
+	labels := maps.Clone(around.Metadata.Labels)
+	delete(labels, "kubernetes.io/metadata.name") // which the cluster gives to namespaces
+	at := place{around.Metadata.Name, label.Name}
+	err := p.retryEarly(ctx, func() error {
+		return p.cluster.create(ctx, at.above(), podBody(at.pod, label, labels, annotations), nil)
+	})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return failure(err)
+}
+
+// retryEarly tries again what a namespace refuses because it is too new.
+func (p *Provider) retryEarly(ctx context.Context, try func() error) error {
+	var last error
+	err := poll(ctx, func() (bool, error) {
+		last = try()
+		if isEarly(last) {
+			return false, nil
+		}
+		return true, last
+	})
+	if err != nil && isEarly(last) {
+		return fmt.Errorf("%w (%w)", err, last)
+	}
+	return err
+}
+
+// podBody is the pod of a label.
+func podBody(name string, label *configs.PoolLabel, labels, annotations map[string]string) map[string]any {
+	k, _ := label.Settings.(*configs.KubernetesLabel)
+	all := maps.Clone(k.Annotations)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, annotations)
+	spec := k.Spec
+	if spec == nil {
+		spec = podSpec(label.Name, k)
+	}
+	return map[string]any{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": map[string]any{"name": name, "labels": labels, "annotations": all},
+		"spec":     spec,
+	}
+}
+
+// podSpec is the pod of a label without a spec of its own: one container that does nothing
+// until Zuul runs something in it.
+func podSpec(name string, k *configs.KubernetesLabel) map[string]any {
+	env := []any{}
+	for _, e := range k.Env {
+		env = append(env, map[string]any{"name": e.Name, "value": e.Value})
+	}
+	requests, limits := amounts(k)
+	container := map[string]any{
+		"name": name, "image": k.Image, "imagePullPolicy": k.ImagePull,
+		"command": []string{"/bin/sh", "-c"}, "args": []string{"while true; do sleep 30; done;"},
+		"env": env, "resources": map[string]any{"requests": requests, "limits": limits},
+	}
+	if len(k.VolumeMounts) > 0 {
+		container["volumeMounts"] = k.VolumeMounts
+	}
+	if k.Privileged != nil {
+		container["securityContext"] = map[string]any{"privileged": *k.Privileged}
+	}
+	spec := map[string]any{"containers": []any{container}, "restartPolicy": "Never"}
+	for key, value := range map[string]any{
+		"nodeSelector": k.NodeSelector, "volumes": k.Volumes, "imagePullSecrets": k.ImagePullSecrets,
+	} {
+		if !isEmpty(value) {
+			spec[key] = value
+		}
+	}
+	if k.SchedulerName != "" {
+		spec["schedulerName"] = k.SchedulerName
+	}
+	return spec
+}
+
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case []any:
+		return len(v) == 0
+	case map[string]string:
+		return len(v) == 0
+	}
+	return false
+}
+
+// amounts are what a container is given, and may take at most.
+func amounts(k *configs.KubernetesLabel) (requests, limits map[string]string) {
+	requests, limits = map[string]string{}, map[string]string{}
+	for _, one := range []struct {
+		name, unit  string
+		have, limit int
+	}{
+		{"cpu", "", k.CPU, k.CPULimit},
+		{"memory", "Mi", k.Memory, k.MemoryLimit},
+		{"ephemeral-storage", "M", k.Storage, k.StorageLimit},
+	} {
+		if one.have > 0 {
+			requests[one.name] = strconv.Itoa(one.have) + one.unit
+		}
+		if one.limit > 0 {
+			limits[one.name] = strconv.Itoa(one.limit) + one.unit
+		}
+	}
+	extra := map[string]string{}
+	for name, n := range k.ExtraResources {
+		extra[name] = strconv.Itoa(n)
+	}
+	if k.GPU > 0 && k.GPUResource != "" {
+		extra[k.GPUResource] = strconv.FormatFloat(k.GPU, 'f', -1, 64)
+	}
+	maps.Copy(requests, extra)
+	maps.Copy(limits, extra)
+	return requests, limits
+}
+
+// running waits until a pod runs, and tells the machine that it runs on.
+func (p *Provider) running(ctx context.Context, at place) (host string, err error) {
+	state := podState{text: "it has not been looked at yet"}
+	err = poll(ctx, func() (bool, error) {
+		o, err := p.read(ctx, at)
+		if err != nil {
+			return false, passing(err)
+		}
+		if o.leaving() {
+			return false, fmt.Errorf("%w: the pod is being deleted%s", providers.ErrNotFound, because(o.Status.Reason, o.Status.Message))
+		}
+		state, host = stateOf(&o.Status), o.Spec.NodeName
+		return state.running, state.failed
+	})
+	if err == nil || state.failed != nil || errors.Is(err, providers.ErrNotFound) || errors.Is(err, providers.ErrUnusable) {
+		return host, err
+	}
+	if state.full {
+		return "", fmt.Errorf("%w: pod %s: %s (%w)", providers.ErrQuota, at.pod, state.text, err)
+	}
+	return "", fmt.Errorf("pod %s: %s: %w", at.pod, state.text, err)
+}
+
+// podState is what the status of a pod means for us.
+type podState struct {
+	running bool
+	full    bool   // it waits for room
+	failed  error  // providers.ErrNodeFailed, when it will never run
+	text    string // why it does not run
+}
+
+func stateOf(s *podStatus) podState {
+	switch s.Phase {
+	case "Running":
+		return podState{running: true}
+	case "Failed", "Succeeded":
+		text := fmt.Sprintf("its phase is %s%s%s", s.Phase, because(s.Reason, s.Message), ended(s))
+		return podState{text: text, failed: fmt.Errorf("%w: %s", providers.ErrNodeFailed, text)}
+	}
+	for _, c := range s.Conditions {
+		if c.Type == "PodScheduled" && c.Status == "False" {
+			return podState{text: "it is not scheduled" + because(c.Reason, c.Message), full: strings.Contains(c.Message, "Insufficient ")}
+		}
+	}
+	for _, c := range slices.Concat(s.InitContainerStatuses, s.ContainerStatuses) {
+		w := c.State.Waiting
+		switch {
+		case w == nil:
+		case w.Reason == "InvalidImageName":
+			text := fmt.Sprintf("container %s waits%s", c.Name, because(w.Reason, w.Message))
+			return podState{text: text, failed: fmt.Errorf("%w: %s", providers.ErrNodeFailed, text)}
+		case w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing":
+			return podState{text: fmt.Sprintf("container %s waits%s%s", c.Name, because(w.Reason, w.Message), ended(s))}
+		}
+	}
+	return podState{text: fmt.Sprintf("its phase is %s%s", s.Phase, because(s.Reason, s.Message))}
+}
+
+// ended says how containers have ended: OOMKilled, with which exit code.
+func ended(s *podStatus) string {
+	var all strings.Builder
+	for _, c := range slices.Concat(s.InitContainerStatuses, s.ContainerStatuses) {
+		t := c.State.Terminated
+		if t == nil {
+			t = c.LastState.Terminated
+		}
+		if t != nil {
+			fmt.Fprintf(&all, "; container %s ended with exit code %d%s", c.Name, t.ExitCode, because(t.Reason, t.Message))
+		}
+	}
+	return all.String()
+}
+
+// because adds a reason of the cluster's to a text.
+func because(reason, message string) string {
+	switch {
+	case reason == "" && message == "":
+		return ""
+	case message == "":
+		return ": " + reason
+	case reason == "":
+		return ": " + message
+	}
+	return ": " + reason + ": " + message
+}

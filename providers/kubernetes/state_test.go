@@ -1,0 +1,96 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"poolkeeper/providers"
+)
+
+// A pod that will never run and is waited for costs the time of a launch; one that is given up
+// too soon, a launch. The reasons are what an operator has to go by.
+func TestWhatBecomesOfAPod(t *testing.T) {
+	for name, c := range map[string]struct {
+		status        string
+		running, full bool
+		failed        bool
+		words         string
+	}{
+		"runs":    {`{"phase": "Running"}`, true, false, false, ""},
+		"waits":   {`{"phase": "Pending"}`, false, false, false, "its phase is Pending"},
+		"evicted": {`{"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}`, false, false, true, "Failed: Evicted: The node was low"},
+		"memory": {
+			`{"phase": "Failed", "containerStatuses": [{"name": "c", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}]}`,
+			false, false, true, "container c ended with exit code 137: OOMKilled",
+		},
+		"ended": {`{"phase": "Succeeded"}`, false, false, true, "Succeeded"},
+		"full": {
+			`{"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available: 1 Insufficient cpu."}]}`,
+			false, true, false, "Unschedulable: 0/1 nodes",
+		},
+		"nowhere": {
+			`{"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "node(s) didn't match Pod's node affinity/selector"}]}`,
+			false, false, false, "didn't match",
+		},
+		"no image": {
+			`{"phase": "Pending", "containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling"}}}]}`,
+			false, false, false, "container c waits: ImagePullBackOff: Back-off pulling",
+		},
+		"bad image": {
+			`{"phase": "Pending", "containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "InvalidImageName"}}}]}`,
+			false, false, true, "InvalidImageName",
+		},
+		"crashes": {
+			`{"phase": "Pending", "initContainerStatuses": [{"name": "i", "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}}}]}`,
+			false, false, false, "CrashLoopBackOff; container i ended with exit code 1: Error",
+		},
+	} {
+		var status podStatus
+		if err := json.Unmarshal([]byte(c.status), &status); err != nil {
+			t.Fatal(err)
+		}
+		s := stateOf(&status)
+		if s.running != c.running || s.full != c.full || errors.Is(s.failed, providers.ErrNodeFailed) != c.failed || !strings.Contains(s.text, c.words) {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
+
+// The server has one code for four things: taken for a missing right, a quota would stop the
+// whole provider; taken for a quota, a missing right would wait for ever without a word.
+func TestWhatErrorsMean(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	forbidden := func(text string) error { return apierrors.NewForbidden(pods, "p", errors.New(text)) }
+	for _, c := range []struct {
+		err  error
+		want error
+	}{
+		{forbidden("exceeded quota: room, requested: pods=1, used: pods=3, limited: pods=3"), providers.ErrQuota},
+		{forbidden("unable to create new content in namespace x because it is being terminated"), providers.ErrNotFound},
+		{forbidden(`error looking up service account x/default: serviceaccount "default" not found`), providers.ErrTransient},
+		{forbidden("status unknown for quota: room, resources: pods"), providers.ErrTransient},
+		{forbidden(`User "u" cannot create resource "pods"`), providers.ErrUnusable},
+		{apierrors.NewUnauthorized("token is over"), providers.ErrUnusable},
+		{apierrors.NewNotFound(pods, "p"), providers.ErrNotFound},
+		{apierrors.NewBadRequest("no such field"), providers.ErrInvalid},
+		{apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "p", nil), providers.ErrInvalid},
+		{apierrors.NewConflict(pods, "p", errors.New("changed")), providers.ErrTransient},
+		{apierrors.NewTooManyRequests("wait", 1), providers.ErrTransient},
+		{apierrors.NewInternalError(errors.New("etcd")), providers.ErrTransient},
+		{&apierrors.StatusError{ErrStatus: metav1.Status{Code: 503}}, providers.ErrTransient},
+		{errors.New("connection refused"), providers.ErrTransient},
+	} {
+		if err := failure(c.err); !errors.Is(err, c.want) || !errors.Is(err, c.err) {
+			t.Errorf("%v means %v", c.err, err)
+		}
+	}
+	if failure(nil) != nil {
+		t.Error("no error is a failure")
+	}
+}
