@@ -121,6 +121,13 @@ test-openstack: ## Test against a real OpenStack, started on loopback and stoppe
 	@scripts/prerequisites openstack
 	test/openstack/run
 
+# The programs of the cluster are built once, for 9 to 16 minutes of processor time, and kept in
+# ~/.cache/poolkeeper-test.
+.PHONY: test-kubernetes
+test-kubernetes: ## Test against a real Kubernetes API server, started on loopback and stopped again
+	@scripts/prerequisites test
+	test/kubernetes/run
+
 .PHONY: test-deb
 test-deb: ## Make a release twice; install, upgrade and remove the package under systemd, in bare systems
 	@scripts/prerequisites test package
