@@ -41,7 +41,8 @@ type faults struct {
 	mu       sync.Mutex
 	timeline []moment
 	counts   map[string]int
-	backward []travel // when the tree went back in time
+	backward []time.Time // when the tree went back
+	going    bool        // it is going back just now
 }
 
 // moment is one line of the timeline.
@@ -146,21 +147,23 @@ func (f *faults) show() {
 	f.w.t.Logf("what was done, and when:\n%s", strings.Join(lines, "\n"))
 }
 
-// travel is one time that the tree went back: from then on records of before may be gone.
-type travel struct {
-	at       time.Time
-	snapshot time.Time
-}
-
-// wentBack notes that the tree is that of an older snapshot.
-func (f *faults) wentBack(snapshot time.Time) {
+// wentBack notes that the tree is that of an older snapshot, or is about to be.
+func (f *faults) wentBack(going bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.backward = append(f.backward, travel{time.Now(), snapshot})
+	f.going = going
+	f.backward = append(f.backward, time.Now())
+}
+
+// isGoing reports whether the tree is going back just now.
+func (f *faults) isGoing() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.going
 }
 
 // backs are the times at which the tree went back.
-func (f *faults) backs() []travel {
+func (f *faults) backs() []time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.backward)

@@ -141,7 +141,7 @@ func newImageRules() *imageRules {
 }
 
 // check holds a moment against the rules of images.
-func (r *imageRules) check(g *gallery, backs []travel, wrong report) {
+func (r *imageRules) check(g *gallery, backs []time.Time, wrong report) {
 	if len(backs) != r.back { // what was true of another time is not of this one
 		*r = *newImageRules()
 		r.back = len(backs)

@@ -86,6 +86,7 @@ func (w *world) goBack(ctx context.Context, _ *rand.Rand) string {
 	old := w.last
 	w.last = w.save(w.number) //nolint:contextcheck // a test helper
 	w.number++
+	w.faults.wentBack(true)
 	var all []int
 	for i := range servers {
 		w.ensemble.Kill(i)
@@ -98,9 +99,8 @@ func (w *world) goBack(ctx context.Context, _ *rand.Rand) string {
 			w.t.Error(err)
 		}
 	}
-	w.faults.wentBack(old.at)
 	w.ensemble.Restart(w.t, all...) //nolint:contextcheck // a test helper
-	w.faults.wentBack(old.at)
+	w.faults.wentBack(false)
 	w.mendGarbled(ctx)
 	return fmt.Sprintf("by %s", time.Since(old.at).Round(time.Second))
 }

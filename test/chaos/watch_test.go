@@ -60,6 +60,9 @@ type watch struct {
 	excused map[string]excuse        // what may be in a cloud without a record, by its id there
 	lying   time.Time                // until when a cloud may have refused for lack of room
 	era     int                      // how often the tree had gone back
+	// when the tree was first seen of that time, and images
+	seenEra, imagesEra int
+	seen, imagesSeen   time.Time
 }
 
 // excuse is why something is in a cloud without a record, and since when.
@@ -109,10 +112,10 @@ func (v *watch) run(ctx context.Context) {
 func (v *watch) look(ctx context.Context) {
 	era := len(v.w.faults.backs())
 	l, err := v.glance(ctx)
-	if len(v.w.faults.backs()) != era {
+	if len(v.w.faults.backs()) != era || v.w.faults.isGoing() {
 		return // half of it is of another time
 	}
-	v.enter(era)
+	v.enter(era, l != nil)
 	if l != nil {
 		v.count("looks")
 		v.excuseLeaks(l)
@@ -134,14 +137,17 @@ func (v *watch) look(ctx context.Context) {
 func (v *watch) lookAtImages(ctx context.Context) {
 	backs := v.w.faults.backs()
 	g, err := v.gallery(ctx)
-	if err != nil || len(v.w.faults.backs()) != len(backs) {
+	if err != nil || len(v.w.faults.backs()) != len(backs) || v.w.faults.isGoing() {
 		return
 	}
 	v.count("looks at images")
 	v.images.check(g, backs, v.wrong)
 	v.othersImages(g)
-	recent := v.sinceBack() < settleBack
 	v.mu.Lock()
+	if v.imagesEra != len(backs) {
+		v.imagesEra, v.imagesSeen = len(backs), time.Now()
+	}
+	recent := len(backs) > 0 && time.Since(v.imagesSeen) < settleBack
 	var wrong []string
 	for id, what := range g.nameless(recent) {
 		if _, known := v.excused[id]; known {
@@ -158,14 +164,18 @@ func (v *watch) lookAtImages(ctx context.Context) {
 	}
 }
 
-// settleBack is how long what was under way when the tree went back may still make things.
+// settleBack is how long what was under way when the tree went back may still make things,
+// from when on we see the tree.
 const settleBack = 10 * time.Second
 
 // enter begins another time, when the tree has gone back: what was true before it is not
 // remembered.
-func (v *watch) enter(era int) {
+func (v *watch) enter(era int, seen bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if seen && v.seenEra != era {
+		v.seenEra, v.seen = era, time.Now()
+	}
 	if era == v.era {
 		return
 	}
@@ -178,7 +188,7 @@ func (v *watch) enter(era int) {
 // sinceBack is how long ago the tree went back last.
 func (v *watch) sinceBack() time.Duration {
 	if backs := v.w.faults.backs(); len(backs) > 0 {
-		return time.Since(backs[len(backs)-1].at)
+		return time.Since(backs[len(backs)-1])
 	}
 	return time.Hour
 }
@@ -195,7 +205,7 @@ func (v *watch) excuseLeaks(l *look) {
 	for provider, list := range l.machines {
 		l.machines[provider] = slices.DeleteFunc(list, func(m providers.NodeInfo) bool {
 			_, known := v.excused[m.ExternalID]
-			if !known && !recorded[m.ExternalID] && v.sinceBack() < settleBack && m.Metadata[providers.MetaSite] != otherSite {
+			if !known && !recorded[m.ExternalID] && v.era > 0 && time.Since(v.seen) < settleBack && m.Metadata[providers.MetaSite] != otherSite {
 				v.excused[m.ExternalID] = excuse{"machine without a record since the tree went back", l.at}
 				known = true
 			}
@@ -272,7 +282,7 @@ func (v *watch) check(l *look) {
 	v.mu.Unlock()
 	recordRules(l, v.w.limited, !lying, v.wrong)
 	if v.sinceBack() > oddTime {
-		requestRules(l, v.wrong)
+		requestRules(l, v.wrongOfTree)
 		stockRules(l, strict, v.wrong)
 	}
 	for id, until := range kept {
@@ -322,6 +332,14 @@ func (v *watch) wrong(format string, args ...any) {
 	v.w.faults.note("WRONG", what)
 	if v.count("violations") <= mostErrors {
 		v.t.Errorf("%s %s", time.Now().Format(clockTime), what)
+	}
+}
+
+// wrongOfTree is wrong, and compares the servers: what nobody has done may be theirs.
+func (v *watch) wrongOfTree(format string, args ...any) {
+	v.wrong(format, args...)
+	if v.count("times that servers were compared") <= 2 {
+		v.w.compareServers()
 	}
 }
 
