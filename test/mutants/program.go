@@ -31,6 +31,7 @@ const (
 // program is the compiled tests of a package.
 type program struct {
 	dir, binary, work string
+	only              *regexp.Regexp // nil is all tests
 	rapid             bool
 	by                map[int][]test // that come by a mutant, by its number
 	left              []string       // tests that are not asked, and why
@@ -58,7 +59,12 @@ func (p *program) command(ctx context.Context, m *model, args ...string) *exec.C
 }
 
 // endGroup ends all that a run has started.
-func endGroup(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+func endGroup(cmd *exec.Cmd) error {
+	if cmd.Process == nil {
+		return nil // it was not started
+	}
+	return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+}
 
 // look runs each test alone, without a mutant, to see where it comes by and how long it takes. What
 // skips, is slow, or fails is not asked.
@@ -71,7 +77,7 @@ func (p *program) look(ctx context.Context, jobs int) error {
 	}
 	var names []string
 	for name := range strings.FieldsSeq(string(list)) {
-		if !strings.HasPrefix(name, "Benchmark") {
+		if !strings.HasPrefix(name, "Benchmark") && (p.only == nil || p.only.MatchString(name)) {
 			names = append(names, name)
 		}
 	}
@@ -177,6 +183,9 @@ func (p *program) fails(ctx context.Context, id int, tests []test) (noticed, slo
 	cmd.Env = append(cmd.Env, fmt.Sprintf("MUTANT=%d", id))
 	err = cmd.Run()
 	_ = endGroup(cmd)
+	if cmd.Process == nil {
+		return false, false // it was not started, and has noticed nothing
+	}
 	return err != nil, err != nil && ctx.Err() != nil
 }
 

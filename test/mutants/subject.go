@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -221,8 +222,12 @@ func (s *subject) compile(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("mutate %s: %w", s.dir, err)
 	}
-	for i, dir := range s.testers {
+	for i, tester := range s.testers {
+		dir, only, some := strings.Cut(tester, ":")
 		p := &program{dir: dir, binary: filepath.Join(s.work, fmt.Sprintf("test%d", i)), work: s.work, by: map[int][]test{}}
+		if some {
+			p.only = regexp.MustCompile(only)
+		}
 		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", p.binary, "./"+dir)
 		if said, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("compile the tests of %s with the mutants of %s: %w: %s", dir, s.dir, err, said)
