@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
+	"poolkeeper/configs/planted"
 	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -48,6 +50,37 @@ func (st *Store) createBuild(ctx context.Context, lock *recipe.Held, b *Build, d
 		return err
 	}, b)
 	return b.ID, err
+}
+
+// mostPassed is how many numbers are passed in one transaction.
+const mostPassed = 100
+
+// PassNumbers has the number of an image's next build be above one that there was before ZooKeeper
+// went back in time; "" is none. It is called under the image's build lock. ZooKeeper counts the
+// nodes that a folder has had, so nodes come that go in the same transaction.
+func (st *Store) PassNumbers(ctx context.Context, lock *recipe.Held, image, seen string) error {
+	last, err := strconv.ParseInt(seen, 10, 32)
+	if err != nil || planted.Bug("reuse") {
+		return nil //nolint:nilerr // there was none, or it is not a number of ZooKeeper's
+	}
+	none := BuildsPath(image) + "/passed"
+	for {
+		stat, _, err := st.session.Exists(ctx, BuildsPath(image))
+		if err != nil {
+			return fmt.Errorf("pass numbers of builds of %s: %w", image, err)
+		}
+		next, err := strconv.ParseInt(recipe.SequentialName(stat), 10, 64)
+		if err != nil || next > last {
+			return err
+		}
+		var ops []recipe.Op
+		for range min(last-next+1, mostPassed) {
+			ops = append(ops, recipe.OpCreate(none, nil, recipe.Persistent), recipe.OpDelete(none, recipe.AnyVersion))
+		}
+		if _, err = lock.Multi(ctx, ops...); err != nil && !errors.Is(err, recipe.ErrConnectionLost) {
+			return fmt.Errorf("pass numbers of builds of %s: %w", image, err)
+		}
+	}
 }
 
 // SaveBuild writes a changed build under a lock: the image's build lock, or the

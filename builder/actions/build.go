@@ -52,6 +52,9 @@ func (w *Worker) build(ctx context.Context, a plan.Action) error {
 		Image: a.Image, Builder: w.FQDN, BuilderID: w.BuilderID,
 		Formats: in.Config.ImageFormats(a.Image),
 	}
+	if err := w.Store.PassNumbers(ctx, lock, a.Image, w.Images.Newest(a.Image)); err != nil {
+		return err
+	}
 	if err := w.Store.CreateBuild(ctx, lock, record); err != nil {
 		return err
 	}

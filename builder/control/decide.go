@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"poolkeeper/builder/disk"
 	"poolkeeper/builder/plan"
 	"poolkeeper/zkmodel"
 )
@@ -58,6 +59,7 @@ func (l *loop) decide(ctx context.Context) {
 	}
 	for image := range l.dirty {
 		in := l.Snapshot(image)
+		l.seen(in.Image)
 		l.endUploads(in.Image)
 		decided := plan.Decide(in)
 		ready, next := l.retries.ready(decided.Actions, in.Now)
@@ -74,6 +76,15 @@ func (l *loop) decide(ctx context.Context) {
 		l.tellSpace(image, decided.NoSpace)
 	}
 	clear(l.dirty)
+}
+
+// seen notes the number of an image's newest build, so that it never comes again.
+func (l *loop) seen(i *zkmodel.Image) {
+	for _, b := range i.Builds[max(0, len(i.Builds)-1):] {
+		if err := l.images.Seen(disk.Name{Image: b.Image, ID: b.ID}); err != nil {
+			l.Log.Debug("Cannot note a number; it is tried again", "error", err)
+		}
+	}
 }
 
 // errJudged is the cause of an upload that ends because its build is not to serve there.

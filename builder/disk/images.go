@@ -26,8 +26,9 @@ type Images struct {
 
 	readers turns // one reading of a build at a time
 
-	mu    sync.Mutex
-	known map[Name]Build // see Scan
+	mu      sync.Mutex
+	known   map[Name]Build    // see Scan
+	numbers map[string]string // see Seen; nil before it is read
 }
 
 // Name names a build.
