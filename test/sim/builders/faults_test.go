@@ -14,7 +14,7 @@ import (
 // fault makes the next thing go wrong, or has an operator do something.
 func (w *world) fault() {
 	all := append(stage.Faults(), "pause", "pause", "crash", "crash", "crash", "crash", "stop", "cloud", "cloud", "cloud", "cloud",
-		"build", "build", "build", "disk full", "reload", "operator", "operator", "operator", "operator", "operator")
+		"build", "build", "build", "disk full", "reload", "backup", "backup", "roll back", "vanish", "operator", "operator", "operator", "operator", "operator")
 	p := w.hosts[w.rng.IntN(len(w.hosts))].running()
 	fault := all[w.rng.IntN(len(all))]
 	switch fault {
@@ -28,6 +28,18 @@ func (w *world) fault() {
 		return
 	case "operator":
 		w.operate()
+		return
+	case "vanish":
+		if name := clouds[w.rng.IntN(len(clouds))]; w.clouds.VanishImage(name, w.siteID, w.rng) {
+			w.judge.Fault(fault, name, "")
+		}
+		return
+	case "backup":
+		w.judge.Fault(fault, "servers", "")
+		w.backup = w.cluster.Snapshot()
+		return
+	case "roll back":
+		w.rollBack()
 		return
 	}
 	if p == nil {
@@ -66,6 +78,46 @@ func (w *world) crash(p *process) {
 	time.AfterFunc(40*time.Minute, func() { p.crashes("") })
 }
 
+// rollBack has an operator stop all builders, put the backup in the place of the servers' files, and start
+// them again. Some builders were killed.
+func (w *world) rollBack() {
+	if w.backup == nil || w.isShut() {
+		return
+	}
+	w.judge.Fault("roll back", "servers", "")
+	backup := w.backup
+	w.setShut(true)
+	for _, s := range w.hosts {
+		killed := w.rng.IntN(3) == 0
+		if p := s.running(); p != nil && killed {
+			p.crash("the operator kills it", 0)
+		} else if p != nil {
+			p.restart(0)
+		}
+	}
+	w.others.Go(func() {
+		for !w.allStopped() {
+			wait(time.Second)
+		}
+		wait(2 * sessionTimeout) // what they had started has ended, and their sessions
+		w.looker.Close()
+		w.cluster.Restore(backup)
+		w.judge.rolledBack(backup)
+		w.dial()
+		wait(time.Minute)
+		w.setShut(false)
+	})
+}
+
+func (w *world) allStopped() bool {
+	for _, s := range w.hosts {
+		if s.running() != nil || s.Running() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // trouble has calls to one cloud go wrong for a while.
 func (w *world) trouble() {
 	all := []cloud.Fault{cloud.Error, cloud.Refused, cloud.Slow, cloud.Hung, cloud.Lost, cloud.Stale, cloud.Duplicate}
@@ -85,30 +137,31 @@ func (w *world) operate() {
 	provider, pick, d := clouds[w.rng.IntN(len(clouds))], w.rng.Uint64(), upTo(20*time.Minute, w.rng)
 	w.judge.Fault(what, operator, "%s %s", image, provider)
 	ctx := context.WithoutCancel(w.t.Context())
+	store := w.operator()
 	w.others.Go(func() {
 		var err error
 		switch what {
 		case "request":
-			err = w.store.RequestBuild(ctx, image)
+			err = store.RequestBuild(ctx, image)
 		case "pause image":
-			if err = w.store.PauseImage(ctx, image); err == nil {
+			if err = store.PauseImage(ctx, image); err == nil {
 				wait(d)
-				err = w.store.UnpauseImage(ctx, image)
+				err = store.UnpauseImage(ctx, image)
 			}
 		case "pause provider":
-			if err = w.store.PauseProvider(ctx, zkmodel.ProviderPause{Provider: provider}); err == nil {
+			if err = store.PauseProvider(ctx, zkmodel.ProviderPause{Provider: provider}); err == nil {
 				wait(d)
-				_, err = w.store.ResumeProvider(ctx, provider, operator, nil)
+				_, err = store.ResumeProvider(ctx, provider, operator, nil)
 			}
 		case "cancel":
-			_, err = w.store.CancelBuild(ctx, image)
+			_, err = store.CancelBuild(ctx, image)
 		case "delete build":
 			if b := w.judge.aBuild(image, pick); b != "" {
-				err = w.store.MarkBuildDeleting(ctx, zkmodel.ByOperator, image, b, true)
+				err = store.MarkBuildDeleting(ctx, zkmodel.ByOperator, image, b, true)
 			}
 		case "delete upload":
 			if key, ok := w.judge.anUpload(image, pick); ok {
-				err = w.store.MarkUploadDeleting(ctx, zkmodel.ByOperator, key, true)
+				err = store.MarkUploadDeleting(ctx, zkmodel.ByOperator, key, true)
 			}
 		}
 		if err != nil {
@@ -135,5 +188,12 @@ func (w *world) heal() {
 		w.clouds.Heal(name)
 	}
 	w.others.Wait() // a step may have been the last of one meanwhile
+	ctx := context.WithoutCancel(w.t.Context())
+	for _, image := range images { // a backup may have been paused
+		_ = w.operator().UnpauseImage(ctx, image)
+	}
+	for _, name := range clouds {
+		_, _ = w.operator().ResumeProvider(ctx, name, operator, nil)
+	}
 	w.reload(calm)
 }

@@ -27,9 +27,10 @@ type judge struct {
 	lines   map[string][]contender
 	builds  map[string]*zkmodel.Build
 	uploads map[string]*zkmodel.Upload
-	ids     map[string]bool     // paths of builds that there ever were
+	ids     map[string]bool     // paths of builds that were ever ready
 	live    map[string][]string // by image: builds that have processes, as host/build
 	asked   map[string]bool     // builds and uploads that an operator has marked
+	there   map[string]bool     // images in clouds, as "provider id"
 	moves   map[string]int
 	changes int // transactions that have changed something
 	last    string
@@ -45,7 +46,7 @@ type contender struct {
 func newJudge(w *world) *judge {
 	return &judge{
 		Timeline: w.seed.Timeline, world: w, data: map[string][]byte{}, lines: map[string][]contender{}, builds: map[string]*zkmodel.Build{},
-		uploads: map[string]*zkmodel.Upload{}, ids: map[string]bool{}, live: map[string][]string{}, asked: map[string]bool{}, moves: map[string]int{},
+		uploads: map[string]*zkmodel.Upload{}, ids: map[string]bool{}, live: map[string][]string{}, asked: map[string]bool{}, there: map[string]bool{}, moves: map[string]int{},
 	}
 }
 
@@ -78,6 +79,35 @@ func lives(p string) bool {
 }
 
 func isBuilder(client string) bool { return strings.HasPrefix(client, "b") }
+
+// rolledBack takes over what the servers have from now on.
+func (j *judge) rolledBack(to *zookeeper.Snapshot) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.Note("servers", "are back at the state of the backup")
+	clear(j.data)
+	clear(j.lines)
+	clear(j.builds)
+	clear(j.uploads)
+	to.Each(func(p string, data []byte, session int64) {
+		if recipe.IsContender(path.Base(p)) {
+			j.lines[path.Dir(p)] = append(j.lines[path.Dir(p)], contender{path.Base(p), session, "?"})
+			return
+		}
+		parts := strings.Split(strings.TrimPrefix(p, zkmodel.ImagesRoot+"/"), "/")
+		if !strings.HasPrefix(p, zkmodel.ImagesRoot+"/") {
+			return
+		}
+		j.data[p] = data
+		switch {
+		case len(parts) == 3 && parts[1] == "builds" && parts[2] != "lock":
+			j.builds[p] = zkmodel.DecodeBuild(parts[0], parts[2], data, recipe.Stat{})
+		case len(parts) == 7 && parts[5] == "images" && parts[6] != "lock":
+			key := zkmodel.UploadKey{Image: parts[0], Build: parts[2], Provider: parts[4], ID: parts[6]}
+			j.uploads[p] = zkmodel.DecodeUpload(key, data, recipe.Stat{})
+		}
+	})
+}
 
 // line keeps who stands in line for which lock.
 func (j *judge) line(t zookeeper.Transaction, c zookeeper.Change) {
@@ -113,7 +143,7 @@ func (j *judge) record(t zookeeper.Transaction, c zookeeper.Change) {
 	}
 	parts := strings.Split(strings.TrimPrefix(c.Path, zkmodel.ImagesRoot+"/"), "/")
 	switch {
-	case len(parts) == 3 && parts[1] == "builds" && parts[2] != "lock":
+	case len(parts) == 3 && parts[1] == "builds" && parts[2] != "lock" && parts[2] != "passed":
 		j.build(t, c, parts[0], parts[2])
 	case len(parts) == 7 && parts[5] == "images" && parts[6] != "lock":
 		j.upload(t, c, zkmodel.UploadKey{Image: parts[0], Build: parts[2], Provider: parts[4], ID: parts[6]})
@@ -127,7 +157,6 @@ func (j *judge) build(t zookeeper.Transaction, c zookeeper.Change, image, id str
 		if j.ids[c.Path] {
 			j.Wrong(t.Client, "build id %s of %s is used a second time", id, image)
 		}
-		j.ids[c.Path] = true
 	case zookeeper.Delete:
 		delete(j.builds, c.Path)
 		j.moved("build", string(was.State), "gone")
@@ -153,6 +182,9 @@ func (j *judge) build(t zookeeper.Transaction, c zookeeper.Change, image, id str
 	}
 	j.Note(t.Client, "build %s-%s: %s → %s %s", image, id, from, is.State, is.Reason)
 	j.moved("build", string(from), string(is.State))
+	if is.State == zkmodel.BuildReady {
+		j.ids[c.Path] = true
+	}
 	if from != "" && !allowed(zkmodel.BuildTransitions(), from, is.State, t.Client) {
 		j.Wrong(t.Client, "moves build %s-%s from %s to %s", image, id, from, is.State)
 	}
@@ -224,7 +256,7 @@ func allowed[S ~string](table []zkmodel.Transition[S], from, to S, client string
 func (j *judge) served() map[[2]string]int {
 	n := map[[2]string]int{}
 	for _, u := range j.uploads {
-		if u.Broken == nil && u.State == zkmodel.UploadReady {
+		if u.Broken == nil && u.State == zkmodel.UploadReady && j.there[u.Provider+" "+u.ExternalID.Text()] {
 			n[[2]string{u.Image, u.Provider}]++
 		}
 	}
@@ -282,6 +314,12 @@ func (j *judge) changed(e cloud.Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.Note(e.Agent, "cloud %s: %s %s %s", e.Provider, e.Op, e.ID, e.Fault)
+	switch e.Op {
+	case cloud.OpUpload:
+		j.there[e.Provider+" "+e.ID] = true
+	case cloud.OpDeleteImage:
+		delete(j.there, e.Provider+" "+e.ID)
+	}
 	if e.Agent == "" {
 		return
 	}

@@ -16,6 +16,7 @@ var planted = map[string]string{
 	"deadline": "beside", // a guard that ignores its lease, so that builds go on when their lock is lost
 	"upload":   "has no record",
 	"keep":     "takes the last ready upload",
+	"reuse":    "is used a second time", // after a backup was restored
 }
 
 // Mistake: a simulation that finds nothing.

@@ -169,6 +169,9 @@ func (w *world) again(p *process) {
 	p.site.mu.Lock()
 	p.site.process = nil
 	p.site.mu.Unlock()
+	for w.isShut() {
+		wait(time.Second)
+	}
 	w.start(p.site)
 }
 

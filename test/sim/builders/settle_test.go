@@ -1,10 +1,14 @@
 package builders
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +29,7 @@ func (w *world) settle() {
 	w.judge.Note("world", "is to come to rest")
 	why, since := "?", w.judge.Age()
 	for ; why != "" && w.judge.Age()-since < rest; wait(time.Minute) {
+		w.doubt()
 		why = w.disorder()
 	}
 	if why != "" {
@@ -45,6 +50,37 @@ func (w *world) settle() {
 	if why = w.disorder(); why != "" {
 		w.judge.Wrong("world", "does not stay at rest: %s", why)
 	}
+}
+
+// doubt marks uploads whose image has gone from its cloud, as a launcher does that cannot boot from it.
+func (w *world) doubt() {
+	ctx := context.WithoutCancel(w.t.Context())
+	for _, key := range w.judge.lost() {
+		lock, u, err := w.operator().LockUpload(ctx, key)
+		if err != nil {
+			w.judge.Note(operator, "doubt %s: %v", brief(key), err) // a builder is at it
+			continue
+		}
+		if u.Suspect = "the image is not there"; u.State == zkmodel.UploadReady {
+			err = w.operator().SaveUpload(ctx, lock, u)
+		}
+		if err = errors.Join(err, lock.Release(ctx)); err != nil {
+			w.judge.Note(operator, "doubt %s: %v", brief(key), err)
+		}
+	}
+}
+
+// lost are the ready uploads whose image is not in its cloud, and that nobody doubts.
+func (j *judge) lost() (list []zkmodel.UploadKey) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, p := range slices.Sorted(maps.Keys(j.uploads)) {
+		u := j.uploads[p]
+		if u.Broken == nil && u.State == zkmodel.UploadReady && u.Suspect == "" && !j.there[u.Provider+" "+u.ExternalID.Text()] {
+			list = append(list, u.UploadKey)
+		}
+	}
+	return list
 }
 
 // disorder tells what is not as it should be in the end.
@@ -113,7 +149,7 @@ func (j *judge) leftover(s *site) (file string) {
 		}
 		rest, _ := filepath.Rel(dir, p)
 		first, _, _ := strings.Cut(strings.TrimPrefix(rest, ".poolkeeper"+string(os.PathSeparator)), string(os.PathSeparator))
-		if first == "builder_id.txt" || first == "lock" {
+		if first == "builder_id.txt" || first == "lock" || first == "numbers.json" {
 			return nil
 		}
 		name, _, _ := strings.Cut(first, ".")

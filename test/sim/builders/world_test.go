@@ -1,6 +1,7 @@
 package builders
 
 import (
+	"context"
 	"flag"
 	"math/rand/v2"
 	"os"
@@ -48,8 +49,24 @@ type world struct {
 	others  sync.WaitGroup // what goes on beside
 	folder  string         // of the hosts' files
 
+	backup *zookeeper.Snapshot
+	siteID string // of this installation
+
 	mu      sync.Mutex
 	version version
+	shut    bool // no builder starts
+}
+
+func (w *world) isShut() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.shut
+}
+
+func (w *world) setShut(shut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.shut = shut
 }
 
 // run has builders live in a world of faults for some time, and then in one without.
@@ -91,18 +108,36 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-// prepare makes what builders find: clouds, with what others have made there.
-func (w *world) prepare() {
+// dial makes the client of people. One that has seen more than the servers have is sent away: there is a
+// new one when they have gone back in time.
+func (w *world) dial() {
 	client, err := recipe.Dial(recipe.Config{Servers: w.cluster.Addrs(), Timeout: sessionTimeout, Dial: w.cluster.Dialer(operator)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.looker = client
-	session, err := client.Session(w.t.Context())
+	session, err := client.Session(context.WithoutCancel(w.t.Context()))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.store = zkmodel.NewStore(session, nil)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.looker, w.store = client, zkmodel.NewStore(session, nil)
+}
+
+// operator is the store of people.
+func (w *world) operator() *zkmodel.Store {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.store
+}
+
+// prepare makes what builders find: clouds, with what others have made there.
+func (w *world) prepare() {
+	w.dial()
+	var err error
+	if w.siteID, err = w.operator().SiteID(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
 	for _, name := range clouds {
 		w.clouds.PlantImage(name, "of another installation", map[string]string{
 			providers.MetaProvider: name, providers.MetaSite: "another", providers.MetaImage: "debian",

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -188,6 +189,15 @@ func (c *Cluster) Snapshot() *Snapshot {
 	}
 	slices.SortFunc(snap.sessions, func(a, b session) int { return int(a.id&0xffffff - b.id&0xffffff) })
 	return snap
+}
+
+// Each calls f with each node of the snapshot, in the order of their paths, and the session whose it is, 0
+// for none.
+func (s *Snapshot) Each(f func(path string, data []byte, session int64)) {
+	for _, path := range slices.Sorted(maps.Keys(s.tree.nodes)) {
+		n := s.tree.nodes[path]
+		f(path, n.data, max(n.owner, 0))
+	}
 }
 
 // Restore stops all servers, puts a snapshot in the place of their files, and starts them.
