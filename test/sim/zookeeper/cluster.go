@@ -53,6 +53,7 @@ type Cluster struct {
 	slow     map[string]time.Duration
 	drops    map[string]int
 	stops    map[string]*stop
+	traffic  Traffic
 }
 
 type link struct {

@@ -94,6 +94,10 @@ func (c *Cluster) receive(cn *conn, p []byte) {
 		c.hangUp(cn)
 		return
 	}
+	if q.code != opPing {
+		c.traffic.Requests++
+		c.traffic.Bytes += 4 + len(p)
+	}
 	cn.server.touch(c, cn.session)
 	if q.code == opAuth { // not in turn: a server looks at it when it comes
 		c.authenticate(cn, q)
@@ -336,6 +340,7 @@ func (s *server) fire(c *Cluster, e event) {
 }
 
 func (c *Cluster) tell(cn *conn, kind zk.EventType, path string) {
+	c.traffic.Events++
 	w := header(xidEvent, -1, 0)
 	w.int32(int32(kind))
 	w.int32(int32(zk.StateSyncConnected))
@@ -343,11 +348,17 @@ func (c *Cluster) tell(cn *conn, kind zk.EventType, path string) {
 	c.answer(cn, w)
 }
 
+// pong is how long the answer to a ping is; those to some writes are as short.
+const pong = 20
+
 func (c *Cluster) answer(cn *conn, w *writer) {
 	if cn.gone {
 		return
 	}
 	p := w.packet()
+	if len(p) > pong {
+		c.traffic.Bytes += len(p)
+	}
 	c.send(&cn.down, c.slow[cn.client], func() { cn.arrive(p) })
 }
 
