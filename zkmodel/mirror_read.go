@@ -147,7 +147,7 @@ func (m *Mirror) Nodes() []*Node {
 func (m *Mirror) Node(id string) *Node {
 	var n *Node
 	m.nodes.View(func(v recipe.View) {
-		if entry, ok := v.Get(NodePath(id)); ok {
+		if entry, ok := v.Get(NodePath(id)); ok && !isLost(id, entry) {
 			lock, _ := v.Get(LockPath(NodePath(id)))
 			locked := entry.Err != nil || lock.Err != nil || slices.ContainsFunc(v.Children(LockPath(NodePath(id))), recipe.IsContender)
 			n = m.viewNode(id, stamp{entry.Stat.Mzxid, locked}, func() recipe.Entry { return entry })

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 
+	"poolkeeper/configs/planted"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -74,6 +75,9 @@ func (st *Store) BeginNodes(ctx context.Context, request *recipe.Held, nodes []*
 		save, err := SaveOp(n)
 		if err != nil {
 			return nil, fmt.Errorf("begin node: %w", err)
+		}
+		if planted.Bug("record") {
+			save = recipe.OpCheck(n.Path(), n.Stat.Version)
 		}
 		ops = append(ops, save)
 		pending = append(pending, recipe.NewLock(st.session, LockPath(n.Path()), "").Pending())

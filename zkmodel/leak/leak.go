@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"poolkeeper/configs/planted"
 )
 
 // findingLasts is how old a finding may be that no search has confirmed since; one
@@ -30,6 +32,9 @@ func List[T any](ctx context.Context, kind string, list func(context.Context) ([
 	if err != nil {
 		return nil, err
 	}
+	if planted.Bug("stale") {
+		return things, nil
+	}
 	if err := view.Barrier(ctx); err != nil {
 		return nil, err
 	}
@@ -53,7 +58,7 @@ func Confirm[T any](
 			first, seen = now, false
 		}
 		kept[id(thing)] = first
-		if seen && now.Sub(first) >= age {
+		if seen && now.Sub(first) >= age || planted.Bug("stale") {
 			proven = append(proven, thing)
 		}
 	}

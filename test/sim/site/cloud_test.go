@@ -14,8 +14,11 @@ import (
 // openClouds makes the clouds, with what another installation has there.
 func (w *world) openClouds() {
 	w.clouds = cloud.New(cloud.Options{Seed: w.seed.Number, Told: func(e cloud.Event) {
-		if e.Fault == cloud.Vanished {
+		switch {
+		case e.Fault == cloud.Vanished:
 			w.judge.vanished(e.ID)
+		case e.Op == cloud.OpCreate:
+			w.judge.made(e.ID, e.Metadata[providers.MetaLaunch])
 		}
 	}})
 	for _, name := range names {

@@ -16,7 +16,7 @@ var garbage = []string{"", "{", "[]", "null", "not JSON", `{"state": 7}`}
 
 // garble has a person spoil a record, and put it back later: until then it is nobody's to delete.
 func (w *world) garble() {
-	path, text, d := w.someRecord(), garbage[w.rng.IntN(len(garbage))], 3*w.while()
+	path, text, d := w.someRecord(), garbage[w.rng.IntN(len(garbage))], 10*w.while()
 	if path == "" {
 		return
 	}

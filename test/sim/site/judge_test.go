@@ -27,6 +27,7 @@ type judge struct {
 	held     map[string]time.Time // when nodes came to be held
 	lastMove time.Time            // when a node or request changed last
 	room     map[string]int       // the most that a cloud has said that it has
+	launched map[string]string    // machines, by their ids, and the launch that each was made in
 	lost     map[string]bool      // machines that nobody has deleted, by their ids
 	writes   map[string]int       // transactions since the last rest, by what they changed
 }
@@ -34,7 +35,7 @@ type judge struct {
 func newJudge(w *world) *judge {
 	return &judge{
 		Timeline: w.seed.Timeline, world: w, tree: newTree(), alive: map[string]*process{}, excused: map[string]time.Time{}, broken: map[string]time.Time{},
-		held: map[string]time.Time{}, writes: map[string]int{}, room: map[string]int{}, lost: map[string]bool{},
+		held: map[string]time.Time{}, writes: map[string]int{}, room: map[string]int{}, lost: map[string]bool{}, launched: map[string]string{},
 	}
 }
 
@@ -137,6 +138,7 @@ func (j *judge) node(t zookeeper.Transaction, c zookeeper.Change, id string) {
 	if old != nil && old.Broken == nil && n.Broken == nil {
 		j.moved("node", id, t.Client, string(old.State), string(n.State), nodeMoves)
 		j.hold(t, old, n)
+		j.given(t, old, n)
 	}
 }
 

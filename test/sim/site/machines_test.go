@@ -58,6 +58,13 @@ func (j *judge) deletes(p *process, cloud, id string) {
 	j.acts(p, n.ID, "deletes a machine")
 }
 
+// made is told of a new machine.
+func (j *judge) made(id, launch string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.launched[id] = launch
+}
+
 // vanished is told of a machine that is gone, and that nobody has deleted.
 func (j *judge) vanished(id string) {
 	j.mu.Lock()

@@ -45,6 +45,22 @@ func (j *judge) settled(client string, r *zkmodel.Request) {
 	}
 }
 
+// given: a node that is promised to a requestor stays, and the machine that a record names was made
+// for it.
+func (j *judge) given(t zookeeper.Transaction, old, n *zkmodel.Node) {
+	if !isLauncher(t.Client) {
+		return
+	}
+	if r := j.tree.requests[old.AllocatedTo]; old.State == zkmodel.NodeReady && n.State == zkmodel.NodeDeleting &&
+		r != nil && r.State == zkmodel.RequestFulfilled && slices.Contains(r.Nodes, n.ID) {
+		j.Wrong(t.Client, "node %s is to be deleted, which request %s was promised", n.ID, r.ID)
+	}
+	machine := n.ExternalID.Text()
+	if launch := j.launched[machine]; launch != "" && n.LaunchID != "" && launch != n.LaunchID {
+		j.Wrong(t.Client, "node %s, launch %.8s, takes machine %s for its own, of launch %.8s", n.ID, n.LaunchID, machine, launch)
+	}
+}
+
 func brief(n *zkmodel.Node) string {
 	if n == nil {
 		return "not there"

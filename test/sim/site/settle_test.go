@@ -12,6 +12,8 @@ import (
 const (
 	// rest is how long everything may take to come to rest after the last fault.
 	rest = 10 * time.Minute
+	// soon is how long what nobody uses any more may be there, when no fault is in the way.
+	soon = 3 * time.Minute
 	// still is for how long nothing may change then.
 	still = 2 * time.Minute
 )
@@ -28,10 +30,25 @@ func (w *world) settle() {
 		w.judge.Wrong("world", "requestors had their answers after %s", took)
 	}
 	w.judge.Note("world", "has no more requests")
-	wait(rest)
+	wait(soon)
+	w.judge.tidied()
+	wait(rest - soon)
 	w.judge.atRest(true)
 	wait(still)
 	w.judge.atRest(false)
+}
+
+// tidied: what nobody uses any more was seen, and is gone.
+func (j *judge) tidied() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, id := range sorted(j.tree.nodes) {
+		n := j.tree.nodes[id]
+		over := n.State == zkmodel.NodeUsed || n.State == zkmodel.NodeInUse || n.State == zkmodel.NodeDeleting
+		if j.tree.holder(zkmodel.LockPath(n.Path())).name == "" && (over || n.State == zkmodel.NodeReady && n.AllocatedTo != "") {
+			j.Wrong("world", "node %s, %s, was not tidied up within %s", id, brief(n), soon)
+		}
+	}
 }
 
 // atRest looks at what is left.

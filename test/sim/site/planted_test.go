@@ -1,0 +1,44 @@
+//go:build !wasip1
+
+package site
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// planted are the mistakes that are compiled in on purpose, and what the judge says of each.
+var planted = map[string]string{
+	"record":  "asks",                 // a machine is made before its record says so
+	"garbled": "cannot be read since", // a record that cannot be read is taken for none
+	"restore": "for its own",          // a machine of a launch that was undone is taken for that of another
+}
+
+// Mistake: a simulation that finds nothing.
+func TestPlantedBugsAreFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles the program once more")
+	}
+	program := filepath.Join(t.TempDir(), "planted")
+	if out, err := exec.CommandContext(t.Context(), "go", "test", "-tags", "planted", "-c", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for bug, wrong := range planted {
+		t.Run(bug, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), program, "-test.run", "^TestSite$", "-test.timeout", "5m", "-sim.count", "8")
+			cmd.Env = append(os.Environ(), "POOLKEEPER_PLANTED="+bug, "GOGC=400")
+			out, err := cmd.CombinedOutput()
+			text := string(out)
+			if at := strings.Index(text, "WRONG"); err == nil || at < 0 || !strings.Contains(text, wrong) {
+				t.Errorf("not found: %v, %s", err, text)
+			} else {
+				line, _, _ := strings.Cut(text[at:], "\n")
+				t.Log(line)
+			}
+		})
+	}
+}
