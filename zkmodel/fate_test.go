@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"poolkeeper/test/sim/zookeeper"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -75,6 +77,17 @@ func begun(s *site) {
 	locks, err := s.st.BeginNodes(s.ctx, s.locks[0], s.nodes)
 	s.must(err)
 	s.locks = append(locks, s.locks...)
+}
+
+// telling has our store tell what it does.
+func telling(s *site) {
+	client, err := recipe.Dial(recipe.Config{Servers: s.cluster.Addrs(), Timeout: 10 * time.Second, Dial: s.cluster.Dialer("a")})
+	s.must(err)
+	client.SetLog(recipe.NewLog(event.Root, "us"))
+	s.t.Cleanup(client.Close)
+	session, err := client.Session(s.ctx)
+	s.must(err)
+	s.st = zkmodel.NewStore(session, nil)
 }
 
 // lone is a node with our lock.
@@ -174,6 +187,7 @@ func claimCalls() map[string]claimCall {
 			s.must(lock.Release(s.ctx))
 			pending(s)
 		}, call: accept, done: isAccepted, once: true},
+		"erase request, and tell": {prepare: telling, call: func(s *site) error { return s.st.EraseRequest(s.ctx, s.r) }, done: gone, bears: true},
 		"begin nodes": {prepare: accepted, call: func(s *site) error {
 			for _, n := range s.nodes {
 				s.must(zkmodel.Move(n, zkmodel.NodeBuilding, zkmodel.ByUs, 8))
@@ -312,6 +326,11 @@ func TestClaimsOfWhatHasChanged(t *testing.T) {
 		if _, _, err := s.st.LockNode(s.ctx, "0000000077", ""); !errors.Is(err, zkmodel.ErrNotFound) {
 			t.Errorf("a node that is gone is locked: %v", err)
 		}
+		own := &zkmodel.Request{State: zkmodel.RequestPending, StateTime: 3, EventID: "mine"}
+		s.must(s.st.CreateRequest(s.ctx, "100", own))
+		if own.State != zkmodel.RequestPending || own.StateTime != 3 || own.EventID != "mine" {
+			t.Errorf("what its maker has said is changed: %+v", own)
+		}
 		known := &zkmodel.Node{Type: zkmodel.Strings{"a"}, Token: "mine", State: zkmodel.NodeReady}
 		lock, err := s.st.CreateNode(s.ctx, known)
 		s.must(err)
@@ -319,6 +338,13 @@ func TestClaimsOfWhatHasChanged(t *testing.T) {
 			t.Errorf("a new node begins as %s, with the token %s", n.State, n.Token)
 		}
 		s.must(lock.Release(s.ctx))
+		accept := &zkmodel.Node{Token: "mine"}
+		r := &zkmodel.Request{}
+		s.must(s.b.CreateRequest(s.ctx, "100", r))
+		_, err = s.st.AcceptRequest(s.ctx, r, []*zkmodel.Node{accept})
+		if s.must(err); accept.Token == "mine" || accept.State != zkmodel.NodeInit {
+			t.Errorf("a new node of a request begins as %s, with the token %s", accept.State, accept.Token)
+		}
 	})
 }
 
@@ -328,8 +354,8 @@ func TestStatesTell(t *testing.T) {
 	if err := zkmodel.Move(n, zkmodel.NodeDeleting, zkmodel.ByUs, 5); err != nil || n.CreatedTime != 5 {
 		t.Errorf("%v, made at %v", err, n.CreatedTime)
 	}
-	r := &zkmodel.Request{State: "melting"}
-	if err := zkmodel.Move(r, zkmodel.RequestRequested, zkmodel.ByUs, 2); err == nil {
-		t.Error("a state that we do not know is left")
+	r := &zkmodel.Request{State: zkmodel.RequestFailed}
+	if err := zkmodel.Move(r, zkmodel.RequestRequested, zkmodel.ByUs, 2); err == nil || !strings.HasSuffix(err.Error(), "it stays as it is") {
+		t.Errorf("a request that has failed goes on: %v", err)
 	}
 }
