@@ -1,6 +1,7 @@
 package client
 
 import (
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -80,5 +81,53 @@ func TestCutAnswers(t *testing.T) {
 	}
 	if _, more := <-answered; more {
 		t.Error("half an answer is handed on")
+	}
+}
+
+// Each answer counts, whatever transaction it shows: a server that is behind takes nothing back. What is heard is not kept.
+func TestAnswersCount(t *testing.T) {
+	t.Parallel()
+	g := NewGuard(&owner{id: 7, connected: func() {}}, clock.Clock{})
+	for n := range 3 {
+		if err := g.sending(make([]byte, 40)); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(2 * markEvery)
+		g.answered(uint32(n), 9-int64(n))
+	}
+	if g.Seen() != 9 || g.lease.answered != 3 || len(g.lease.marks) != 0 {
+		t.Errorf("seen %d after %d answers; %d requests are remembered", g.Seen(), g.lease.answered, len(g.lease.marks))
+	}
+}
+
+// A stream that ends, in a head or in a packet, is told to who watches the connection, and what came whole is handed on.
+func TestCutStreams(t *testing.T) {
+	t.Parallel()
+	hello := frame(make([]byte, 40))
+	for cut, want := range map[int]int{0: 0, 2: 0, 10: 0, 30: 30, 44: 44} {
+		tap := &listener{}
+		l := newLink(&script{in: strings.NewReader(string(hello[:cut])), piece: func() int { return 1 << 10 }}, nil, "host", time.Second, 0, 0, tap)
+		got, err := io.ReadAll(l)
+		if len(got) != want || tap.ended == nil || err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("cut at %d: %d bytes, %v, told %v", cut, len(got), err, tap.ended)
+		}
+	}
+}
+
+// Garbage for a length ends the connection before anything is made for it; a packet that is shorter than a head is handed on, and tells nothing.
+func TestLengths(t *testing.T) {
+	t.Parallel()
+	for size, want := range map[uint32]error{maxPacket + 1: ErrPacket, 1<<32 - 1: ErrPacket, maxPacket: nil} {
+		head := append(binary.BigEndian.AppendUint32(nil, size), make([]byte, 40)...)
+		l := newLink(&script{in: strings.NewReader(string(head)), piece: func() int { return 1 << 10 }}, nil, "host", time.Second, 0, 0, &listener{})
+		if _, err := l.Read(make([]byte, 8)); !errors.Is(err, want) {
+			t.Errorf("%d bytes: %v, want %v", size, err, want)
+		}
+	}
+	tap := &listener{}
+	l := newLink(&script{in: strings.NewReader(string(frame(make([]byte, 12)))), piece: func() int { return 1 << 10 }}, nil, "host", time.Second, 0, 0, tap)
+	l.opened.Store(true)
+	if got, err := io.ReadAll(l); len(got) != 16 || err != nil || len(tap.zxids) != 0 {
+		t.Errorf("%d bytes, %v; told of %v", len(got), err, tap.zxids)
 	}
 }
