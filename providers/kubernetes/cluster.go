@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/configs/redact"
 	"poolkeeper/providers"
 )
@@ -37,6 +39,7 @@ type cluster struct {
 	http    *http.Client
 	client  rest.Interface
 	secrets *redact.Secrets
+	calls   providers.CallCounter
 
 	mu    sync.Mutex
 	token string // that we logged in with last; "" without one
@@ -105,8 +108,32 @@ func (e *eavesdropper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if token, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer "); ok {
 		e.cluster.loggedIn(token)
 	}
-	return e.next.RoundTrip(req)
+	asked := clock.Now(req.Context())
+	resp, err := e.next.RoundTrip(req)
+	if err == nil {
+		e.cluster.calls.Answered(operation(req), clock.Now(req.Context()).Sub(asked))
+	}
+	return resp, err
 }
+
+// resources are what calls are told apart by, below a namespace.
+var resources = []string{"pods", "secrets", "serviceaccounts", "roles", "rolebindings"}
+
+// operation is the method of a call and what it is about.
+func operation(req *http.Request) string {
+	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
+	at := slices.Index(parts, "namespaces")
+	if at < 0 {
+		return req.Method + " other"
+	}
+	if below := at + 2; below < len(parts) && slices.Contains(resources, parts[below]) {
+		return req.Method + " " + parts[below]
+	}
+	return req.Method + " namespaces"
+}
+
+// Calls implements providers.Asker.
+func (p *Provider) Calls() []providers.Calls { return p.cluster.calls.Calls() }
 
 // WrappedRoundTripper lets client-go see what is below.
 func (e *eavesdropper) WrappedRoundTripper() http.RoundTripper { return e.next }

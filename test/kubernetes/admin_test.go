@@ -102,6 +102,18 @@ func at(answer map[string]any, keys ...string) any {
 	return value
 }
 
+// wait waits for a while, or until the test has to end.
+func wait(t *testing.T, d time.Duration) {
+	t.Helper()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.Context().Done():
+		t.Fatal(t.Context().Err())
+	}
+}
+
 // await waits until a condition holds.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()

@@ -31,6 +31,7 @@ func soon(t *testing.T, what string, ok func() bool) {
 // A launcher is killed as soon as the cluster has each thing that it makes for a node, and while
 // the node goes: the next one goes on with what there is, makes no second one and leaves none.
 func TestSiteKilled(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, replace(clusterSection, "POOL", "killed", "name: cluster", "name: killed"))
 	namespace := func() string {
 		if names := s.named("/api/v1/namespaces", "killed"); len(names) > 0 {

@@ -5,12 +5,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"poolkeeper/test/zuul"
 )
 
 // Zuul works in a namespace, and with a pod, by what the record tells it and nothing else.
 func TestSiteOfNamespaces(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, replace(clusterSection, "POOL", "life", "name: cluster", "name: life", "name: work, type: pod,",
 		"name: work, type: pod, labels: {team: ci}, dynamic-labels: {tenant: '{request.tenant_name}'}, annotations: {a: b},"))
 	s.launcher()
@@ -118,6 +120,7 @@ func TestSiteOfSharedNamespace(t *testing.T) {
 
 // A reason that is not told costs an operator an hour.
 func TestSiteWithoutRoom(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, replace(clusterSection, "POOL", "full", "name: cluster", "name: full\n  launch-retries: 1\n  launch-timeout: 4",
 		"image: docker.io/fedora:28}", "image: docker.io/fedora:28, node-selector: {disk: none}}"))
 	s.launcher()
@@ -132,6 +135,7 @@ func TestSiteWithoutRoom(t *testing.T) {
 // What another installation has made under our name is neither used nor deleted; what is ours
 // and has no record goes.
 func TestSiteBesideOthers(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, replace(clusterSection, "POOL", "beside", "name: cluster", "name: beside"))
 	for i := range 3 { // the ids of the first nodes
 		s.admin.must("POST", "/api/v1/namespaces", fmt.Sprintf(
@@ -143,8 +147,17 @@ func TestSiteBesideOthers(t *testing.T) {
 	if name := text(n, "namespace"); !strings.HasPrefix(name, "beside-") || !strings.HasSuffix(name, "-"+n.ID) || name == "beside-"+n.ID {
 		t.Errorf("the node is in %s", name)
 	}
+	site, _ := at(s.admin.must("GET", "/api/v1/namespaces/"+text(n, "namespace"), ""), "metadata", "labels", "poolkeeper_site").(string)
+	if site == "" {
+		t.Error("the namespace does not say whose it is")
+	}
+	s.admin.must("POST", "/api/v1/namespaces", fmt.Sprintf( // as a launcher leaves it whose tree has forgotten the node
+		`{apiVersion: v1, kind: Namespace, metadata: {name: beside-0000004711, labels: {nodepool_node_id: "0000004711", nodepool_provider_name: beside, poolkeeper_site: %q}}}`, site))
 	if err := s.zuul.Return(n); err != nil {
 		t.Fatal(err)
+	}
+	for end := time.Now().Add(4 * time.Minute); len(s.named("/api/v1/namespaces", "beside")) > 3 && time.Now().Before(end); {
+		wait(t, time.Second) // leaks are looked for twice, a minute apart
 	}
 	await(t, "only the others' are left", func() bool { return len(s.named("/api/v1/namespaces", "beside")) == 3 })
 	for i := range 3 {
