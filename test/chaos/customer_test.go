@@ -110,7 +110,10 @@ func (c *customer) job(ctx context.Context, w wish) error {
 			_ = c.zuul.Revise(ctx, id, c.r.IntN(5)) // a launcher may have it already
 		}
 	}
-	patient, cancel := context.WithTimeout(ctx, w.starving())
+	// Where our session goes on in a tree that has gone back, watches of before tell nothing.
+	now, leave := c.w.faults.inThisTime(ctx)
+	defer leave()
+	patient, cancel := context.WithTimeout(now, w.starving())
 	defer cancel()
 	out, err := c.zuul.Wait(patient, id)
 	if errors.Is(err, context.DeadlineExceeded) {

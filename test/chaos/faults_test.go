@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -41,8 +42,9 @@ type faults struct {
 	mu       sync.Mutex
 	timeline []moment
 	counts   map[string]int
-	backward []time.Time // when the tree went back
-	going    bool        // it is going back just now
+	backward []time.Time   // when the tree went back
+	going    bool          // it is going back just now
+	back     chan struct{} // closed when the tree goes back next
 }
 
 // moment is one line of the timeline.
@@ -56,7 +58,7 @@ func newFaults(w *world) *faults {
 	file, err := os.OpenFile(w.path("faults.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	w.must(err)
 	w.t.Cleanup(func() { _ = file.Close() })
-	f := &faults{w: w, file: file, counts: map[string]int{}}
+	f := &faults{w: w, file: file, counts: map[string]int{}, back: make(chan struct{})}
 	f.lanes = []lane{
 		{"servers", 3 * time.Second, 6 * time.Second, serverFaults(w)},
 		{"launchers", 2 * time.Second, 6 * time.Second, launcherFaults(w)},
@@ -153,7 +155,28 @@ func (f *faults) wentBack(going bool) {
 	defer f.mu.Unlock()
 	f.going = going
 	f.backward = append(f.backward, time.Now())
+	close(f.back)
+	f.back = make(chan struct{})
 }
+
+// inThisTime is a context that ends when the tree goes back, at the latest.
+func (f *faults) inThisTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	f.mu.Lock()
+	back := f.back
+	f.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-back:
+			cancel(errBack)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// errBack says that the tree has gone back.
+var errBack = errors.New("the tree has gone back")
 
 // isGoing reports whether the tree is going back just now.
 func (f *faults) isGoing() bool {
