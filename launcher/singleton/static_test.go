@@ -10,6 +10,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
 )
 
 // staticSite is a provider of machines that exist already, and the tree.
@@ -161,7 +162,7 @@ func TestStaticRegistersNothingOnWhatItCannotRead(t *testing.T) {
 // Catches the broken record of a machine in a cloud that keeps all slots from being
 // registered; and one that nobody can date, which a launch of another time hides.
 func TestStaticRegistersBesideABrokenRecordThatIsNoSlot(t *testing.T) {
-	launched := &zkmodel.Node{ID: "launched", Broken: errDown}
+	launched := &zkmodel.Node{ID: "launched", Broken: errDown, Stat: recipe.Stat{DataLength: 10}}
 	s := &staticSite{tree: tree{nodes: []*zkmodel.Node{launched}}, slots: []providers.Slot{slot("a")}}
 	if err := s.static().pass(t.Context()); err == nil || s.done() != "" {
 		t.Errorf("undated: %v, did %q", err, s.did)

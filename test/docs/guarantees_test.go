@@ -41,7 +41,7 @@ func TestPromisesHaveTests(t *testing.T) {
 // history, fails here. Whether the command still shows it is seen by running it.
 func TestTrackRecord(t *testing.T) {
 	_, text, _ := strings.Cut(page(t, guarantees).text, "## Track record")
-	row := regexp.MustCompile("(?m)^\\| (\\d+) \\| [^|]{20,} \\| (?:test|user|model|fuzzing|reading|simulation|mutants|not recorded) \\| `scripts/reproduce ([0-9a-f]{7,}) \\./([\\w/]+) ((?:Test|Fuzz)\\w+)` \\| (\\d{4}-\\d\\d-\\d\\d) \\|$")
+	row := regexp.MustCompile("(?m)^\\| (\\d+) \\| [^|]{20,} \\| (?:test|user|model|fuzzing|reading|simulation|chaos|mutants|not recorded) \\| `scripts/reproduce ([0-9a-f]{7,}) \\./([\\w/]+) ((?:Test|Fuzz)\\w+)` \\| (\\d{4}-\\d\\d-\\d\\d) \\|$")
 	rows := row.FindAllStringSubmatch(text, -1)
 	if all := strings.Count(text, "`scripts/reproduce "); all != len(rows) || all < 5 {
 		t.Errorf("%d commands, %d rows that are whole", all, len(rows))
