@@ -69,6 +69,9 @@ func TestUniqueAmongOthers(t *testing.T) {
 			if must(t, err); path == theirs || len(path) != len(theirs) {
 				t.Errorf("%s is ours", path)
 			}
+			if data, _, err := p.b.Get(p.ctx, path); err != nil || !mine(data) {
+				t.Errorf("%s is ours, with %q (%v)", path, data, err)
+			}
 			must(t, p.held.Delete(p.ctx, path, recipe.AnyVersion))
 		}
 	})
@@ -200,6 +203,61 @@ func TestTakeAllGivenUp(t *testing.T) {
 		}
 		if e := (&recipe.HeldUpError{Dir: "/r", By: []recipe.Contender{{Name: "n", Identifier: "i"}, {Name: "m"}}}); fmt.Sprint(e.By[0].Identifier) != "i" || !bytes.Contains([]byte(e.Error()), []byte("held by i, m")) {
 			t.Errorf("%v", e)
+		}
+	})
+}
+
+// TestReleasesThatFailElsewhere releases locks beside a change that cannot be: the caller is told of that, and no lock is lost.
+func TestReleasesThatFailElsewhere(t *testing.T) {
+	inBubble(t, func(p *place) {
+		missing := []recipe.Op{recipe.OpDelete("/r/none", recipe.AnyVersion)}
+		for _, ops := range [][2][]recipe.Op{{missing, nil}, {nil, missing}} {
+			err := recipe.ReleaseAll(p.ctx, []*recipe.Held{p.held}, ops[0], ops[1])
+			if want(t, err, recipe.ErrNoNode); errors.Is(err, recipe.ErrFenceLost) || p.held.Lost() != nil {
+				t.Errorf("%v, lost: %v", err, p.held.Lost())
+			}
+		}
+	})
+}
+
+// TestWhoGivesUpIsTold gives up in a line, while who held it up cannot be told: the error is that of giving up all the same. Only a writer
+// is told who did.
+func TestWhoGivesUpIsTold(t *testing.T) {
+	inBubble(t, func(p *place) {
+		brief := func() context.Context {
+			ctx, cancel := context.WithTimeout(p.ctx, time.Second)
+			t.Cleanup(cancel)
+			return ctx
+		}
+		var up *recipe.HeldUpError
+		_, err := recipe.NewLock(p.b, "/r/lock", "b").Acquire(brief())
+		if want(t, err, recipe.ErrLocked); errors.As(err, &up) {
+			t.Errorf("a plain lock: %v", err)
+		}
+		for n, by := range []int{0, 0, 1} { // the list, the contender, none
+			go func() {
+				wait(p.ctx, 900*time.Millisecond)
+				p.cluster.AtRequest("b", n+1, nil, zookeeper.Refused)
+			}()
+			_, err = recipe.NewWriteLock(p.b, "/r/lock", "b").Acquire(brief())
+			if want(t, err, recipe.ErrLocked); !errors.As(err, &up) || len(up.By) != by {
+				t.Errorf("request %d is refused: %v", n+1, err)
+			}
+			p.cluster.AtRequest("b", 0, nil, zookeeper.Done)
+			wait(p.ctx, time.Second)
+		}
+	})
+}
+
+// TestClaimsAmongOthers lists claims of what is not there, and of where other things lie.
+func TestClaimsAmongOthers(t *testing.T) {
+	inBubble(t, func(p *place) {
+		if claims, err := recipe.Claims(p.ctx, p.b, "/r/none"); claims != nil || err != nil {
+			t.Errorf("%v, %v", claims, err)
+		}
+		must(t, p.b.EnsurePath(p.ctx, "/r/sem/notes"))
+		if claims, err := recipe.Claims(p.ctx, p.b, "/r/sem"); len(claims) != 0 || err != nil {
+			t.Errorf("%v, %v", claims, err)
 		}
 	})
 }
