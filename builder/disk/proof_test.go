@@ -3,9 +3,11 @@ package disk
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
+	"poolkeeper/builder/dib"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -51,6 +53,36 @@ func TestNothingGoesWithoutProof(t *testing.T) {
 		}
 	}
 	if left := list(t, dir); len(left) != 1 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// lasting is a host on which a build writes until it is reclaimed.
+type lasting struct {
+	dib.Here
+	file string
+}
+
+func (h lasting) Reclaim(context.Context, dib.Processes, dib.Scratch) error {
+	return os.WriteFile(h.file, []byte("last words"), 0o600)
+}
+
+// A build that outlived its builder may still write when its files go. Mistake: what it writes last
+// stays, and nothing says any more whose it is.
+func TestFilesOfABuildThatStillRuns(t *testing.T) {
+	dir, n := t.TempDir(), Name{"img", "1"}
+	d, err := OpenOn(lasting{file: dir + "/img-1.raw.sha256"}, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	if _, err := d.Begin(n, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Remove(t.Context(), n, absent(t, n)); err != nil {
+		t.Fatal(err)
+	}
+	if left := list(t, dir); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
 }

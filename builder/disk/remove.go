@@ -21,6 +21,9 @@ func (d *Images) Remove(ctx context.Context, n Name, proof zkmodel.Proof) error 
 	if err := proof.Of(zkmodel.BuildPath(n.Image, n.ID)); err != nil {
 		return err
 	}
+	if err := d.reclaim(ctx, n); err != nil { // what still runs writes files
+		return err
+	}
 	entries, err := os.ReadDir(d.real)
 	if err != nil {
 		return fmt.Errorf("remove files of %s: %w", n, err)
@@ -33,9 +36,6 @@ func (d *Images) Remove(ctx context.Context, n Name, proof zkmodel.Proof) error 
 		if err := removeAll(ctx, filepath.Join(d.real, entry.Name())); err != nil {
 			return fmt.Errorf("remove files of %s: %w", n, err)
 		}
-	}
-	if err := d.reclaim(ctx, n); err != nil {
-		return err
 	}
 	if err := d.removeOwn(ctx, n); err != nil {
 		return fmt.Errorf("remove files of %s: %w", n, err)
