@@ -30,14 +30,14 @@ func (w *world) garble() {
 		if err != nil || slices.Contains(garbage, string(data)) {
 			return // it is gone by now, or spoilt
 		}
+		spoilt := spoilt{path, text, data}
+		w.mu.Lock()
+		w.spoilt = append(w.spoilt, spoilt) // also when no answer comes
+		w.mu.Unlock()
 		if _, err = s.Set(ctx, path, []byte(text), stat.Version); err != nil {
 			return
 		}
 		w.judge.Fault("garble", operator, "%s with %q for %s", path, text, d)
-		spoilt := spoilt{path, text, data}
-		w.mu.Lock()
-		w.spoilt = append(w.spoilt, spoilt)
-		w.mu.Unlock()
 		wait(d)
 		w.mend(spoilt)
 	})
@@ -69,6 +69,9 @@ func (w *world) mend(r spoilt) {
 			_, err = s.Set(w.t.Context(), r.path, r.was, stat.Version)
 		}
 		if err == nil || errors.Is(err, recipe.ErrNoNode) {
+			for _, name := range names { // a restored tree had it spoilt, and its machine is gone
+				w.judge.without(name, w.clouds.Nodes(name), func(n *zkmodel.Node) bool { return n.Path() == r.path })
+			}
 			return
 		}
 	}
@@ -132,12 +135,21 @@ func (w *world) operate() {
 		if o := operate.New(zkmodel.NewStore(s, nil), "simulated"); hold {
 			err = o.Hold(ctx, n.ID, "to look at", time.Minute)
 		} else {
-			err = o.DeleteNode(ctx, n.ID)
+			err = o.DeleteNodeIf(ctx, n.ID, whole)
 		}
 		if err != nil {
 			w.judge.Note(operator, "%s", err)
 		}
 	})
+}
+
+// whole refuses a record that was spoilt: launchers know no provider where they could look for its
+// machine, and say so for as long as that is there.
+func whole(n *zkmodel.Node) error {
+	if n.Provider == "" {
+		return zkmodel.ErrUndecodable
+	}
+	return nil
 }
 
 // evict has a person delete a lock that is believed to be left over.

@@ -13,6 +13,8 @@ import (
 // planted are the mistakes that are compiled in on purpose, and what the judge says of each.
 var planted = map[string]string{
 	"record":  "asks",                 // a machine is made before its record says so
+	"watch":   "left over",            // what changes is not seen
+	"stale":   "deletes a machine",    // a deletion is decided by what was read before
 	"garbled": "cannot be read since", // a record that cannot be read is taken for none
 	"restore": "for its own",          // a machine of a launch that was undone is taken for that of another
 }

@@ -5,6 +5,7 @@ import (
 
 	"poolkeeper/providers"
 	"poolkeeper/test/sim/zookeeper"
+	"poolkeeper/zkmodel"
 )
 
 // backup is what the servers had at a moment, and what the judge knew of it.
@@ -51,7 +52,7 @@ func (w *world) restore() {
 		}
 		w.restoring = false
 		for _, name := range names {
-			w.judge.without(name, w.clouds.Nodes(name))
+			w.judge.without(name, w.clouds.Nodes(name), func(*zkmodel.Node) bool { return true })
 		}
 	})
 }
@@ -85,8 +86,8 @@ func (j *judge) online() {
 	j.offline = false
 }
 
-// without notes the records of a cloud whose machines were deleted before the tree went back.
-func (j *judge) without(cloud string, machines []providers.NodeInfo) {
+// without notes those of a cloud's records whose machines were deleted before the tree went back.
+func (j *judge) without(cloud string, machines []providers.NodeInfo, these func(*zkmodel.Node) bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	there := map[string]bool{}
@@ -94,7 +95,7 @@ func (j *judge) without(cloud string, machines []providers.NodeInfo) {
 		there[m.ExternalID] = true
 	}
 	for _, n := range j.tree.nodes {
-		if id := n.ExternalID.Text(); n.Provider == cloud && id != "" && !there[id] {
+		if id := n.ExternalID.Text(); n.Provider == cloud && id != "" && !there[id] && these(n) {
 			j.lost[id] = true
 		}
 	}
