@@ -30,7 +30,9 @@ type process struct {
 	done    chan struct{}
 
 	mu      sync.Mutex
-	version version // that it works by; the judge's is the largest of those under way
+	version version // that it works by
+	before  version // and before that was changed
+	changed time.Time
 	dead    bool
 	crashAt string // the next call or step of this name is its last
 }
@@ -165,7 +167,7 @@ func (p *process) pass(ctx context.Context, point string) error {
 func (p *process) reload(v version) {
 	cfg := v.load(p.world.t)
 	p.mu.Lock()
-	p.version = v
+	p.before, p.changed, p.version = p.version, time.Now(), v
 	p.mu.Unlock()
 	if err := p.service.Reload(cfg); err != nil {
 		p.world.t.Fatal(err)
@@ -175,9 +177,19 @@ func (p *process) reload(v version) {
 // wait lets time pass in the world.
 func wait(d time.Duration) { <-time.After(d) }
 
-// limits are those that it works by.
+// takeOver is how long what was decided by one configuration may be written by when another is there.
+const takeOver = 30 * time.Second
+
+// limits are those that it works by, the wider ones of two while one takes over from the other.
 func (p *process) limits() version {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.version
+	if p.changed.IsZero() || time.Since(p.changed) > takeOver {
+		return p.version
+	}
+	both := version{pools: map[string]int{}, limited: p.version.limited}
+	for pool, n := range p.version.pools {
+		both.pools[pool] = max(n, p.before.pools[pool])
+	}
+	return both
 }
