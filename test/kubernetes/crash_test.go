@@ -70,6 +70,9 @@ func TestSiteKilled(t *testing.T) {
 			if names := s.named("/api/v1/namespaces", "killed"); len(names) != 1 || names[0] != text(n, "namespace") {
 				t.Errorf("namespaces %v, the node is in %s", names, text(n, "namespace"))
 			}
+			if strings.Contains(s.log(), "Launch failed") {
+				t.Error("the launch did not go on, but began anew")
+			}
 			worker := s.admin.as(text(n, "token"))
 			if status, _ := worker.ask("GET", "/api/v1/namespaces/"+text(n, "namespace")+"/pods/work", ""); status != http.StatusOK {
 				t.Errorf("the job reads its pod: %d", status)
