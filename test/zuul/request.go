@@ -104,13 +104,19 @@ func (c *Client) Wait(ctx context.Context, id string) (Outcome, error) {
 		if out.State == "fulfilled" || out.State == "failed" {
 			return out, nil
 		}
+		again := time.NewTimer(lookAgain)
 		select {
 		case <-changed:
+		case <-again.C:
 		case <-ctx.Done():
 			return out, fmt.Errorf("wait for request %s, which is %s (%s): %w", id, out.State, out.Reason, context.Cause(ctx))
 		}
 	}
 }
+
+// lookAgain is how often Wait looks at a request of which it is told nothing: the library
+// may miss a change when its connection breaks.
+const lookAgain = 10 * time.Second
 
 // Cancel deletes a request. One that is gone is no error.
 func (c *Client) Cancel(id string) error {
