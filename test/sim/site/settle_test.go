@@ -94,7 +94,11 @@ func (j *judge) oneEach(cloud string, machines []providers.NodeInfo) {
 			others++
 			continue
 		}
-		if n := j.tree.nodes[node]; n == nil || n.Provider != cloud || n.ExternalID.Text() != m.ExternalID || has[node] {
+		n := j.tree.nodes[node]
+		if n != nil && n.ExternalID.Text() != m.ExternalID && n.LaunchID != "" && n.LaunchID == m.Metadata[providers.MetaLaunch] {
+			continue // a cloud made two: the second one goes with the node
+		}
+		if n == nil || n.Provider != cloud || n.ExternalID.Text() != m.ExternalID || has[node] {
 			j.Wrong("world", "machine %s of node %s is left over in %s", m.ExternalID, node, cloud)
 		}
 		has[node] = true
