@@ -43,6 +43,9 @@ func (r *round) choose(ctx context.Context, shard string, names []string, now ti
 		if err := s.mutate(ctx); err != nil {
 			return err
 		}
+		for _, m := range s.mutants { // also of those that are not tried now
+			of(r.reviewed, m)
+		}
 		r.subjects = append(r.subjects, s)
 		all += len(s.mutants)
 	}
