@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -279,4 +281,43 @@ func BenchmarkNodes(b *testing.B) {
 			}
 		})
 	}
+}
+
+// Mistake: an image that was deleted while its file was sent is there again when that ends.
+func TestImageDeletedWhileItIsSent(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "image.raw")
+	if err := os.WriteFile(file, []byte("image"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := closing(t, open(t, &configs.FakeDriver{UploadDelay: time.Minute}))
+		images := func() []providers.Image {
+			list, err := p.ListImages(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return list
+		}
+		done := make(chan error)
+		go func() {
+			_, err := p.UploadImage(t.Context(), providers.ImageUpload{
+				Name: "image", Path: file, Format: "raw", Size: 5, Metadata: map[string]string{providers.MetaProvider: p.Name()},
+			})
+			done <- err
+		}()
+		time.Sleep(time.Second)
+		list := images()
+		if len(list) != 1 {
+			t.Fatalf("%d images while one is sent", len(list))
+		}
+		if err := p.DeleteImage(t.Context(), list[0].ExternalID); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; !errors.Is(err, providers.ErrNotFound) {
+			t.Errorf("the upload ended with %v", err)
+		}
+		if list := images(); len(list) != 0 {
+			t.Errorf("images: %v", list)
+		}
+	})
 }

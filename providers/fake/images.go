@@ -43,8 +43,7 @@ func (p *Provider) upload(ctx context.Context, up providers.ImageUpload) (string
 	}
 	err := p.receive(ctx, up)
 	if err == nil {
-		img.Active = true
-		err = p.put(img)
+		err = p.activate(img)
 	}
 	if err != nil {
 		if undo := p.drop(img.ExternalID); undo != nil {
@@ -86,6 +85,17 @@ func (p *Provider) receive(ctx context.Context, up providers.ImageUpload) error 
 
 func (p *Provider) put(img image) error {
 	return p.ledger.change(func(*state) (*event, error) { return &event{Image: &img}, nil })
+}
+
+// activate has nodes boot from an image whose file has come, unless it was deleted meanwhile.
+func (p *Provider) activate(img image) error {
+	img.Active = true
+	return p.ledger.change(func(s *state) (*event, error) {
+		if _, ok := s.images[img.ExternalID]; !ok {
+			return nil, fmt.Errorf("image %s was deleted while its file was sent: %w", img.ExternalID, providers.ErrNotFound)
+		}
+		return &event{Image: &img}, nil
+	})
 }
 
 func (p *Provider) drop(id string) error {

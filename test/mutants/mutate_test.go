@@ -105,7 +105,7 @@ func TestReviews(t *testing.T) {
 	}
 }
 
-// What CI fails by: survivors that nobody has reviewed, of enough mutants; and a review that fits nothing.
+// What CI fails by: survivors that nobody has reviewed, of enough mutants; and a whole run by a review that fits nothing.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -117,7 +117,7 @@ func TestJudge(t *testing.T) {
 		"many are reviewed":   {score{tried: 40, killed: 10, left: 30}, true, true},
 		"many are not":        {score{tried: 40, killed: 30}, true, false},
 		"few were tried":      {score{tried: 10, killed: 1}, true, true},
-		"a review is too old": {score{tried: 40, killed: 40}, false, false},
+		"a review is too old": {score{tried: 40, killed: 40}, false, true},
 	} {
 		r := &round{
 			began: time.Now(), subjects: []*subject{{sources: []string{"a.go"}, score: c.sum}},
@@ -125,6 +125,9 @@ func TestJudge(t *testing.T) {
 		}
 		if err := r.judge(85); (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)
+		}
+		if err := r.judge(0); (err == nil) != c.matched {
+			t.Errorf("%s, without a floor: %v", name, err)
 		}
 	}
 }

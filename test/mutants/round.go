@@ -95,7 +95,8 @@ func (r *round) run(ctx context.Context) error {
 	return nil
 }
 
-// judge tells the score, and fails where it is below the floor or a review is wrong.
+// judge tells the score, and fails where it is below the floor. Without a floor it fails where a
+// review is wrong; with one it tells of that, as a test that a busy machine fails makes a review look so.
 func (r *round) judge(floor float64) error {
 	var sum score
 	var wrong []string
@@ -114,10 +115,14 @@ func (r *round) judge(floor float64) error {
 	}
 	fmt.Printf("all: %s; in %s\n", sum, time.Since(r.began).Round(time.Second))
 	fmt.Printf("survivors that nobody has reviewed: %d\n", sum.tried-sum.killed-sum.left)
-	switch {
-	case len(wrong) > 0:
-		return errors.New("test/mutants/reviewed.yaml is not right any more:\n" + strings.Join(wrong, "\n"))
-	case sum.tried >= enough && sum.expected() < floor:
+	if len(wrong) > 0 {
+		err := errors.New("test/mutants/reviewed.yaml is not right any more:\n" + strings.Join(wrong, "\n"))
+		if floor == 0 {
+			return err
+		}
+		fmt.Printf("==> FOUND by mutants, to be mended: %v\n", err)
+	}
+	if sum.tried >= enough && sum.expected() < floor {
 		return fmt.Errorf("of %d mutants only %.0f %% are killed, or reviewed in test/mutants/reviewed.yaml; at least %.0f %% are to be", sum.tried, sum.expected(), floor)
 	}
 	return nil

@@ -30,6 +30,7 @@ var asInReadme = map[string]string{
 // what stands in: a test that reads the page, or does the same.
 var standIns = []struct{ page, line, why, instead string }{
 	{"README.md", "make test", "it would run this test", ".ci/run"},
+	{"README.md", "make test-kubernetes", "it builds a cluster, and takes many minutes", ".ci/run"},
 	{"README.md", "make test-openstack", "it takes a cloud, and many minutes", ".ci/run"},
 	{"README.md", "poolkeeper explain debian-12", "it shows two clouds", "cmd/poolkeeper/readme_test.go"},
 	{"docs/page.md", "poolkeeper ", "its daemon is the reader's", "cmd/poolkeeper/actions_page_test.go"},
@@ -89,6 +90,7 @@ var standIns = []struct{ page, line, why, instead string }{
 // password that is set afterwards, and the tests that use them.
 var standInConfigurations = map[string]string{
 	"docs/openstack.md":    "TestOpenStackPage",
+	"docs/kubernetes.md":   "TestSiteOfSharedNamespace",
 	"docs/architecture.md": "TestANewDriver",
 	"docs/secrets.md":      "TestMergedCloudsOfThePage",
 	"docs/waves.md":        "TestScheduleOfThePage",

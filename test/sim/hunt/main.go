@@ -63,20 +63,20 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(a.dir) }()
-	known := false
+	known, failed := false, error(nil)
 	for _, w := range replay.Worlds {
 		if *world != "" && *world != w.Name {
 			continue
 		}
 		known = true
-		if err := a.world(ctx, w); err != nil {
-			return fmt.Errorf("%s: %w", w.Name, err)
+		if err := a.world(ctx, w); err != nil { // the other worlds are looked at all the same
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", w.Name, err))
 		}
 	}
 	if !known {
 		return fmt.Errorf("there is no world %q", *world)
 	}
-	return nil
+	return failed
 }
 
 // world does in one world what was asked.
