@@ -145,6 +145,9 @@ func (s *session) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, c := range s.clouds {
+		c.OfInstallation(site)
+	}
 	s.furnish(site)
 	return s.clock.Read(ctx, s.store, s.log)
 }

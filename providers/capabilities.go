@@ -73,6 +73,14 @@ type Ender interface {
 	Ends() []End
 }
 
+// Sited is what a provider implements as well that has to know whose it is before it touches
+// what it finds: whose names in the cloud other installations can have, too.
+type Sited interface {
+	// OfInstallation tells the installation that the provider works for, MetaSite of what it
+	// makes. It is told before nodes are waited for or deleted, and may be told again.
+	OfInstallation(site string)
+}
+
 // Asker is what a provider implements as well that asks its cloud over a network.
 type Asker interface {
 	// Calls tells how long answers took, by kind of call, in a fixed order. It asks nobody,

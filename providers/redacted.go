@@ -138,6 +138,13 @@ func (r *redacted) Tell(tell func(error)) {
 	}
 }
 
+// OfInstallation implements Sited. Most providers need not know.
+func (r *redacted) OfInstallation(site string) {
+	if sited, ok := r.Provider.(Sited); ok {
+		sited.OfInstallation(site)
+	}
+}
+
 // Ends implements Ender. A provider that does not know has nothing that ends.
 func (r *redacted) Ends() []End {
 	if ender, ok := r.Provider.(Ender); ok {

@@ -16,7 +16,10 @@ import (
 type able struct {
 	providers.Provider
 	prepared bool
+	site     string
 }
+
+func (a *able) OfInstallation(site string) { a.site = site }
 
 func (*able) CleanLeaks(context.Context, string) (map[string]int, error) {
 	return map[string]int{"port": 3}, nil
@@ -44,6 +47,9 @@ func TestRedactedCanWhatItsProviderCan(t *testing.T) {
 	}
 	if err := p.(providers.Preparer).Prepare(t.Context()); err != nil || !a.prepared {
 		t.Errorf("prepares: %v, %v", a.prepared, err)
+	}
+	if p.(providers.Sited).OfInstallation("here"); a.site != "here" {
+		t.Errorf("works for %q", a.site)
 	}
 	err := p.(providers.Watcher).WatchNode(t.Context(), "1")
 	if !errors.Is(err, providers.ErrRestarted) || strings.Contains(err.Error(), "hunter22") {

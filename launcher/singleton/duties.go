@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"poolkeeper/configs"
+	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -173,6 +174,9 @@ func (d *Duties) watchProvider(ctx context.Context, store *zkmodel.Store, provid
 		return err
 	}
 	cloud := d.Clouds[provider]
+	if sited, ok := cloud.(providers.Sited); ok { // no session of the launcher may have told it yet
+		sited.OfInstallation(site)
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		deleted := func() { d.Leaked(provider) }

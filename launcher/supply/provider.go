@@ -40,6 +40,7 @@ type Provider struct {
 
 	mu       sync.Mutex
 	provider providers.Provider
+	site     string // the installation; "" is not known yet
 	limits   providers.Resources
 	zones    []string                             // of the cloud; none when it does not tell
 	needs    map[string]map[string]schedule.Offer // by pool and label; without Ready
@@ -145,10 +146,25 @@ func (c *Provider) unopened(err error, wait time.Duration) {
 func (c *Provider) opened(p providers.Provider) {
 	c.mu.Lock()
 	c.provider = p
+	c.tellSite()
 	_, c.static = p.(providers.Slotter)
 	c.mu.Unlock()
 	close(c.ready)
 	c.notify() // nodes may have waited for it
+}
+
+// OfInstallation tells the provider whose it is, at once or when it is opened.
+func (c *Provider) OfInstallation(site string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.site = site
+	c.tellSite()
+}
+
+func (c *Provider) tellSite() {
+	if sited, ok := c.provider.(providers.Sited); ok && c.site != "" {
+		sited.OfInstallation(c.site)
+	}
 }
 
 // silent notes that the provider has not answered for openTime.

@@ -29,7 +29,10 @@ type cloud struct {
 	open, answer error
 	limits       providers.Resources
 	asked        int // for limits
+	site         string
 }
+
+func (c *cloud) OfInstallation(site string) { c.set(func(c *cloud) { c.site = site }) }
 
 func (c *cloud) set(change func(c *cloud)) {
 	c.mu.Lock()
@@ -124,6 +127,24 @@ func TestUnavailableUntilItAnswers(t *testing.T) {
 		}
 		if v.Needs["main"]["broken"].Fault == "" || v.Needs["main"]["small"].Fault != "" {
 			t.Errorf("one label's mistake is told of others, or not at all: %+v", v.Needs)
+		}
+	})
+}
+
+// A provider that is opened late, or again, has to know whose it is before it is used.
+func TestIsToldWhoseItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{open: errDown}
+		p := run(t, c)
+		p.OfInstallation("here")
+		c.set(func(c *cloud) { c.open = nil })
+		pass(t, 2*time.Minute)
+		if _, err := p.Use(); err != nil || c.site != "here" {
+			t.Errorf("opened late it works for %q, %v", c.site, err)
+		}
+		p.OfInstallation("there")
+		if c.site != "there" {
+			t.Errorf("told again it works for %q", c.site)
 		}
 	})
 }

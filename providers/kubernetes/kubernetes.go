@@ -37,7 +37,10 @@ type Provider struct {
 	creating turns
 }
 
-var _ providers.Provider = (*Provider)(nil)
+var (
+	_ providers.Provider = (*Provider)(nil)
+	_ providers.Sited    = (*Provider)(nil)
+)
 
 // kind is what a node is: a namespace of its own, or a pod in one that others share.
 type kind interface {

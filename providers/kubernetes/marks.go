@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"regexp"
 	"strings"
@@ -73,14 +74,20 @@ func (p *Provider) selector() string {
 	return providers.MetaProvider + "=" + p.cfg.Name
 }
 
-// ours reports whether an object is of this provider and, as far as that is known, of our site.
-func (p *Provider) ours(o *object) bool {
-	meta := o.metadata()
-	if site := p.site.get(); site != "" {
-		return providers.OfSite(meta, p.cfg.Name, site)
+// ours reports whether an object is of this provider and installation. Another installation's
+// may have the same provider and name.
+//
+// Errors: providers.ErrTransient when an installation made it, and ours is not known yet.
+func (p *Provider) ours(o *object) (bool, error) {
+	meta, site := o.metadata(), p.site.get()
+	if site == "" && meta[providers.MetaProvider] == p.cfg.Name && meta[providers.MetaSite] != "" {
+		return false, fmt.Errorf("%w: our installation is not known yet, so it may be another's", providers.ErrTransient)
 	}
-	return meta[providers.MetaProvider] == p.cfg.Name
+	return providers.OfSite(meta, p.cfg.Name, site), nil
 }
+
+// OfInstallation implements providers.Sited.
+func (p *Provider) OfInstallation(site string) { p.site.learn(site) }
 
 // of reports whether an object was made for the same launch of a node.
 func (p *Provider) of(o *object, spec providers.NodeSpec) bool {
@@ -95,7 +102,7 @@ func other(spec providers.NodeSpec) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// site is the installation that we work for, known from the first node on.
+// site is the installation that we work for, once that was told, by the first node at the latest.
 type site struct {
 	mu   sync.Mutex
 	name string

@@ -85,7 +85,11 @@ func (p *Provider) wait(ctx context.Context, id string) (providers.Instance, err
 	if err != nil {
 		return providers.Instance{}, err
 	}
-	if o.leaving() || !p.ours(o) {
+	ours, err := p.ours(o)
+	if err != nil {
+		return providers.Instance{}, err
+	}
+	if o.leaving() || !ours {
 		return providers.Instance{}, fmt.Errorf("%w: it is being deleted, or is not ours", providers.ErrNotFound)
 	}
 	meta := o.metadata()
@@ -129,11 +133,18 @@ func (p *Provider) DeleteNode(ctx context.Context, id string) error {
 		return nil
 	}
 	o, err := p.read(ctx, at)
-	if apierrors.IsNotFound(err) || err == nil && !p.ours(o) {
+	if apierrors.IsNotFound(err) {
 		return nil
+	}
+	ours := false
+	if err == nil {
+		ours, err = p.ours(o)
 	}
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)
+	}
+	if !ours {
+		return nil
 	}
 	uid := o.Metadata.UID
 	if !o.leaving() {

@@ -25,7 +25,11 @@ const machineTime = 10 * time.Minute
 // now deletes nodes with their machines, one after the other, and lists those that are left.
 func (c NodeDeleteCmd) now(ctx context.Context, a *app.App) error {
 	return a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
-		d := &deleter{a: a, cfg: cfg, process: &drivers.Process{Logger: a.Logger(hclog.Error), Secrets: &a.Secrets}, open: map[string]providers.Provider{}}
+		site, err := store.SiteID(ctx)
+		if err != nil {
+			return err
+		}
+		d := &deleter{a: a, site: site, cfg: cfg, process: &drivers.Process{Logger: a.Logger(hclog.Error), Secrets: &a.Secrets}, open: map[string]providers.Provider{}}
 		defer d.close()
 		var failed error
 		for _, id := range c.IDs {
@@ -46,6 +50,7 @@ func (c NodeDeleteCmd) now(ctx context.Context, a *app.App) error {
 // deleter deletes machines from here.
 type deleter struct {
 	a       *app.App
+	site    string // our installation
 	cfg     *configs.Config
 	process *drivers.Process
 	open    map[string]providers.Provider
@@ -66,6 +71,9 @@ func (d *deleter) check(n *zkmodel.Node) error {
 	p, err := d.process.Open(*section)
 	if err != nil {
 		return fmt.Errorf("delete node %s: %w", n.ID, err)
+	}
+	if sited, ok := p.(providers.Sited); ok {
+		sited.OfInstallation(d.site)
 	}
 	d.open[n.Provider] = p
 	return nil

@@ -1,0 +1,132 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"poolkeeper/configs"
+	"poolkeeper/providers"
+)
+
+// server is an API server that knows some objects, and notes what it is asked to change.
+type server struct {
+	mu      sync.Mutex
+	objects map[string]map[string]string // path -> labels
+	fails   map[string]int               // path -> status
+	changes []string
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	labels, found := s.objects[r.URL.Path]
+	answer := func(code int, body any) {
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(body)
+	}
+	status := func(code int, reason string) {
+		answer(code, map[string]any{
+			"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code, "message": "made up: " + reason,
+		})
+	}
+	switch {
+	case r.Method != http.MethodGet:
+		s.changes = append(s.changes, r.Method+" "+r.URL.Path)
+		if r.Method == http.MethodDelete {
+			delete(s.objects, r.URL.Path)
+		}
+		answer(http.StatusOK, map[string]any{})
+	case s.fails[r.URL.Path] != 0:
+		status(s.fails[r.URL.Path], "Refused")
+	case found:
+		answer(http.StatusOK, map[string]any{"metadata": map[string]any{"name": filepath.Base(r.URL.Path), "uid": "1", "labels": labels}})
+	default:
+		status(http.StatusNotFound, "NotFound")
+	}
+}
+
+// login is how a kubeconfig logs in.
+const login = `{token: secret-token}`
+
+// serve has a kubeconfig name a server of the test.
+func serve(t *testing.T, s http.Handler, user string) {
+	t.Helper()
+	ts := httptest.NewServer(s)
+	t.Cleanup(ts.Close)
+	path := filepath.Join(t.TempDir(), "config")
+	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c,
+clusters: [{name: c, cluster: {server: %q}}],
+users: [{name: u, user: %s}],
+contexts: [{name: c, context: {cluster: c, user: u}}]}`, ts.URL, user)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", path)
+}
+
+// section has pools with one label each.
+func section(pools ...string) configs.Provider {
+	cfg := configs.Provider{Name: "cluster", Driver: configs.DriverKubernetes, Settings: &configs.KubernetesDriver{}}
+	for _, name := range pools {
+		cfg.Pools = append(cfg.Pools, configs.Pool{Name: name, Labels: []configs.PoolLabel{
+			{Name: "work", Settings: &configs.KubernetesLabel{Type: configs.LabelNamespace}},
+		}})
+	}
+	return cfg
+}
+
+func opened(t *testing.T, open func(configs.Provider, Options) (*Provider, error), cfg configs.Provider) *Provider {
+	t.Helper()
+	p, err := open(cfg, Options{CallTime: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+// madeBy are the labels of what an installation made.
+func madeBy(site string) map[string]string {
+	return map[string]string{
+		providers.MetaProvider: "cluster", providers.MetaSite: site, providers.MetaPool: "main", labelKey: "work", providers.MetaNode: "1",
+	}
+}
+
+// After a restart a provider that has made nothing yet is asked about nodes of before. Their
+// names may be those of another installation's, whose jobs would lose their namespace.
+func TestAnotherInstallationsIsLeftAlone(t *testing.T) {
+	const id = "main-1"
+	for _, told := range []string{"", "a"} {
+		s := &server{objects: map[string]map[string]string{"/api/v1/namespaces/" + id: madeBy("b")}}
+		serve(t, s, login)
+		p := opened(t, New, section("main"))
+		p.OfInstallation(told)
+		deleted := p.DeleteNode(t.Context(), id)
+		_, waited := p.WaitNode(t.Context(), id)
+		if told == "" && (!errors.Is(deleted, providers.ErrTransient) || !errors.Is(waited, providers.ErrTransient)) {
+			t.Errorf("before it is told: deletion %v, wait %v", deleted, waited)
+		}
+		if told != "" && (deleted != nil || !errors.Is(waited, providers.ErrNotFound)) {
+			t.Errorf("told %s: deletion %v, wait %v", told, deleted, waited)
+		}
+		if len(s.changes) > 0 {
+			t.Errorf("told %q, it did %v", told, s.changes)
+		}
+	}
+	s := &server{objects: map[string]map[string]string{"/api/v1/namespaces/" + id: madeBy("a")}}
+	serve(t, s, login)
+	p := opened(t, New, section("main"))
+	p.OfInstallation("a")
+	if err := p.DeleteNode(t.Context(), id); err != nil || len(s.changes) != 1 {
+		t.Errorf("its own: %v, %v", err, s.changes)
+	}
+}
