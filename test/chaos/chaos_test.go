@@ -100,7 +100,7 @@ func (w *world) begin() {
 // live lets requestors and faults loose, until the time is over and all has ended that was
 // begun.
 func (w *world) live() {
-	calm, quiet := context.WithTimeout(w.t.Context(), *length)
+	calm, quiet := context.WithCancel(w.t.Context())
 	defer quiet()
 	var busy sync.WaitGroup
 	w.watch.flow.begin()
@@ -109,7 +109,14 @@ func (w *world) live() {
 	}
 	busy.Go(func() { w.operate(calm) })
 	busy.Go(func() { w.faults.run(calm) })
-	<-calm.Done()
+	wait(calm, *length)
+	// On a busy machine a round takes longer.
+	for range 60 {
+		if w.faults.complete() || !wait(calm, time.Second) {
+			break
+		}
+	}
+	quiet()
 	w.faults.note("end", "no more faults")
 	busy.Wait() // requestors end in peace what they have begun
 	w.watch.flow.end()

@@ -117,6 +117,15 @@ func (m moment) String() string {
 	return fmt.Sprintf("%s %-9s %s", m.at.Format(clockTime), m.lane, m.what)
 }
 
+// complete reports whether each kind was injected.
+func (f *faults) complete() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !slices.ContainsFunc(f.lanes, func(l lane) bool {
+		return slices.ContainsFunc(l.kinds, func(one fault) bool { return f.counts[one.kind] == 0 })
+	})
+}
+
 // report tells what was injected how often, and fails where a kind never was.
 func (f *faults) report() {
 	f.w.t.Helper()

@@ -10,11 +10,12 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	shard := flag.String("shard", "1/1", "the I-th of N parts of the mutants, or auto/N: another one each hour")
 	limit := flag.Duration("for", 0, "begin no mutant after so long")

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -155,6 +156,10 @@ func (s *subject) one(ctx context.Context, m Mutant, v *review) {
 		}
 		return
 	}
+	if !noticed && !seen && slices.ContainsFunc(s.programs, func(p *program) bool { return p.slow[m.ID] }) {
+		fmt.Printf("not tried, as the tests that come there are slow: %s:%d: %s\n", m.File, m.Line, m.Name())
+		return
+	}
 	s.score.tried++
 	switch {
 	case noticed:
@@ -224,7 +229,7 @@ func (s *subject) compile(ctx context.Context) error {
 	}
 	for i, tester := range s.testers {
 		dir, only, some := strings.Cut(tester, ":")
-		p := &program{dir: dir, binary: filepath.Join(s.work, fmt.Sprintf("test%d", i)), work: s.work, by: map[int][]test{}}
+		p := &program{dir: dir, binary: filepath.Join(s.work, fmt.Sprintf("test%d", i)), work: s.work, by: map[int][]test{}, slow: map[int]bool{}}
 		if some {
 			p.only = regexp.MustCompile(only)
 		}

@@ -271,16 +271,16 @@ func TestLinesAreListed(t *testing.T) {
 		if must(t, err); len(line) != 0 {
 			t.Errorf("readers hold a lock: %v", line)
 		}
-		plain := []*recipe.Held{}
+		plain := make(chan *recipe.Held, 2)
 		for _, who := range []string{"first", "second"} {
 			go func() {
 				if h, err := recipe.NewLock(p.b, "/r/plain", who).Acquire(t.Context()); err == nil {
-					plain = append(plain, h)
+					plain <- h
 				}
 			}()
 			wait(t.Context(), time.Second)
 		}
-		p.cluster.AtRequest("a", 2, func() { must(t, plain[0].Release(t.Context())) }, zookeeper.Done)
+		p.cluster.AtRequest("a", 2, func() { must(t, (<-plain).Release(t.Context())) }, zookeeper.Done)
 		line, err = recipe.Contenders(t.Context(), p.s, "/r/plain")
 		if must(t, err); len(line) != 1 || line[0].Identifier != "second" {
 			t.Errorf("%+v are in line, after the first has left", line)

@@ -69,10 +69,13 @@ func holds(p *place) {
 func before(p *place) {
 	held, err := recipe.NewLock(p.b, "/r/lock", "b").Try(p.ctx)
 	must(p.t, err)
-	go func() {
-		wait(p.ctx, time.Second)
-		_ = held.Release(p.ctx)
-	}()
+	go releaseLater(p.ctx, held)
+}
+
+// releaseLater is what a rival does beside a call.
+func releaseLater(ctx context.Context, held *recipe.Held) {
+	wait(ctx, time.Second)
+	_ = held.Release(ctx)
 }
 
 // keep notes a lock that was got.
@@ -145,10 +148,7 @@ func fatedCalls() map[string]fated {
 		"semaphore, in line": {func(p *place) {
 			held, err := recipe.NewSemaphore(p.b, "/r/lock", "b", 3).Acquire(p.ctx, 2)
 			must(p.t, err)
-			go func() {
-				wait(p.ctx, time.Second)
-				_ = held.Release(p.ctx)
-			}()
+			go releaseLater(p.ctx, held)
 		}, func(p *place) error {
 			return p.keep(recipe.NewSemaphore(p.s, "/r/lock", "a", 3).Acquire(p.ctx, 2))
 		}, inLine, false, false, 0, false},
@@ -226,13 +226,13 @@ func fatedCalls() map[string]fated {
 		}, func(*place) bool { return true }, true, false, 0, false},
 		"rival": {func(p *place) {
 			holds(p)
-			go func() {
-				wait(p.ctx, time.Second)
-				held, err := recipe.NewLock(p.b, "/r/lock", "b").Acquire(p.ctx)
+			go func(ctx context.Context) {
+				wait(ctx, time.Second)
+				held, err := recipe.NewLock(p.b, "/r/lock", "b").Acquire(ctx)
 				if err == nil {
-					_ = held.Release(p.ctx)
+					_ = held.Release(ctx)
 				}
-			}()
+			}(p.ctx)
 		}, func(p *place) error { return p.held.Rival(p.ctx) }, func(p *place) bool { return len(p.line()) == 2 }, false, false, 1, false},
 	}
 }

@@ -30,12 +30,12 @@ func (w *world) backUp() backup {
 // The servers are away for longer than sessions last: a session that outlives a restore has
 // locks again that its process gave back, and sees what was as if it still were.
 func (w *world) restore() {
-	if w.restoring {
+	if w.restoring.Load() {
 		return
 	}
 	b, d := w.backUp(), 2*w.while()
 	w.judge.Note(operator, "backs ZooKeeper up")
-	w.restoring = true
+	w.restoring.Store(true)
 	w.others.Go(func() {
 		wait(d)
 		w.judge.Fault("restore", "servers", "what they had %s ago", d)
@@ -50,7 +50,7 @@ func (w *world) restore() {
 		for _, z := range w.zuuls {
 			z.restart()
 		}
-		w.restoring = false
+		w.restoring.Store(false)
 		for _, name := range names {
 			w.judge.without(name, w.clouds.Nodes(name), func(*zkmodel.Node) bool { return true })
 		}

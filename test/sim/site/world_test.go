@@ -44,7 +44,7 @@ type world struct {
 	all     []version // of the configuration
 	version version   // that launchers start with
 
-	restoring bool         // a restore is under way
+	restoring atomic.Bool  // a restore is under way
 	restores  atomic.Int64 // how often the tree was restored
 
 	mu      sync.Mutex // for moments
