@@ -55,9 +55,18 @@ func (st *Store) createBuild(ctx context.Context, lock *recipe.Held, b *Build, d
 // mostPassed is how many numbers are passed in one transaction.
 const mostPassed = 100
 
+// mostMissing is how many numbers are passed at most: no tree loses more builds than that, so a
+// number further on was made by hand.
+const mostMissing = 100_000
+
+// ErrFar is the error of a number that is too far away to be passed.
+var ErrFar = errors.New("numbers are too far apart")
+
 // PassNumbers has the number of an image's next build be above one that there was before ZooKeeper
 // went back in time; "" is none. It is called under the image's build lock. ZooKeeper counts the
 // nodes that a folder has had, so nodes come that go in the same transaction.
+//
+// Errors: ErrFar, before anything is passed.
 func (st *Store) PassNumbers(ctx context.Context, lock *recipe.Held, image, seen string) error {
 	last, err := strconv.ParseInt(seen, 10, 32)
 	if err != nil || planted.Bug("reuse") {
@@ -72,6 +81,10 @@ func (st *Store) PassNumbers(ctx context.Context, lock *recipe.Held, image, seen
 		next, err := strconv.ParseInt(recipe.SequentialName(stat), 10, 64)
 		if err != nil || next > last {
 			return err
+		}
+		if last-next >= mostMissing {
+			return fmt.Errorf("pass numbers of builds of %s: %w: the next is %010d, and there was %s; a record of that number was made by hand: delete it, if it is still there",
+				image, ErrFar, next, seen)
 		}
 		var ops []recipe.Op
 		for range min(last-next+1, mostPassed) {

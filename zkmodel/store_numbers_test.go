@@ -1,6 +1,8 @@
 package zkmodel_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"poolkeeper/zkmodel"
@@ -8,7 +10,8 @@ import (
 
 // Numbers that there were before ZooKeeper went back in time are passed, however many they are; what is
 // no number of ZooKeeper's passes none. Mistakes: a number that is given a second time; one that
-// nobody has had is passed; a node that stays; one transaction for thousands.
+// nobody has had is passed; a node that stays; one transaction for thousands; millions of nodes
+// for a number that was made by hand.
 func TestPassNumbers(t *testing.T) {
 	_, s := connect(t)
 	st := zkmodel.NewStore(s, nil)
@@ -33,6 +36,12 @@ func TestPassNumbers(t *testing.T) {
 		}
 		if b.ID != test.want {
 			t.Errorf("after %q the next number is %s, want %s", test.seen, b.ID, test.want)
+		}
+	}
+	for _, seen := range []string{"0000100360", "2000000000", "2147483647"} {
+		err := st.PassNumbers(t.Context(), lock, "image", seen)
+		if !errors.Is(err, zkmodel.ErrFar) || !strings.Contains(err.Error(), "of image:") || !strings.Contains(err.Error(), seen) || !strings.Contains(err.Error(), "0000000360") {
+			t.Errorf("%s: %v", seen, err)
 		}
 	}
 	names, err := s.Children(t.Context(), zkmodel.BuildsPath("image"))

@@ -52,7 +52,7 @@ func (w *Worker) build(ctx context.Context, a plan.Action) error {
 		Image: a.Image, Builder: w.FQDN, BuilderID: w.BuilderID,
 		Formats: in.Config.ImageFormats(a.Image),
 	}
-	if err := w.Store.PassNumbers(ctx, lock, a.Image, w.Images.Newest(a.Image)); err != nil {
+	if err := w.passNumbers(ctx, lock, a.Image); err != nil {
 		return err
 	}
 	if err := w.Store.CreateBuild(ctx, lock, record); err != nil {
@@ -65,6 +65,23 @@ func (w *Worker) build(ctx context.Context, a plan.Action) error {
 	err = w.finishBuild(ctx, lock, a, in, image, record, span)
 	span.Tell(err)
 	return err
+}
+
+// passNumbers has the build get no number that there was before ZooKeeper went back in time. One
+// that no tree has had must not end all builds of the image.
+func (w *Worker) passNumbers(ctx context.Context, lock *recipe.Held, image string) error {
+	newest, err := w.Images.Newest(image)
+	if err != nil {
+		return err
+	}
+	err = w.Store.PassNumbers(ctx, lock, image, newest)
+	if !errors.Is(err, zkmodel.ErrFar) {
+		return err
+	}
+	if _, told := w.far.LoadOrStore(image, true); !told {
+		w.Log.Warn("Numbers of builds may come again; building goes on", "image", image, "error", err)
+	}
+	return nil
 }
 
 // due is when a build was due: when it was asked for, or came to the queue at since.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -112,10 +113,13 @@ type Logs interface {
 }
 
 // Worker does what plans ask for, in one session.
-type Worker struct{ Deps }
+type Worker struct {
+	Deps
+	far sync.Map // images of which ErrFar was told
+}
 
 // NewWorker makes one. It begins nothing.
-func NewWorker(deps Deps) *Worker { return &Worker{deps} }
+func NewWorker(deps Deps) *Worker { return &Worker{Deps: deps} }
 
 // Do does what an action says, under the lock of what it is about.
 //

@@ -78,9 +78,10 @@ func (l *loop) decide(ctx context.Context) {
 	clear(l.dirty)
 }
 
-// seen notes the number of an image's newest build, so that it never comes again.
+// seen notes the highest number of an image's builds, so that it never comes again. The youngest
+// build, which is the last, need not have it: after a restore numbers may come in another order.
 func (l *loop) seen(i *zkmodel.Image) {
-	for _, b := range i.Builds[max(0, len(i.Builds)-1):] {
+	for _, b := range slices.Backward(i.Builds) {
 		if err := l.images.Seen(disk.Name{Image: b.Image, ID: b.ID}); err != nil {
 			l.Log.Debug("Cannot note a number; it is tried again", "error", err)
 		}

@@ -48,16 +48,25 @@ func newUUID() string {
 // have.
 const numbersFile = "numbers.json"
 
+// highestNumber is the highest that ZooKeeper can give.
+const highestNumber = "2147483647"
+
+// isNumber reports whether ZooKeeper can have given an id, and not a hand or another make.
+func isNumber(id string) bool {
+	return len(id) == len(highestNumber) && strings.Trim(id, "0123456789") == "" && id <= highestNumber
+}
+
 // Seen notes the number of a build, whose ever it is. Numbers that are no ZooKeeper's are not
 // noted.
 func (d *Images) Seen(n Name) error {
-	if len(n.ID) != 10 || strings.Trim(n.ID, "0123456789") != "" {
+	if !isNumber(n.ID) {
 		return nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if n.ID <= d.newest(n.Image) {
-		return nil
+	newest, err := d.newest(n.Image)
+	if err != nil || n.ID <= newest {
+		return err
 	}
 	numbers := maps.Clone(d.numbers)
 	numbers[n.Image] = n.ID
@@ -74,19 +83,27 @@ func (d *Images) Seen(n Name) error {
 
 // Newest is the highest number that Seen was ever told of an image, by this process or those before
 // it; "" is none.
-func (d *Images) Newest(image string) string {
+func (d *Images) Newest(image string) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.newest(image)
 }
 
-// newest is called with the mutex held. A file that cannot be read is begun anew.
-func (d *Images) newest(image string) string {
-	if d.numbers == nil {
-		data, err := os.ReadFile(filepath.Join(d.dir, ownDir, numbersFile))
-		if err != nil || json.Unmarshal(data, &d.numbers) != nil || d.numbers == nil {
-			d.numbers = map[string]string{}
-		}
+// newest is called with the mutex held. A file that says nothing is begun anew; one that cannot be
+// read now may say much.
+func (d *Images) newest(image string) (string, error) {
+	if d.numbers != nil {
+		return d.numbers[image], nil
 	}
-	return d.numbers[image]
+	data, err := os.ReadFile(filepath.Join(d.dir, ownDir, numbersFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read numbers of builds: %w", err)
+	}
+	var numbers map[string]string
+	if err != nil || json.Unmarshal(data, &numbers) != nil || numbers == nil {
+		numbers = map[string]string{}
+	}
+	maps.DeleteFunc(numbers, func(_, id string) bool { return !isNumber(id) })
+	d.numbers = numbers
+	return d.numbers[image], nil
 }

@@ -1,13 +1,16 @@
 package disk
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 )
 
 // The highest number of a build is remembered of each image, across restarts, whoever made it. Mistakes: a
-// lower one in its place; one image's for another's; names of another make; a file that cannot be read ends all.
+// lower one in its place; one image's for another's; names of another make, or that ZooKeeper cannot
+// have given, which would keep the true ones from being noted; a file that says nothing ends all; one that cannot be
+// read for a moment counts as none.
 func TestNumbersAreRemembered(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *Images {
@@ -25,6 +28,10 @@ func TestNumbersAreRemembered(t *testing.T) {
 		{"debian", "0000000009"},
 		{"debian", "8c5fa96d4e"},
 		{"debian", "99999999999"},
+		{"debian", "9999999999"},
+		{"debian", "2147483648"},
+		{"alpine", "2147483648"},
+		{"last", "2147483647"},
 		{"fedora", "0000000003"},
 	} {
 		if err := d.Seen(n); err != nil {
@@ -32,9 +39,9 @@ func TestNumbersAreRemembered(t *testing.T) {
 		}
 	}
 	for range 2 {
-		for image, want := range map[string]string{"debian": "0000000010", "fedora": "0000000003", "alpine": ""} {
-			if got := d.Newest(image); got != want {
-				t.Errorf("%s: %q, want %q", image, got, want)
+		for image, want := range map[string]string{"debian": "0000000010", "fedora": "0000000003", "alpine": "", "last": "2147483647"} {
+			if got, err := d.Newest(image); err != nil || got != want {
+				t.Errorf("%s: %q, %v, want %q", image, got, err, want)
 			}
 		}
 		if err := d.Close(); err != nil {
@@ -43,15 +50,36 @@ func TestNumbersAreRemembered(t *testing.T) {
 		d = open()
 	}
 	_ = d.Close()
-	if err := os.WriteFile(filepath.Join(dir, ownDir, numbersFile), []byte("null"), 0o600); err != nil {
+	file := filepath.Join(dir, ownDir, numbersFile)
+	for _, text := range []string{"null", "", "[]", `{"debian": "9999999999"}`} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d = open()
+		if got, err := d.Newest("debian"); got != "" || err != nil {
+			t.Errorf("of %q: %q, %v", text, got, err)
+		}
+		err := d.Seen(Name{"debian", "0000000001"})
+		if got, _ := d.Newest("debian"); err != nil || got != "0000000001" {
+			t.Errorf("after %q: %q, %v", text, got, err)
+		}
+		_ = d.Close()
+	}
+	d = open() // which tidies up
+	defer func() { _ = d.Close() }()
+	if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	d = open()
-	defer func() { _ = d.Close() }()
-	if got := d.Newest("debian"); got != "" {
-		t.Errorf("of a file that says nothing: %q", got)
+	if got, err := d.Newest("debian"); err == nil {
+		t.Errorf("of what cannot be read: %q", got)
 	}
-	if err := d.Seen(Name{"debian", "0000000001"}); err != nil || d.Newest("debian") != "0000000001" {
-		t.Errorf("afterwards %q, %v", d.Newest("debian"), err)
+	if err := d.Seen(Name{"debian", "0000000001"}); err == nil {
+		t.Error("what cannot be read was begun anew")
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.Newest("debian"); got != "" || err != nil {
+		t.Errorf("of no file: %q, %v", got, err)
 	}
 }
