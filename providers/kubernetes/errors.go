@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"poolkeeper/providers"
 )
@@ -34,6 +35,8 @@ func meaningOf(err error) error {
 		return providers.ErrNotFound
 	case isEarly(err):
 		return providers.ErrTransient
+	case code == http.StatusForbidden && isPolicy(err):
+		return providers.ErrInvalid
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		return providers.ErrUnusable
 	case code == http.StatusNotFound:
@@ -48,6 +51,17 @@ func meaningOf(err error) error {
 // isQuota tells a refusal because of a ResourceQuota: later may work.
 func isQuota(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
+}
+
+// isPolicy tells a refusal of what was asked for, as by a LimitRange, PodSecurity or a webhook,
+// from a missing right: asking again would not help. A proxy's refusal has no reason.
+func isPolicy(err error) bool {
+	text := err.Error()
+	right := strings.Contains(text, "forbidden: User \"") && strings.Contains(text, "\" cannot ") || strings.Contains(text, "is attempting to grant")
+	if strings.Contains(text, "admission webhook ") && strings.Contains(text, "denied the request") {
+		return true
+	}
+	return apierrors.ReasonForError(err) == metav1.StatusReasonForbidden && !right && strings.Contains(text, "forbidden: ")
 }
 
 // isEnding tells that a namespace is being deleted, in which something was to be made.
