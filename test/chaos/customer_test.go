@@ -17,8 +17,9 @@ type customer struct {
 	name string
 	r    *rand.Rand
 	zuul *zuul.Client
-	era  int  // how often the tree had gone back when our session began
-	owes bool // a node of kept that it was given comes back
+	end  func() // of what watches over the session
+	era  int    // how often the tree had gone back when our session began
+	owes bool   // a node of kept that it was given comes back
 }
 
 // errWrong is what must not happen while our session lasts.
@@ -33,6 +34,7 @@ func (c *customer) live(calm context.Context) {
 	ctx := context.WithoutCancel(calm)
 	defer func() {
 		if c.zuul != nil {
+			c.end()
 			c.zuul.Close()
 		}
 	}()
@@ -55,6 +57,7 @@ func (c *customer) arrive(ctx context.Context) {
 	for c.zuul == nil {
 		c.era = len(c.w.faults.backs())
 		c.zuul = c.w.dial(ctx, c.name)
+		c.end = c.closeWhenBack(ctx, c.zuul)
 		if err := c.zuul.CleanUp(); err != nil {
 			c.leave("")
 			continue
@@ -64,6 +67,18 @@ func (c *customer) arrive(ctx context.Context) {
 			c.w.watch.spare()
 		}
 	}
+}
+
+// closeWhenBack ends a session when the tree goes back: servers that have gone back refuse a client that
+// has seen more than they have, and go-zookeeper asks them for ever.
+func (c *customer) closeWhenBack(ctx context.Context, session *zuul.Client) (forget func()) {
+	now, leave := c.w.faults.inThisTime(ctx)
+	stop := context.AfterFunc(now, func() {
+		if errors.Is(context.Cause(now), errBack) {
+			session.Close()
+		}
+	})
+	return func() { stop(); leave() }
 }
 
 // broken ends a job that went wrong: without blame where a server went, or our
@@ -83,6 +98,7 @@ func (c *customer) leave(why string) {
 	if why != "" {
 		c.w.watch.count(why)
 	}
+	c.end()
 	c.zuul.Close()
 	c.zuul = nil
 }
