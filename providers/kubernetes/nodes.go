@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,7 +32,12 @@ func (p *Provider) CreateNode(ctx context.Context, spec providers.NodeSpec) (str
 	}
 	// A quota that is full refuses what is there already, too: it is looked for first.
 	for _, at := range []place{second, first} {
-		if o, err := p.read(ctx, at); err == nil && !o.leaving() && p.of(o, spec) {
+		o, err := p.read(ctx, at)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil: // it may be there
+			return "", fmt.Errorf("create node %s: look for %s: %w", spec.NodeID, at.id(), failure(err))
+		case !o.leaving() && p.of(o, spec):
 			return at.id(), nil
 		}
 	}
@@ -126,10 +132,16 @@ func (p *Provider) placeOf(o *object) place {
 	return place{namespace: o.Metadata.Namespace, pod: o.Metadata.Name}
 }
 
+// nodeNumber ends what is named after a node.
+var nodeNumber = regexp.MustCompile(`-[0-9]{10}$`)
+
 // DeleteNode implements providers.Nodes. What is not ours is left alone: then ours is gone.
 func (p *Provider) DeleteNode(ctx context.Context, id string) error {
 	at, ok := p.kind.place(id)
-	if !ok {
+	switch {
+	case !ok && isName(id) && nodeNumber.MatchString(id): // it may be there, where we do not look
+		return fmt.Errorf("delete %s: %w: it is of no pool of the configuration; put its pool back until its nodes are gone", id, providers.ErrUnusable)
+	case !ok:
 		return nil
 	}
 	o, err := p.read(ctx, at)

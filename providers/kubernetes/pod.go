@@ -18,13 +18,18 @@ import (
 // pods are nodes in namespaces that exist already: each pool is one.
 type pods struct{ *Provider }
 
-// place splits an id. The namespace may have hyphens, too, and is that of a pool.
+// place splits an id. The namespace may have hyphens, too, and is that of a pool: of the one with a label
+// that the rest begins with, where there is one, as pools may be called proj and proj-b.
 func (p *pods) place(id string) (place, bool) {
-	best := place{}
+	best, bestLabel := place{}, false
 	for _, pool := range p.cfg.Pools {
 		name, ok := strings.CutPrefix(id, pool.Name+"-")
-		if ok && isName(name) && isName(pool.Name) && len(pool.Name) > len(best.namespace) {
-			best = place{pool.Name, name}
+		if !ok || !isName(name) || !isName(pool.Name) {
+			continue
+		}
+		label := slices.ContainsFunc(pool.Labels, func(l configs.PoolLabel) bool { return strings.HasPrefix(name, l.Name+"-") })
+		if label && !bestLabel || label == bestLabel && len(pool.Name) > len(best.namespace) {
+			best, bestLabel = place{pool.Name, name}, label
 		}
 	}
 	return best, best.pod != ""

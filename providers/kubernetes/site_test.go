@@ -130,3 +130,40 @@ func TestAnotherInstallationsIsLeftAlone(t *testing.T) {
 		t.Errorf("its own: %v, %v", err, s.changes)
 	}
 }
+
+// A pod of a pool that was taken out of the configuration is not gone, and pools may begin alike.
+func TestPodsOfPools(t *testing.T) {
+	s := &server{objects: map[string]map[string]string{
+		"/api/v1/namespaces/proj/pods/b-x-0000000001":    madeBy("a"),
+		"/api/v1/namespaces/proj-b/pods/work-0000000002": madeBy("a"),
+	}}
+	serve(t, s, login)
+	cfg := section("proj", "proj-b")
+	cfg.Driver = configs.DriverOpenShiftPods
+	cfg.Pools[0].Labels = []configs.PoolLabel{{Name: "b-x", Settings: &configs.KubernetesLabel{Type: configs.LabelPod}}}
+	p := opened(t, NewPods, cfg)
+	p.OfInstallation("a")
+	if err := p.DeleteNode(t.Context(), "other-work-0000000003"); !errors.Is(err, providers.ErrUnusable) {
+		t.Errorf("of no pool: %v", err)
+	}
+	for _, id := range []string{"proj-b-x-0000000001", "proj-b-work-0000000002", "no-such-node"} {
+		if err := p.DeleteNode(t.Context(), id); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	if len(s.objects) > 0 {
+		t.Errorf("left: %v", s.objects)
+	}
+}
+
+// What could not be looked for may be there: it is not made a second time.
+func TestNothingIsMadeWhereALookFails(t *testing.T) {
+	const node = "0000000001"
+	s := &server{fails: map[string]int{"/api/v1/namespaces/main-" + node: http.StatusInternalServerError}}
+	serve(t, s, login)
+	p := opened(t, New, section("main"))
+	_, err := p.CreateNode(t.Context(), providers.NodeSpec{NodeID: node, Pool: "main", Label: "work", Metadata: madeBy("a")})
+	if !errors.Is(err, providers.ErrTransient) || len(s.changes) > 0 {
+		t.Errorf("%v, %v", err, s.changes)
+	}
+}
