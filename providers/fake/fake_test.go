@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
 	"poolkeeper/providers/fake"
 )
@@ -305,7 +306,7 @@ func TestImageDeletedWhileItIsSent(t *testing.T) {
 			})
 			done <- err
 		}()
-		time.Sleep(time.Second)
+		_ = clock.Sleep(t.Context(), time.Second)
 		list := images()
 		if len(list) != 1 {
 			t.Fatalf("%d images while one is sent", len(list))
