@@ -54,19 +54,16 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// login is how a kubeconfig logs in.
-const login = `{token: secret-token}`
-
 // serve has a kubeconfig name a server of the test.
-func serve(t *testing.T, s http.Handler, user string) {
+func serve(t *testing.T, s http.Handler) {
 	t.Helper()
 	ts := httptest.NewServer(s)
 	t.Cleanup(ts.Close)
 	path := filepath.Join(t.TempDir(), "config")
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c,
 clusters: [{name: c, cluster: {server: %q}}],
-users: [{name: u, user: %s}],
-contexts: [{name: c, context: {cluster: c, user: u}}]}`, ts.URL, user)
+users: [{name: u, user: {token: secret-token}}],
+contexts: [{name: c, context: {cluster: c, user: u}}]}`, ts.URL)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +104,7 @@ func TestAnotherInstallationsIsLeftAlone(t *testing.T) {
 	const id = "main-1"
 	for _, told := range []string{"", "a"} {
 		s := &server{objects: map[string]map[string]string{"/api/v1/namespaces/" + id: madeBy("b")}}
-		serve(t, s, login)
+		serve(t, s)
 		p := opened(t, New, section("main"))
 		p.OfInstallation(told)
 		deleted := p.DeleteNode(t.Context(), id)
@@ -123,7 +120,7 @@ func TestAnotherInstallationsIsLeftAlone(t *testing.T) {
 		}
 	}
 	s := &server{objects: map[string]map[string]string{"/api/v1/namespaces/" + id: madeBy("a")}}
-	serve(t, s, login)
+	serve(t, s)
 	p := opened(t, New, section("main"))
 	p.OfInstallation("a")
 	if err := p.DeleteNode(t.Context(), id); err != nil || len(s.changes) != 1 {
@@ -137,7 +134,7 @@ func TestPodsOfPools(t *testing.T) {
 		"/api/v1/namespaces/proj/pods/b-x-0000000001":    madeBy("a"),
 		"/api/v1/namespaces/proj-b/pods/work-0000000002": madeBy("a"),
 	}}
-	serve(t, s, login)
+	serve(t, s)
 	cfg := section("proj", "proj-b")
 	cfg.Driver = configs.DriverOpenShiftPods
 	cfg.Pools[0].Labels = []configs.PoolLabel{{Name: "b-x", Settings: &configs.KubernetesLabel{Type: configs.LabelPod}}}
@@ -160,7 +157,7 @@ func TestPodsOfPools(t *testing.T) {
 func TestNothingIsMadeWhereALookFails(t *testing.T) {
 	const node = "0000000001"
 	s := &server{fails: map[string]int{"/api/v1/namespaces/main-" + node: http.StatusInternalServerError}}
-	serve(t, s, login)
+	serve(t, s)
 	p := opened(t, New, section("main"))
 	_, err := p.CreateNode(t.Context(), providers.NodeSpec{NodeID: node, Pool: "main", Label: "work", Metadata: madeBy("a")})
 	if !errors.Is(err, providers.ErrTransient) || len(s.changes) > 0 {
