@@ -42,7 +42,7 @@ type site struct {
 func newSite(t *testing.T, providers string) *site {
 	t.Helper()
 	zk := zktest.Start(t)
-	s := &site{t: t, dir: t.TempDir(), port: freePort(t), admin: newAdmin(t)}
+	s := &site{t: t, dir: t.TempDir(), port: zktest.FreePort(), admin: newAdmin(t)}
 	host, port, err := net.SplitHostPort(zk.Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -56,16 +56,6 @@ func newSite(t *testing.T, providers string) *site {
 	}
 	t.Cleanup(s.end)
 	return s
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close() //nolint:errcheck // nothing was sent
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // command is a run of the program.

@@ -112,7 +112,7 @@ func newSiteIn(tb testing.TB, cloud, config string) *site {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	head := fmt.Sprintf(siteConfig, host, port, s.dir, freePort(tb))
+	head := fmt.Sprintf(siteConfig, host, port, s.dir, zktest.FreePort())
 	s.write("nodepool.yaml", head+config, 0o600)
 	if s.zuul, err = zuul.Dial(tb.Context(), []string{s.zk.Addr()}, "", "zuul"); err != nil {
 		tb.Fatal(err)
@@ -128,17 +128,6 @@ func (s *site) write(name, text string, mode os.FileMode) {
 	if err := os.WriteFile(s.path(name), []byte(text), mode); err != nil {
 		s.t.Fatal(err)
 	}
-}
-
-// freePort is one that nobody listens on at the moment.
-func freePort(tb testing.TB) int {
-	tb.Helper()
-	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer l.Close() //nolint:errcheck // nothing was sent
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // command is a run of the program.

@@ -3,11 +3,9 @@
 package builders
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"testing"
+
+	"poolkeeper/test/sim/series"
 )
 
 // planted are the mistakes that are compiled in on purpose, and what the judge says of each.
@@ -19,25 +17,4 @@ var planted = map[string]string{
 }
 
 // Mistake: a simulation that finds nothing.
-func TestPlantedBugsAreFound(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles the program once more")
-	}
-	program := filepath.Join(t.TempDir(), "planted")
-	if out, err := exec.CommandContext(t.Context(), "go", "test", "-tags", "planted", "-c", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	for bug, wrong := range planted {
-		t.Run(bug, func(t *testing.T) {
-			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), program, "-test.run", "^TestBuilders$", "-test.timeout", "20m", "-sim.count", "20")
-			cmd.Env = append(os.Environ(), "POOLKEEPER_PLANTED="+bug)
-			out, err := cmd.CombinedOutput()
-			line := regexp.MustCompile("WRONG.*(" + wrong + ")").Find(out) // what led up to it may have the words, too
-			if err == nil || line == nil {
-				t.Fatalf("not found: %v, %s", err, out)
-			}
-			t.Logf("%s", line)
-		})
-	}
-}
+func TestPlantedBugsAreFound(t *testing.T) { series.FindPlanted(t, "TestBuilders", 20, planted) }

@@ -11,7 +11,7 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
-// garbage is what a record may hold that somebody's editor has left there.
+// garbage is what a record may hold that an editor has left there.
 var garbage = []string{"", "{", "[]", "null", "not JSON", `{"state": 7}`}
 
 // garble has a person spoil a record, and put it back later: until then it is nobody's to delete.
