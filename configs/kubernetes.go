@@ -107,7 +107,7 @@ func defaultKubernetes(p *Provider) {
 	p.Settings = &KubernetesDriver{Token: TokenSecret, MaxServers: none, MaxCores: none, MaxRAM: none}
 }
 
-// setTokenLifetime has tokens outlive whoever holds a node: a token that ended under a held
+// setTokenLifetime has tokens outlive the hold of a node: a token that ended under a held
 // node would lock its user out.
 func setTokenLifetime(cfg *Config, p *Provider) {
 	hold := cfg.MaxHoldAge

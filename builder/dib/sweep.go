@@ -169,7 +169,7 @@ func detach(ctx context.Context, path string) (free bool, err error) {
 }
 
 // Make makes the folder, for its owner alone. A folder that is there already is
-// somebody else's.
+// another's.
 func (s Scratch) Make() error {
 	if err := os.Mkdir(s.Dir, 0o700); err != nil {
 		return fmt.Errorf("make temporary folder of build: %w", err)
@@ -221,7 +221,7 @@ func (s Scratch) prove() error {
 	return fmt.Errorf("%s has the mark of another build", s.Dir)
 }
 
-// own refuses a folder that belongs to somebody else.
+// own refuses a folder of another user.
 func own(dir *os.File) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {

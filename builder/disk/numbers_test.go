@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The highest number of a build is remembered of each image, across restarts, whoever made it. Mistakes: a
+// The highest number of a build is remembered of each image, across restarts, also where another made it. Mistakes: a
 // lower one in its place; one image's for another's; names of another make, or that ZooKeeper cannot
 // have given, which would keep the true ones from being noted; a file that says nothing ends all; one that cannot be
 // read for a moment counts as none.

@@ -13,7 +13,7 @@ import (
 
 var errUnreadable = errors.New("unreadable")
 
-// What is due to one unlocked node, and after how long. Mistakes: a node that somebody has, or of which nobody can tell
+// What is due to one unlocked node, and after how long. Mistakes: a node that is in use, or of which nobody can tell
 // whose it is, is deleted; one that nobody has stays for ever.
 func TestWhatIsDue(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,7 @@ func (h *hand) read(at string) []byte {
 	return data
 }
 
-// write is refused where somebody else has written meanwhile, as a person takes what is at
+// write is refused where another has written meanwhile, as a person takes what is at
 // rest.
 func (h *hand) write(at string, data []byte, version int32) bool {
 	_, err := h.conn.Set(at, data, version)
