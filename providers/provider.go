@@ -128,11 +128,12 @@ const (
 )
 
 // SameLaunch reports whether two machines, or a machine and what is asked for, may be of
-// the same launch, by their metadata. Only two launch ids that are both there and differ
-// say no: machines of Nodepool and of older releases have none, and the node's id decides.
+// the same launch, by their metadata. Two launch ids that are both there and differ say no,
+// and so do two installations: both count their nodes from 0. Machines of Nodepool and of
+// older releases have no launch id, and the node's id decides.
 func SameLaunch(a, b map[string]string) bool {
-	x, y := a[MetaLaunch], b[MetaLaunch]
-	return x == "" || y == "" || x == y || planted.Bug("restore")
+	same := func(key string) bool { return a[key] == "" || b[key] == "" || a[key] == b[key] }
+	return (same(MetaLaunch) || planted.Bug("restore")) && same(MetaSite)
 }
 
 // OfSite reports whether a machine of a provider is an installation's. Another one

@@ -322,3 +322,21 @@ func TestImageDeletedWhileItIsSent(t *testing.T) {
 		}
 	})
 }
+
+// Mistake: the machine of another installation, which counts its nodes from 0, too, is taken for a node's own.
+func TestMachineOfAnotherInstallation(t *testing.T) {
+	p := closing(t, open(t, &configs.FakeDriver{}))
+	made := map[string]bool{}
+	for _, site := range []string{"theirs", "ours", "ours"} {
+		node := spec(1)
+		node.Metadata = map[string]string{providers.MetaProvider: p.Name(), providers.MetaSite: site}
+		id, err := p.CreateNode(t.Context(), node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made[id] = true
+	}
+	if len(made) != 2 {
+		t.Errorf("%d machines, want one of each installation", len(made))
+	}
+}
