@@ -22,7 +22,6 @@ RERUN         ?= 0
 BENCH_TIMEOUT ?= 30m
 PACKAGES      ?= ./test/pages ./launcher ./test/e2e ./cmd/poolkeeper ./builder ./zkmodel/recipe ./...
 CHAOS         ?= 10m
-CHAOS_TIMEOUT ?= 3h
 FUZZTIME      ?= 30s
 PREFIX        ?= /usr/local
 BENCH         ?= .
@@ -142,7 +141,7 @@ test-deb: ## Make a release twice; install, upgrade and remove the package under
 .PHONY: chaos
 chaos: ## Harm servers, daemons, hosts, networks, clouds and records of a whole site; CHAOS=10m, SEED= repeats
 	@scripts/prerequisites test
-	go test -v -count 1 -timeout $(CHAOS_TIMEOUT) -run TestChaos ./test/chaos -chaos $(CHAOS) $(if $(SEED),-seed $(SEED)) $(if $(KEEP),-keep)
+	go test -v -count 1 -timeout 3h -run TestChaos ./test/chaos -chaos $(CHAOS) $(if $(SEED),-seed $(SEED)) $(if $(KEEP),-keep)
 
 # What make test does with smaller bounds.
 .PHONY: model

@@ -4,6 +4,8 @@ import (
 	"context"
 	"flag"
 	"math/rand/v2"
+	"os"
+	"runtime/pprof"
 	"sync"
 	"testing"
 	"time"
@@ -97,6 +99,22 @@ func (w *world) begin() {
 	w.number = 1
 }
 
+// patience is how long requestors may take to end in peace what they have begun, once all is well again.
+const patience = 5 * time.Minute
+
+// end waits for requestors and faults; who does not end is shown where it stands.
+func (w *world) end(busy *sync.WaitGroup) {
+	w.t.Helper()
+	ended := make(chan struct{})
+	go func() { busy.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		_ = pprof.Lookup("goroutine").WriteTo(os.Stdout, 1)
+		w.t.Fatalf("not all requestors and faults have ended %s after the last fault", patience)
+	}
+}
+
 // live lets requestors and faults loose, until the time is over and all has ended that was
 // begun.
 func (w *world) live() {
@@ -118,7 +136,7 @@ func (w *world) live() {
 	}
 	quiet()
 	w.faults.note("end", "no more faults")
-	busy.Wait() // requestors end in peace what they have begun
+	w.end(&busy)
 	w.watch.flow.end()
 	w.faults.note("end", "no more requests")
 }

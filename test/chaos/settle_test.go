@@ -32,6 +32,9 @@ func (w *world) settle() bool {
 	defer cancel()
 	start, rest := time.Now(), time.Time{}
 	var trouble error
+	if len(w.faults.backs()) > 0 {
+		w.rebuild(ctx)
+	}
 	for {
 		now := w.watch.unsettled(ctx)
 		switch {
@@ -51,6 +54,23 @@ func (w *world) settle() bool {
 			w.watch.wrong("not settled within %s: %v", limit, trouble)
 			w.compareServers()
 			return false
+		}
+	}
+}
+
+// rebuild asks for a build of each image, as docs/backup.md tells people to where the tree has gone back:
+// its records may name images that were deleted from clouds since.
+func (w *world) rebuild(ctx context.Context) {
+	for _, image := range imageNames() {
+		for {
+			out, err := w.command(ctx, "image-build", image)
+			if err == nil {
+				break
+			}
+			if !wait(ctx, time.Second) {
+				w.watch.wrong("no build of %s can be asked for: %v: %s", image, err, out)
+				return
+			}
 		}
 	}
 }
