@@ -29,7 +29,10 @@ func main() {
 	}
 }
 
-var errWrong = errors.New("something was wrong")
+var (
+	errWrong = errors.New("something was wrong")
+	errUnmet = errors.New("not all was reached that seeds have to reach, so that they prove little")
+)
 
 // asked is what the command line asks for.
 type asked struct {
@@ -96,7 +99,7 @@ func (a asked) world(ctx context.Context, w replay.World) error {
 	}
 	h.Tell(os.Stdout, time.Since(began))
 	if failed == nil {
-		return nil
+		return unmet(h.Unmet())
 	}
 	sealed, err := w.Seal(ctx, ".", a.dir, a.tags)
 	if err != nil {
@@ -105,6 +108,17 @@ func (a asked) world(ctx context.Context, w replay.World) error {
 	defer func() { _ = sealed.Close(ctx) }()
 	f := replay.Failure{Native: native, Sealed: sealed, Found: *failed, Jobs: a.jobs, Env: a.env}
 	return errors.Join(f.Explain(ctx, os.Stdout), errWrong)
+}
+
+// unmet tells what was not reached.
+func unmet(list []string) error {
+	for _, what := range list {
+		fmt.Println(what)
+	}
+	if len(list) > 0 {
+		return errUnmet
+	}
+	return nil
 }
 
 // repeat is one run in wasip1, with its timeline.

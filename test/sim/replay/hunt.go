@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"poolkeeper/test/sim/series"
 	"poolkeeper/test/sim/stage"
 )
 
@@ -22,13 +23,14 @@ type Hunt struct {
 	Jobs   int // programs at a time
 	Env    []string
 
-	mu     sync.Mutex
-	next   uint64
-	lived  float64
-	seeds  int
-	counts map[string]int
-	cpu    time.Duration
-	failed *Result
+	mu      sync.Mutex
+	next    uint64
+	lived   float64
+	seeds   int
+	counts  map[string]int
+	demands []series.Demand
+	cpu     time.Duration
+	failed  *Result
 }
 
 // atOnce is how many seeds a program simulates, so that its start does not matter.
@@ -85,10 +87,18 @@ func (h *Hunt) note(r Result) bool {
 		}
 	}
 	h.cpu += r.CPU
+	h.demands = r.Demands
 	if r.Failed && (h.failed == nil || r.Seed < h.failed.Seed) {
 		h.failed = &r
 	}
 	return r.Failed
+}
+
+// Unmet says what all seeds together have not reached that they have to, see series.Unmet.
+func (h *Hunt) Unmet() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return series.Unmet(h.demands, h.counts, h.lived)
 }
 
 func (h *Hunt) caught() bool {
@@ -103,6 +113,9 @@ func (h *Hunt) Tell(to io.Writer, took time.Duration) {
 	defer h.mu.Unlock()
 	fmt.Fprintf(to, "%s: %.1f agent-hours, %d seeds from %d, in %s: %.0f a minute, %.3f s of CPU an hour; %s\n",
 		h.Native.Name, h.lived, h.seeds, h.Seed, took.Round(time.Second/10), h.lived/took.Minutes(), h.cpu.Seconds()/max(h.lived, 0.001), stage.Sorted(h.counts))
+	if least := series.Least(h.demands); len(h.demands) > 0 && h.lived < least {
+		fmt.Fprintf(to, "%s: all of the %d things that seeds have to reach are asked of %.0f agent-hours or more\n", h.Native.Name, len(h.demands), least)
+	}
 }
 
 // Failure is a seed that went wrong, and how it is repeated.

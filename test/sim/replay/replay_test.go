@@ -124,11 +124,14 @@ func number(t *testing.T, text string) (n uint64) {
 
 // Mistakes: what a program prints is read as something else.
 func TestResultsAreRead(t *testing.T) {
-	out := series.Begun + "4\n" + series.Mark + `{"seed":4,"hours":1.5,"hash":"x","counts":{"cut":2}}` + "\n" + series.Begun + "5\n" +
+	out := series.Demanded + `[{"what":"cut","hours":3}]` + "\n" + series.Begun + "4\n" + series.Mark + `{"seed":4,"hours":1.5,"hash":"x","counts":{"cut":2}}` + "\n" + series.Begun + "5\n" +
 		"panic: deadlock: main bubble goroutine has exited\n"
 	r, err := result([]byte(out), errors.New("exit status 2"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(r.Demands) != 1 || r.Demands[0] != (series.Demand{What: "cut", Hours: 3}) {
+		t.Errorf("demanded is %+v", r.Demands)
 	}
 	if _, there := r.Last(); there || r.Seed != 5 || len(r.Reports) != 1 || r.Reports[0].Hours != 1.5 {
 		t.Errorf("%+v", r)

@@ -40,6 +40,7 @@ func (r Run) args(w World) []string {
 // Result is what became of a Run.
 type Result struct {
 	Reports []series.Report
+	Demands []series.Demand // of all seeds of the world together
 	Failed  bool
 	Seed    uint64 // that was simulated last
 	Output  string // for people, of a run that failed
@@ -57,6 +58,10 @@ func result(out []byte, failure error) (Result, error) {
 		if number, is := strings.CutPrefix(line, series.Begun); is {
 			if _, err := fmt.Sscan(number, &r.Seed); err != nil {
 				return r, fmt.Errorf("read %q: %w", line, err)
+			}
+		} else if data, is := strings.CutPrefix(line, series.Demanded); is {
+			if err := json.Unmarshal([]byte(data), &r.Demands); err != nil {
+				return r, fmt.Errorf("read what is demanded: %w", err)
 			}
 		} else if data, is := strings.CutPrefix(line, series.Mark); is {
 			var report series.Report

@@ -40,11 +40,14 @@ const (
 	Begun = "SIMULATION "
 	// Mark begins that of a Report.
 	Mark = "REPORT "
+	// Demanded begins the one that is printed first, a list of Demand.
+	Demanded = "DEMANDED "
 )
 
 // Run simulates one seed after the other, each in a bubble of testing/synctest, as flags want
-// it. It ends with the first in which something was wrong.
-func Run(t *testing.T, simulate func(t *testing.T, s *Seed)) {
+// it. It ends with the first in which something was wrong. In the end the seeds together must have
+// reached what is demanded of so many hours, unless some faults were left out.
+func Run(t *testing.T, simulate func(t *testing.T, s *Seed), demands ...Demand) {
 	t.Helper()
 	list, err := Numbers(*only)
 	if err != nil {
@@ -55,6 +58,11 @@ func Run(t *testing.T, simulate func(t *testing.T, s *Seed)) {
 		wanted = map[int]bool{}
 		for _, n := range list {
 			wanted[n] = true
+		}
+	}
+	if *reports {
+		if err := tellDemands(demands); err != nil {
+			t.Fatal(err)
 		}
 	}
 	began, lived, counts, n := time.Now(), time.Duration(0), map[string]int{}, 0
@@ -76,6 +84,12 @@ func Run(t *testing.T, simulate func(t *testing.T, s *Seed)) {
 	took := time.Since(began)
 	t.Logf("%d seeds from %d: %.1f agent-hours in %s (%.0f a minute); %s",
 		n, *first, lived.Hours(), took.Round(time.Millisecond), lived.Hours()/took.Minutes(), stage.Sorted(counts))
+	if *reports || *only != "" {
+		return // who reads the reports adds them up
+	}
+	for _, what := range Unmet(demands, counts, lived.Hours()) {
+		t.Error(what)
+	}
 }
 
 // one runs one seed.
