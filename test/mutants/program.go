@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -24,8 +23,8 @@ const (
 	quick = 150 * time.Millisecond
 	// patience is how much longer the tests of a mutant may take than twice their time without it.
 	patience = 6 * time.Second
-	// memory is what the tests of a mutant may have, in KiB: some never stop to fill it.
-	memory = 4 << 20
+	// longest is how long all tests of a mutant may take without it, on a busy machine.
+	longest = 5 * time.Minute
 )
 
 // program is the compiled tests of a package.
@@ -37,6 +36,7 @@ type program struct {
 	left              []string       // tests that are not asked, and why
 	slow              map[int]bool   // mutants that a slow test comes by
 	count             int
+	patience          time.Duration
 }
 
 type test struct {
@@ -44,27 +44,15 @@ type test struct {
 	took time.Duration
 }
 
-// command is a run of some tests. A mutant may fill all memory, and so may have some only.
+// command is a run of some tests.
 func (p *program) command(ctx context.Context, m *model, args ...string) *exec.Cmd {
-	args = append([]string{"-c", fmt.Sprintf(`ulimit -v %d; exec "$0" "$@"`, memory), p.binary, "-test.short", "-test.failfast"}, args...)
+	args = append([]string{"-test.short", "-test.failfast"}, args...)
 	if p.rapid {
 		args = append(args, "-rapid.nofailfile", "-rapid.seed=1") // no file in the tree; the same score each time
 	}
-	cmd := exec.CommandContext(ctx, "sh", args...)
-	// Some tests start themselves again, and stop that: all ends together.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return endGroup(cmd) }
-	cmd.WaitDelay = time.Second
+	cmd := group(ctx, p.binary, args...)
 	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), fmt.Sprintf("%s=%d", zktest.Given, m.port), "GOMAXPROCS=2")
 	return cmd
-}
-
-// endGroup ends all that a run has started.
-func endGroup(cmd *exec.Cmd) error {
-	if cmd.Process == nil {
-		return nil // it was not started
-	}
-	return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 }
 
 // look runs each test alone, without a mutant, to see where it comes by and how long it takes. What
@@ -171,12 +159,28 @@ func (p *program) notices(ctx context.Context, id int, tests []test) (noticed, s
 	return noticed, slow
 }
 
-// fails reports whether one of some tests fails with a mutant.
+// fails reports whether one of some tests fails with a mutant. Where they take too long, they are run once more without it, to see
+// how busy the machine is, and then with it, for twice as long as that has taken.
 func (p *program) fails(ctx context.Context, id int, tests []test) (noticed, slow bool) {
-	var names []string
-	limit := patience
+	limit := p.patience
 	for _, t := range tests {
-		names, limit = append(names, regexp.QuoteMeta(t.name)), limit+2*t.took
+		limit += 2 * t.took
+	}
+	if noticed, slow = p.within(ctx, limit, id, tests); !slow {
+		return noticed, false
+	}
+	began := time.Now()
+	if failed, _ := p.within(ctx, longest, 0, tests); failed {
+		return false, false // they say nothing now
+	}
+	return p.within(ctx, p.patience+2*time.Since(began), id, tests)
+}
+
+// within reports whether one of some tests fails with a mutant, 0 is none, in so long; slow, that they take longer.
+func (p *program) within(ctx context.Context, limit time.Duration, id int, tests []test) (noticed, slow bool) {
+	var names []string
+	for _, t := range tests {
+		names = append(names, regexp.QuoteMeta(t.name))
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -229,7 +229,7 @@ func (s *subject) compile(ctx context.Context) error {
 	}
 	for i, tester := range s.testers {
 		dir, only, some := strings.Cut(tester, ":")
-		p := &program{dir: dir, binary: filepath.Join(s.work, fmt.Sprintf("test%d", i)), work: s.work, by: map[int][]test{}, slow: map[int]bool{}}
+		p := &program{dir: dir, binary: filepath.Join(s.work, fmt.Sprintf("test%d", i)), work: s.work, by: map[int][]test{}, slow: map[int]bool{}, patience: patience}
 		if some {
 			p.only = regexp.MustCompile(only)
 		}

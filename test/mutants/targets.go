@@ -21,8 +21,21 @@ var targets = []target{
 	{dir: "launcher/lesson", testers: []string{"launcher/lesson", "launcher/schedule"}},
 	{dir: "launcher/inflight", testers: []string{"launcher/inflight"}},
 	{dir: "launcher/reap", testers: []string{"launcher/reap"}},
+	// Requests and nodes of launchers that are gone: found, taken over, given back.
+	{
+		dir:     "launcher/request",
+		files:   []string{"reclaim.go", "orphans.go", "lost.go", "giveback.go"},
+		testers: []string{"launcher/request"},
+	},
 	// What is built, uploaded, tried and deleted.
 	{dir: "builder/plan", testers: []string{"builder/plan"}},
+	// Uploads of builders that are gone.
+	{
+		dir:     "builder/actions",
+		files:   []string{"delete.go"},
+		testers: []string{"builder/actions", "builder"},
+	},
+	{dir: "builder/disk", files: []string{"remove.go"}, testers: []string{"builder/disk"}},
 	// Transitions; claims of requests and nodes.
 	{
 		dir:     "zkmodel",
