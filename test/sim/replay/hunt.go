@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -26,17 +27,21 @@ type Hunt struct {
 	mu      sync.Mutex
 	next    uint64
 	lived   float64
-	seeds   int
+	seeds   int // that are done
+	begun   int // that are not
 	counts  map[string]int
 	demands []series.Demand
 	cpu     time.Duration
 	failed  *Result
 }
 
-// atOnce is how many seeds a program simulates, so that its start does not matter.
+// atOnce is how many seeds a program simulates at most, so that its start does not matter.
 const atOnce = 20
 
-// Go simulates until one fails, or all hours are over.
+// ErrTime is why a hunt ends early that had no more time: what it has done counts.
+var ErrTime = errors.New("the time for it is over")
+
+// Go simulates until one fails, or all hours are over, or a context ends whose cause is ErrTime.
 func (h *Hunt) Go(ctx context.Context) (failed *Result, err error) {
 	h.next, h.counts = h.Seed, map[string]int{}
 	ctx, stop := context.WithCancel(ctx)
@@ -50,14 +55,15 @@ func (h *Hunt) Go(ctx context.Context) (failed *Result, err error) {
 					return nil
 				}
 				found, err := h.Native.Run(ctx, r)
-				if err != nil && h.caught() {
+				switch over := errors.Is(err, ErrTime); {
+				case err != nil && !over && h.caught():
 					return nil
-				}
-				if err != nil {
+				case err != nil && !over:
 					return err
-				}
-				if h.note(found) {
+				case h.note(r, found):
 					stop()
+				case over:
+					return nil
 				}
 			}
 		})
@@ -66,19 +72,31 @@ func (h *Hunt) Go(ctx context.Context) (failed *Result, err error) {
 	return h.failed, err
 }
 
-// turn is what to simulate next.
+// turn is what to simulate next: so little in the end that all programs end together.
 func (h *Hunt) turn() (r Run, more bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	r = Run{Seed: h.next, Count: atOnce, Env: h.Env}
-	h.next += atOnce
-	return r, h.failed == nil && h.lived < h.Hours
+	r = Run{Seed: h.next, Count: 1, Env: h.Env}
+	if h.seeds > 0 {
+		left := (h.Hours-h.lived)/(h.lived/float64(h.seeds)) - float64(h.begun)
+		if left <= 0 {
+			return r, false
+		}
+		r.Count = min(atOnce, 1+int(left)/(2*h.Jobs))
+	}
+	if h.failed != nil {
+		return r, false
+	}
+	h.next += uint64(r.Count)
+	h.begun += r.Count
+	return r, true
 }
 
 // note adds up what was found, and reports whether something was wrong.
-func (h *Hunt) note(r Result) bool {
+func (h *Hunt) note(asked Run, r Result) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.begun -= asked.Count
 	for _, one := range r.Reports {
 		h.seeds++
 		h.lived += one.Hours
@@ -87,7 +105,9 @@ func (h *Hunt) note(r Result) bool {
 		}
 	}
 	h.cpu += r.CPU
-	h.demands = r.Demands
+	if r.Demands != nil {
+		h.demands = r.Demands
+	}
 	if r.Failed && (h.failed == nil || r.Seed < h.failed.Seed) {
 		h.failed = &r
 	}
@@ -137,10 +157,18 @@ const (
 	shrinkBy = 200
 )
 
+// Say tells what was found, and how to have it again: what must be known before there is time to explain it.
+func (f *Failure) Say(to io.Writer) {
+	fmt.Fprintf(to, "%s: seed %d went wrong: %s\nnatively it may come again with: go run ./test/sim/hunt -world %s -seed %d -hours 0.01\n",
+		f.Native.Name, f.Found.Seed, first(f.Found), f.Native.Name, f.Found.Seed)
+}
+
+// LeadUp is what happened natively before it went wrong.
+func (f *Failure) LeadUp() string { return f.Found.text() }
+
 // Explain repeats the failure, shrinks the list of its faults, and prints all of it.
 func (f *Failure) Explain(ctx context.Context, to io.Writer) error {
 	seed, kind := f.Found.Seed, f.Found.Kind()
-	fmt.Fprintf(to, "seed %d went wrong: %s\n", seed, first(f.Found))
 	f.Patience = max(f.Patience, 5*time.Minute)
 	tried, again, alike, err := f.repeat(ctx, kind, func(ctx context.Context, _ int) (Result, error) {
 		return f.Native.Run(ctx, Run{Seed: seed, Env: f.Env})

@@ -82,6 +82,18 @@ func result(out []byte, failure error) (Result, error) {
 	return r, nil
 }
 
+// partial reads what a program has printed that was ended: the seeds that it was through with.
+func partial(out []byte) Result {
+	whole := out[:bytes.LastIndexByte(out, '\n')+1]
+	r, _ := result(whole, nil) // of what it could not say nothing is known
+	for _, one := range r.Reports {
+		if len(one.Wrongs) > 0 {
+			r.Failed, r.Seed = true, one.Seed
+		}
+	}
+	return r
+}
+
 // Last is the report of the seed that was simulated last; without one it ended in the middle.
 func (r Result) Last() (series.Report, bool) {
 	if n := len(r.Reports); n > 0 && r.Reports[n-1].Seed == r.Seed {
