@@ -35,9 +35,20 @@ func (j *Journey) validation() string {
 }
 
 // ServeFewFirst has new builds serve at once instead, but as canaries: one node that a job
-// gives back at once is enough for a retreat. What was built meanwhile is uploaded.
-func (j *Journey) ServeFewFirst(context.Context) error {
-	return j.editConfig(j.validation(), "    canary: {share: 100%, max-failures: 1}\n", provided+kept, provided)
+// gives back at once is enough for a retreat. What was built meanwhile is uploaded then, not
+// before: a launcher has to have noted first what serves, or that build would.
+func (j *Journey) ServeFewFirst(ctx context.Context) error {
+	if err := j.editConfig(j.validation(), "    canary: {share: 100%, max-failures: 1}\n"); err != nil {
+		return err
+	}
+	j.mirror.FollowCanaries()
+	err := j.await(ctx, j.mirror.SubscribeCanaries(), func() (bool, error) {
+		return j.mirror.Image(j.Image).Canary(j.Provider) != nil, nil
+	})
+	if err != nil {
+		return err
+	}
+	return j.editConfig(provided+kept, provided)
 }
 
 // The image at its provider, and what keeps later builds from there.
