@@ -36,10 +36,8 @@ func (l *Link) Ask(opcode int32, body []byte) ([]byte, error) {
 	packet = append(packet, body...)
 	binary.BigEndian.PutUint32(packet, uint32(len(packet)-lengthSize))
 	limit := time.Now().Add(l.maxWait) //nolint:forbidigo // as in SetReadDeadline
-	if err := l.SetWriteDeadline(limit); err != nil {
-		_ = l.Close() // it is closed already
-	}
-	_, _ = l.Write(packet) // it never fails, but closes the Link
+	_ = l.SetWriteDeadline(limit)      // where it fails the connection is closed, as the next line finds
+	_, _ = l.Write(packet)             // it never fails, but closes the Link
 	answer, ok := <-answered
 	if !ok {
 		return nil, ErrUnanswered

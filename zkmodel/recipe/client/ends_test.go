@@ -100,6 +100,16 @@ func TestAnswersCount(t *testing.T) {
 	}
 }
 
+// Mistake: a read that gives nothing, and no error, where a packet is at hand: the library would take that for the end of it.
+func TestReadsGiveSomething(t *testing.T) {
+	t.Parallel()
+	hello := frame(make([]byte, 40))
+	l := newLink(&script{in: strings.NewReader(string(hello)), piece: func() int { return 1 << 10 }}, nil, "host", time.Second, 0, 0, &listener{})
+	if n, err := l.Read(make([]byte, 8)); n != 8 || err != nil {
+		t.Errorf("read %d bytes: %v", n, err)
+	}
+}
+
 // A stream that ends, in a head or in a packet, is told to who watches the connection, and what came whole is handed on.
 func TestCutStreams(t *testing.T) {
 	t.Parallel()

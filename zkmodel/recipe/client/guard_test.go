@@ -12,13 +12,15 @@ import (
 type owner struct {
 	id        int64
 	connected func()
+	broken    []string
 }
 
 var errOther = errors.New("another session")
 
-func (o *owner) Sending() error       { return nil }
-func (o *owner) Broken(string, error) {}
-func (o *owner) Connected(int64)      { o.connected() }
+func (o *owner) Sending() error  { return nil }
+func (o *owner) Connected(int64) { o.connected() }
+
+func (o *owner) Broken(addr string, err error) { o.broken = append(o.broken, addr+": "+err.Error()) }
 
 func (o *owner) Granted(id int64) error {
 	if id != o.id {
@@ -50,6 +52,13 @@ func TestWhatIsRefusedGrantsNoTime(t *testing.T) {
 		if err := errors.Join(g.sending(make([]byte, 40)), g.connected(id, timeout)); !errors.Is(err, errOther) {
 			t.Errorf("session %d: %v", id, err)
 		}
+	}
+	if g.Links() != 1 {
+		t.Errorf("%d connections have served", g.Links())
+	}
+	g.broken("host", errOther)
+	if len(o.broken) != 1 || o.broken[0] != "host: another session" {
+		t.Errorf("told of %q", o.broken)
 	}
 	if g.Left(now) != left || g.Timeout() != 2*time.Second || told != 1 {
 		t.Errorf("%s left of %s, was %s; connected %d times", g.Left(now), g.Timeout(), left, told)

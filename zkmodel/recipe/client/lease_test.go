@@ -40,6 +40,19 @@ func TestLeaseRunsOut(t *testing.T) {
 	}
 }
 
+// Mistake: each of many requests is remembered while no answer comes, and the memory fills.
+func TestLeaseRemembersSome(t *testing.T) {
+	t.Parallel()
+	var l lease
+	start := time.Now()
+	for n := range 1000 {
+		l.send(start.Add(time.Duration(n) * time.Millisecond))
+	}
+	if got := len(l.marks); got != 200 {
+		t.Errorf("%d of 1000 requests in a second are remembered, want one in %s", got, markEvery)
+	}
+}
+
 // TestLeaseIsSafe: a server that answers requests in order, each some time after
 // it was sent, is never trusted for longer than its own clock would allow.
 func TestLeaseIsSafe(t *testing.T) {

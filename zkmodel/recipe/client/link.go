@@ -146,14 +146,14 @@ func (l *Link) seen(head []byte) error {
 
 // dated returns packet with the transaction that was seen, if it names one.
 func (l *Link) dated(packet []byte) []byte {
-	at, zxid := 0, l.since
+	at, zxid := seenInSetWatches, l.since
 	switch {
 	case !l.greeted:
 		l.greeted, at, zxid = true, seenInConnect, l.latest
-	case len(packet) >= seenInSetWatches && binary.BigEndian.Uint32(packet[codeAt:]) == opSetWatches:
-		at = seenInSetWatches
+	case codeOf(packet) != opSetWatches:
+		return packet
 	}
-	if at == 0 || len(packet) < at+8 {
+	if len(packet) < at+8 {
 		return packet
 	}
 	packet = slices.Clone(packet)

@@ -36,6 +36,7 @@ type listener struct {
 	zxids   []int64
 	refuse  error
 	ended   error
+	ends    int
 }
 
 func (l *listener) sending([]byte) error { return nil }
@@ -46,7 +47,7 @@ func (l *listener) connected(id int64, timeout time.Duration) error {
 }
 
 func (l *listener) answered(_ uint32, zxid int64) { l.zxids = append(l.zxids, zxid) }
-func (l *listener) broken(_ string, err error)    { l.ended = err }
+func (l *listener) broken(_ string, err error)    { l.ended, l.ends = err, l.ends+1 }
 
 // frame puts the length before a packet.
 func frame(packet []byte) []byte {
@@ -85,6 +86,9 @@ func TestLinkReads(t *testing.T) {
 		if err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("read %x, %v, want %x", got, err, want)
 		}
+		if told.ends != 1 || !errors.Is(told.ended, io.EOF) {
+			t.Fatalf("told %d times that it has ended: %v", told.ends, told.ended)
+		}
 		if told.session != 77 || told.timeout != 4*time.Second || !slices.Equal(told.zxids, zxids) {
 			t.Fatalf("told %+v, want %v", told, zxids)
 		}
@@ -112,7 +116,10 @@ func TestLinkWrites(t *testing.T) {
 		{connect, dated(seenInConnect, latest, connect)},
 		{request(4), request(4)},
 		{request(opSetWatches), dated(seenInSetWatches, since, request(opSetWatches))},
+		{request(opSetWatches)[:20], dated(seenInSetWatches, since, request(opSetWatches)[:20])},
+		{request(opSetWatches)[:19], request(opSetWatches)[:19]},
 		{request(11)[:12], request(11)[:12]},
+		{request(11)[:6], request(11)[:6]},
 	} {
 		before := slices.Clone(step.packet)
 		conn.out.Reset()

@@ -45,6 +45,14 @@ type rewatch struct {
 	changed chan struct{}   // closed when whole becomes true or a connection begins
 }
 
+// codeOf is what a request asks for; 0 where it is too short to say.
+func codeOf(packet []byte) uint32 {
+	if len(packet) < codeAt+4 {
+		return 0
+	}
+	return binary.BigEndian.Uint32(packet[codeAt:])
+}
+
 func newRewatch() *rewatch {
 	return &rewatch{whole: true, open: map[uint32]bool{}, changed: make(chan struct{})}
 }
@@ -71,12 +79,9 @@ func (w *rewatch) wake() {
 
 // sent looks at a packet that goes out.
 func (w *rewatch) sent(packet []byte) {
-	if len(packet) < codeAt+4 {
-		return
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch binary.BigEndian.Uint32(packet[codeAt:]) {
+	switch codeOf(packet) {
 	case opExists, opGetData, opGetChildren2:
 		if packet[len(packet)-1] != 0 { // with a watch
 			w.longest = max(w.longest, len(packet))
