@@ -317,7 +317,7 @@ func (e *erasure) erased(h *Holdings) gone {
 
 // learned removes what was learned of the provider, as it is now.
 func (e *erasure) learned(ctx context.Context) (ops []recipe.Op, err error) {
-	for _, path := range []string{LimitsPath(e.provider), RefusalsPath(e.provider), FindingsPath(e.provider)} {
+	for _, path := range []string{LimitsPath(e.provider), RefusalsPath(e.provider), FindingsPath(e.provider), LeakedMachinesPath(e.provider)} {
 		_, there, err := e.session.Known(ctx, path)
 		if err != nil {
 			return nil, err

@@ -46,7 +46,7 @@ func TestErasureGoesOn(t *testing.T) {
 	}
 	for n, provider := range []string{"east", "west"} {
 		for _, path := range []string{
-			zkmodel.LimitsPath(provider), zkmodel.FindingsPath(provider), zkmodel.BuildPath("debian", "0000000001"),
+			zkmodel.LimitsPath(provider), zkmodel.FindingsPath(provider), zkmodel.LeakedMachinesPath(provider), zkmodel.BuildPath("debian", "0000000001"),
 			zkmodel.UploadPath("debian", "0000000001", provider, "0000000001"), zkmodel.NodePath("000000000" + provider[:1]),
 		} {
 			if gone(path) {
@@ -80,7 +80,7 @@ func TestErasureGoesOn(t *testing.T) {
 		h, err := store.Holdings(ctx, provider)
 		check(err)
 		check(store.Erase(ctx, h))
-		if left, err := store.Holdings(ctx, provider); err != nil || !left.Empty() || !gone(zkmodel.LimitsPath(provider)) || !gone(zkmodel.FindingsPath(provider)) {
+		if left, err := store.Holdings(ctx, provider); err != nil || !left.Empty() || !gone(zkmodel.LimitsPath(provider)) || !gone(zkmodel.FindingsPath(provider)) || !gone(zkmodel.LeakedMachinesPath(provider)) {
 			t.Errorf("%s: left %+v (%v)", provider, left, err)
 		}
 	}

@@ -10,13 +10,16 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
-// Findings are the images in a provider's cloud that no record names, by their
+// Findings are the images or machines in a provider's cloud that no record names, by their
 // ids there, and when each was found first, by ZooKeeper's clock.
-type Findings map[string]time.Time
+type Findings = map[string]time.Time
 
 // FindingsPath holds what the searches of a provider for leaked images have
 // found, so that a second search counts whichever builder makes it.
 func FindingsPath(provider string) string { return OwnRoot + "/leaked-images/" + provider }
+
+// LeakedMachinesPath is that for machines: a second search counts whichever launcher makes it.
+func LeakedMachinesPath(provider string) string { return OwnRoot + "/leaked-machines/" + provider }
 
 // Findings reads what was found in a provider, and ZooKeeper's time; there is
 // none when nobody found anything. The lock is that of LeakLockPath. Findings
@@ -34,24 +37,52 @@ func (st *Store) Findings(ctx context.Context, lock *recipe.Held, provider strin
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("read leaked images of %s: %w", provider, err)
 	}
-	var found Findings
+	return decodeFindings(data), stat.Mtime, nil
+}
+
+// decodeFindings takes what cannot be decoded for none.
+func decodeFindings(data []byte) (found Findings) {
 	if json.Unmarshal(data, &found) != nil {
-		found = nil
+		return nil
 	}
-	return found, stat.Mtime, nil
+	return found
+}
+
+// LeakedMachines reads what was found in a provider. Without a word there is none, and nothing
+// is written.
+func (st *Store) LeakedMachines(ctx context.Context, provider string) (Findings, error) {
+	data, _, err := st.session.Get(ctx, LeakedMachinesPath(provider))
+	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
+		return nil, fmt.Errorf("read leaked machines of %s: %w", provider, err)
+	}
+	return decodeFindings(data), nil
+}
+
+// SaveLeakedMachines is SaveFindings for machines; the lock is that of the provider's duty.
+func (st *Store) SaveLeakedMachines(ctx context.Context, lock *recipe.Held, provider string, found Findings) error {
+	path := LeakedMachinesPath(provider)
+	if len(found) > 0 {
+		if err := st.session.EnsurePath(ctx, path); err != nil {
+			return fmt.Errorf("save leaked machines of %s: %w", provider, err)
+		}
+	}
+	return st.saveFindings(ctx, lock, path, "leaked machines of "+provider, found)
 }
 
 // SaveFindings writes what was found in a provider; nothing leaves nothing in the
 // tree.
 func (st *Store) SaveFindings(ctx context.Context, lock *recipe.Held, provider string, found Findings) error {
-	path := FindingsPath(provider)
+	return st.saveFindings(ctx, lock, FindingsPath(provider), "leaked images of "+provider, found)
+}
+
+func (st *Store) saveFindings(ctx context.Context, lock *recipe.Held, path, what string, found Findings) error {
 	if len(found) == 0 {
 		_, there, err := st.session.Exists(ctx, path)
 		if err == nil && there {
 			err = lock.Delete(ctx, path, recipe.AnyVersion)
 		}
 		if err != nil && !errors.Is(err, recipe.ErrNoNode) {
-			return fmt.Errorf("forget leaked images of %s: %w", provider, err)
+			return fmt.Errorf("forget %s: %w", what, err)
 		}
 		return nil
 	}
@@ -60,7 +91,7 @@ func (st *Store) SaveFindings(ctx context.Context, lock *recipe.Held, provider s
 		_, err = lock.Set(ctx, path, data, recipe.AnyVersion)
 	}
 	if err != nil {
-		return fmt.Errorf("save leaked images of %s: %w", provider, err)
+		return fmt.Errorf("save %s: %w", what, err)
 	}
 	return nil
 }

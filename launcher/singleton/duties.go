@@ -76,13 +76,13 @@ type Duties struct {
 // Run takes part in all duties until ctx ends.
 func (d *Duties) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	take := func(duty, of, dir string, work func(context.Context, *zkmodel.Store) error) {
+	take := func(duty, of, dir string, work func(context.Context, *zkmodel.Store, *recipe.Held) error) {
 		d.Has(duty, of, false)
 		group.Go(func() error {
-			return d.share(ctx, dir, func(ctx context.Context, store *zkmodel.Store) error {
+			return d.share(ctx, dir, func(ctx context.Context, store *zkmodel.Store, h *recipe.Held) error {
 				d.Has(duty, of, true)
 				defer d.Has(duty, of, false)
-				return work(ctx, store)
+				return work(ctx, store, h)
 			})
 		})
 	}
@@ -109,7 +109,7 @@ func (d *Duties) Run(ctx context.Context) error {
 		if d.Config.FrozenProvider(p.Name) != "" {
 			continue // its machines are left as they are, but for those that are given up
 		}
-		take("provider", p.Name, zkmodel.ProviderDutyPath(p.Name), func(ctx context.Context, store *zkmodel.Store) error {
+		take("provider", p.Name, zkmodel.ProviderDutyPath(p.Name), func(ctx context.Context, store *zkmodel.Store, h *recipe.Held) error {
 			cloud := d.Clouds[p.Name]
 			if cloud.AwaitOpen(ctx); ctx.Err() != nil {
 				return context.Cause(ctx) // it has not opened
@@ -117,11 +117,11 @@ func (d *Duties) Run(ctx context.Context) error {
 			if cloud.Exists() {
 				return d.keepSlots(ctx, store, p)
 			}
-			return d.watchProvider(ctx, store, p.Name)
+			return d.watchProvider(ctx, store, h, p.Name)
 		})
 	}
 	for _, label := range d.Stocked {
-		take("stock", label.Name, zkmodel.LabelDutyPath(label.Name), func(ctx context.Context, store *zkmodel.Store) error {
+		take("stock", label.Name, zkmodel.LabelDutyPath(label.Name), func(ctx context.Context, store *zkmodel.Store, _ *recipe.Held) error {
 			return d.keepStock(ctx, store, label)
 		})
 	}
@@ -139,7 +139,7 @@ func (d *Duties) elect(ctx context.Context, duty, path string, lead func(context
 }
 
 // share works the one share of a partition while it is ours.
-func (d *Duties) share(ctx context.Context, dir string, work func(context.Context, *zkmodel.Store) error) error {
+func (d *Duties) share(ctx context.Context, dir string, work func(context.Context, *zkmodel.Store, *recipe.Held) error) error {
 	p := recipe.NewPartition(d.Client, dir, d.Member, recipe.PartitionOptions{
 		Settle: dutySettleTime, Logger: d.Log.Named("duties"),
 	})
@@ -149,7 +149,7 @@ func (d *Duties) share(ctx context.Context, dir string, work func(context.Contex
 		if err := d.Mirror.WaitSynced(ctx); err != nil {
 			return err
 		}
-		if err := work(ctx, zkmodel.NewStore(h.Session(), d.Now)); err != nil {
+		if err := work(ctx, zkmodel.NewStore(h.Session(), d.Now), h); err != nil {
 			return err
 		}
 		return context.Cause(ctx) // why it has ended
@@ -168,7 +168,7 @@ func (d *Duties) keepSlots(ctx context.Context, store *zkmodel.Store, p configs.
 }
 
 // watchProvider looks for leaks in a provider and asks for its limits.
-func (d *Duties) watchProvider(ctx context.Context, store *zkmodel.Store, provider string) error {
+func (d *Duties) watchProvider(ctx context.Context, store *zkmodel.Store, h *recipe.Held, provider string) error {
 	site, err := store.SiteID(ctx)
 	if err != nil {
 		return err
@@ -180,7 +180,9 @@ func (d *Duties) watchProvider(ctx context.Context, store *zkmodel.Store, provid
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		deleted := func() { d.Leaked(provider) }
-		return NewLeaks(provider, site, cloud, d.Mirror, d.records(store), deleted, d.Pools.Deciding, d.Log, d.Now).Run(ctx, d.Resync)
+		now := func() time.Time { return d.Now().Add(d.Ahead()) } // others' findings count, too
+		memory := leakMemory{store: store, duty: h, provider: provider}
+		return NewLeaks(provider, site, cloud, d.Mirror, d.records(store), memory, deleted, d.Pools.Deciding, d.Log, now).Run(ctx, d.Resync)
 	})
 	group.Go(func() error {
 		changes := d.LimitsTree.Subscribe(path.Base)

@@ -2,6 +2,8 @@ package singleton
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -42,27 +44,40 @@ type LeakRecords interface {
 	Locked(ctx context.Context, node string, work func(ctx context.Context, n *zkmodel.Node, prove func() (zkmodel.Proof, error)) error) error
 }
 
+// LeakMemory keeps what searches found for whoever makes the next one.
+type LeakMemory interface {
+	// Findings are the machines without a record, since when they were found so.
+	Findings(ctx context.Context) (map[string]time.Time, error)
+	// SaveFindings replaces them; none leaves nothing behind.
+	SaveFindings(ctx context.Context, found map[string]time.Time) error
+}
+
 // Leaks deletes what is in one provider and belongs to no record.
 type Leaks struct {
 	provider, site string
 	cloud          LeakCloud
 	view           LeakView
 	records        LeakRecords
+	memory         LeakMemory
 	deleted        func()                              // is called for each machine that was deleted
 	deciding       func(context.Context) (done func()) // is called before each decision
 	log            hclog.Logger
 	now            func() time.Time
 
+	age      time.Duration        // between two searches that count, at least
+	recalled bool                 // the memory was read
 	findings map[string]time.Time // machines without a record, since when
+	saved    map[string]time.Time // what the memory has
 }
 
 // NewLeaks makes a Leaks for a provider of an installation.
-func NewLeaks(provider, site string, cloud LeakCloud, view LeakView, records LeakRecords, deleted func(), deciding func(context.Context) (done func()), log hclog.Logger, now func() time.Time) *Leaks {
-	return &Leaks{provider: provider, site: site, cloud: cloud, view: view, records: records, deleted: deleted, deciding: deciding, log: log, now: now}
+func NewLeaks(provider, site string, cloud LeakCloud, view LeakView, records LeakRecords, memory LeakMemory, deleted func(), deciding func(context.Context) (done func()), log hclog.Logger, now func() time.Time) *Leaks {
+	return &Leaks{provider: provider, site: site, cloud: cloud, view: view, records: records, memory: memory, deleted: deleted, deciding: deciding, log: log, now: now}
 }
 
 // Run looks for leaks now and every so often, until ctx ends.
 func (l *Leaks) Run(ctx context.Context, every time.Duration) error {
+	l.age = every / 2 // another may have searched a moment ago; that half is left for a late tick
 	tick := clock.NewTicker(ctx, every)
 	defer tick.Stop()
 	for {
@@ -89,21 +104,58 @@ func (l *Leaks) pass(ctx context.Context) error {
 }
 
 // collectMachines deletes the machines of the provider that carry our name and the
-// id of a node that is not in the tree. It takes two searches in a row, one resync
-// apart: a machine is deleted when its record was missing in both, and is proven to be
-// so right then.
+// id of a node that is not in the tree. It takes two searches in a row, half a resync
+// apart or more, whoever made the first: a machine is deleted when its record was missing in
+// both, and is proven to be so right then.
 func (l *Leaks) collectMachines(ctx context.Context) error {
-	before := l.findings
-	l.findings = nil // the first search is none when the second one fails
-	list, err := leak.List(ctx, "machines", l.cloud.ListNodes, l.view, zkmodel.NodesRoot)
+	forgotten := l.recall(ctx)
+	kept, err := l.search(ctx)
+	if ctx.Err() != nil {
+		return err // what was found counts for who goes on
+	}
+	l.findings = kept // the first search is none when the second one fails
+	return errors.Join(forgotten, err, l.remember(ctx))
+}
+
+// recall reads what those before us have found. While that fails, our own searches count.
+func (l *Leaks) recall(ctx context.Context) error {
+	if l.recalled {
+		return nil
+	}
+	found, err := l.memory.Findings(ctx)
 	if err != nil {
 		return err
+	}
+	l.recalled, l.saved = true, found
+	if l.findings == nil {
+		l.findings = found
+	}
+	return nil
+}
+
+// remember keeps what was found, where that has changed.
+func (l *Leaks) remember(ctx context.Context) error {
+	if maps.EqualFunc(l.findings, l.saved, time.Time.Equal) {
+		return nil
+	}
+	if err := l.memory.SaveFindings(ctx, l.findings); err != nil {
+		return err
+	}
+	l.saved = maps.Clone(l.findings)
+	return nil
+}
+
+// search is one search: it deletes what an earlier one found too, and returns what it found.
+func (l *Leaks) search(ctx context.Context) (kept map[string]time.Time, err error) {
+	list, err := leak.List(ctx, "machines", l.cloud.ListNodes, l.view, zkmodel.NodesRoot)
+	if err != nil {
+		return nil, err
 	}
 	found, err := l.leaked(ctx, list)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	kept, proven := leak.Confirm(found, func(m providers.NodeInfo) string { return m.ExternalID }, before, l.now(), 0)
+	kept, proven := leak.Confirm(found, func(m providers.NodeInfo) string { return m.ExternalID }, l.findings, l.now(), l.age)
 	for _, m := range proven {
 		if err := l.remove(ctx, m); err != nil {
 			l.log.Warn("Cannot delete a leaked machine", "provider", l.provider, "external_id", m.ExternalID, "error", err)
@@ -113,8 +165,7 @@ func (l *Leaks) collectMachines(ctx context.Context) error {
 		delete(kept, m.ExternalID)
 		l.cloud.MoreRoom()
 	}
-	l.findings = kept
-	return nil
+	return kept, nil
 }
 
 // leaked are those of some machines that look leaked.

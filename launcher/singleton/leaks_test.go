@@ -3,8 +3,10 @@ package singleton
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -21,7 +23,10 @@ type leakCloud struct {
 	launches map[string]string // by node, in the tree
 	did      []string
 	counted  int
-	inside   int // decisions under way
+	kept     map[string]time.Time // what outlives a worker
+	saves    int
+	memory   error // why that cannot be used
+	inside   int   // decisions under way
 	wrong    []string
 }
 
@@ -76,6 +81,17 @@ func (c *leakCloud) Locked(ctx context.Context, node string, work func(context.C
 	return work(ctx, c.Node(node), func() (zkmodel.Proof, error) { return zkmodel.Proof{}, nil })
 }
 
+func (c *leakCloud) Findings(context.Context) (map[string]time.Time, error) {
+	return maps.Clone(c.kept), c.memory
+}
+
+func (c *leakCloud) SaveFindings(_ context.Context, found map[string]time.Time) error {
+	if c.memory == nil {
+		c.kept, c.saves = maps.Clone(found), c.saves+1
+	}
+	return c.memory
+}
+
 // machine is machine m, of a node of this site.
 func machine(node string, more ...string) providers.NodeInfo {
 	meta := map[string]string{providers.MetaNode: node, providers.MetaProvider: "cloud", providers.MetaSite: "site"}
@@ -86,7 +102,7 @@ func machine(node string, more ...string) providers.NodeInfo {
 }
 
 func (c *leakCloud) leaks() *Leaks {
-	return NewLeaks("cloud", "site", c, c, c, func() { c.counted++ }, c.decide, hclog.NewNullLogger(), fixed)
+	return NewLeaks("cloud", "site", c, c, c, c, func() { c.counted++ }, c.decide, hclog.NewNullLogger(), fixed)
 }
 
 // passes has the cloud searched some times, and returns what was removed.
@@ -209,5 +225,66 @@ func TestLeakOfALockedNodeIsTriedAgain(t *testing.T) {
 	wantNone(t, l.pass(t.Context()))
 	if !strings.Contains(strings.Join(c.did, ", "), "remove m of 1") {
 		t.Errorf("%q", c.did)
+	}
+}
+
+// Catches what a search found that is forgotten when the share moves: where a launcher is lost
+// every minute leaks would stay for ever. And a second search that comes too soon after that of
+// another launcher, or goes by what a search found that failed; a memory that is written though nothing has
+// changed; one that cannot be used and keeps our own searches from counting.
+func TestLeaksAreRememberedForTheNextWorker(t *testing.T) {
+	at := now
+	c := &leakCloud{machines: []providers.NodeInfo{machine("1")}}
+	worker := func(clock func() time.Time) *Leaks {
+		l := NewLeaks("cloud", "site", c, c, c, c, func() { c.counted++ }, c.decide, hclog.NewNullLogger(), clock)
+		l.age = time.Minute
+		return l
+	}
+	search := func(l *Leaks, deleted int) {
+		t.Helper()
+		if err := l.pass(t.Context()); err != nil && c.memory == nil && c.listing == nil {
+			t.Fatal(err)
+		}
+		if c.counted != deleted {
+			t.Fatalf("%d machines were deleted, want %d", c.counted, deleted)
+		}
+	}
+	clock := func() time.Time { return at }
+	search(worker(clock), 0)
+	at = at.Add(time.Minute - time.Second)
+	second := worker(clock)
+	search(second, 0)
+	if c.saves != 1 {
+		t.Errorf("saved %d times, and there was one change", c.saves)
+	}
+	at = at.Add(time.Second)
+	search(worker(clock), 1)
+	if len(c.kept) > 0 {
+		t.Errorf("is kept, although it is deleted: %v", c.kept)
+	}
+
+	third := worker(clock)
+	search(third, 1) // it is there again
+	c.listing = errDown
+	search(third, 1)
+	if c.listing = nil; len(c.kept) > 0 {
+		t.Errorf("is kept after a search that failed: %v", c.kept)
+	}
+
+	c.memory = errDown
+	last := worker(clock)
+	search(last, 1)
+	at = at.Add(time.Minute)
+	search(last, 2)
+}
+
+// Catches a share that moves while its worker searches, with which all goes that was found.
+func TestLeaksAreKeptByAWorkerThatEnds(t *testing.T) {
+	c := &leakCloud{machines: []providers.NodeInfo{machine("1")}}
+	wantNone(t, c.leaks().pass(t.Context()))
+	ctx, cancel := context.WithCancel(t.Context())
+	c.barrier = func() error { cancel(); return context.Canceled }
+	if err := c.leaks().pass(ctx); err == nil || len(c.kept) != 1 {
+		t.Errorf("%v; kept %v", err, c.kept)
 	}
 }

@@ -65,6 +65,23 @@ func (r nodeRecords) Retire(ctx context.Context, id, why string) error {
 	return errors.Join(err, lock.Release(ctx))
 }
 
+// leakMemory keeps what searches for machines of a provider find, behind the fence of the duty.
+type leakMemory struct {
+	store    *zkmodel.Store
+	duty     *recipe.Held
+	provider string
+}
+
+// Findings are what is kept.
+func (m leakMemory) Findings(ctx context.Context) (map[string]time.Time, error) {
+	return m.store.LeakedMachines(ctx, m.provider)
+}
+
+// SaveFindings replaces it.
+func (m leakMemory) SaveFindings(ctx context.Context, found map[string]time.Time) error {
+	return m.store.SaveLeakedMachines(ctx, m.duty, m.provider, found)
+}
+
 // leaderTree is what Cleanup and ForeignLocks read and remove while we lead.
 type leaderTree struct {
 	lead   *recipe.Held
