@@ -23,6 +23,15 @@ type fault struct {
 	inject func(ctx context.Context, r *rand.Rand) (whom string)
 }
 
+// appointed says when a kind may happen for the nth time, and then comes next; nil where that is
+// left to the order that is drawn.
+func (one fault) appointed() func(nth int) time.Duration {
+	if one.kind == wentBack {
+		return goBackAfter
+	}
+	return nil
+}
+
 // lane is a row of faults of which one happens at a time. Lanes do not wait for each other.
 type lane struct {
 	name        string
@@ -83,10 +92,16 @@ func (f *faults) run(calm context.Context) {
 
 func (f *faults) drive(calm context.Context, l lane, r *rand.Rand) {
 	var next []fault
+	begun := time.Now()
 	for pause(calm, r, l.least, l.most) {
 		if len(next) == 0 {
-			next = slices.Clone(l.kinds)
+			next = slices.DeleteFunc(slices.Clone(l.kinds), func(one fault) bool { return one.appointed() != nil })
 			r.Shuffle(len(next), func(i, j int) { next[i], next[j] = next[j], next[i] })
+		}
+		for _, one := range l.kinds {
+			if after := one.appointed(); after != nil && time.Since(begun) >= after(f.times(one.kind)) {
+				next = slices.Insert(next, 0, one)
+			}
 		}
 		one := next[0]
 		next = next[1:]
@@ -94,7 +109,9 @@ func (f *faults) drive(calm context.Context, l lane, r *rand.Rand) {
 		whom := one.inject(calm, r)
 		if whom == "" {
 			f.note(l.name, one.kind+" was not possible")
-			next = append(next, one) // in this round, if there is time
+			if one.appointed() == nil {
+				next = append(next, one) // in this round, if there is time
+			}
 			continue
 		}
 		f.note(l.name, one.kind+": "+whom+", is over")
@@ -102,6 +119,13 @@ func (f *faults) drive(calm context.Context, l lane, r *rand.Rand) {
 		f.counts[one.kind]++
 		f.mu.Unlock()
 	}
+}
+
+// times is how often a kind was injected.
+func (f *faults) times(kind string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.counts[kind]
 }
 
 // note adds a line to the timeline.

@@ -54,7 +54,7 @@ func (l *look) complaints() []string {
 	var all []string
 	wrong := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	machineRules(l, wrong)
-	recordRules(l, true, true, wrong)
+	recordRules(l, true, func(string) bool { return true }, wrong)
 	requestRules(l, wrong)
 	stockRules(l, true, wrong)
 	return slices.Sorted(slices.Values(append(all, slices.Collect(maps.Values(oddities(l)))...)))

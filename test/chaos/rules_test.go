@@ -55,9 +55,9 @@ func within(used map[string]providers.Resources, what string, wrong report) {
 	}
 }
 
-// recordRules hold for the tree at every moment. With limited, a tenant has a quota; with
-// honest, each cloud has all the room that it tells of.
-func recordRules(l *look, limited, honest bool, wrong report) {
+// recordRules hold for the tree at every moment. With limited, a tenant has a quota; honest
+// are the clouds that have all the room that they tell of.
+func recordRules(l *look, limited bool, honest func(provider string) bool, wrong report) {
 	used, tenant, slotsTaken := map[string]providers.Resources{}, 0, map[string]string{}
 	for _, n := range l.nodes {
 		if n.Broken != nil {
@@ -67,7 +67,7 @@ func recordRules(l *look, limited, honest bool, wrong report) {
 		if n.TenantName == limitedTenant && n.Provider != "racks" { // static machines count towards no tenant
 			tenant += n.Resources[providers.Instances]
 		}
-		if honest && n.State == zkmodel.NodeAborted {
+		if n.State == zkmodel.NodeAborted && honest(n.Provider) {
 			wrong("node %s: the cloud was asked for more than it has: %s", n.ID, n.Reason)
 		}
 		if n.Provider != "racks" {

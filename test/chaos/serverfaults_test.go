@@ -32,7 +32,7 @@ func serverFaults(w *world) []fault {
 			w.ensemble.Await(w.t) //nolint:contextcheck // a test helper
 			return serverName(i)
 		}},
-		{"tree went back", w.goBack},
+		{wentBack, w.goBack},
 	}
 	if _, able := w.net.(*namespaces); able { // servers reach each other without a proxy
 		list = append(list, fault{"leader cut off", func(ctx context.Context, r *rand.Rand) string {
@@ -103,6 +103,20 @@ func (w *world) goBack(ctx context.Context, _ *rand.Rand) string {
 	w.faults.wentBack(false)
 	w.mendGarbled(ctx)
 	return fmt.Sprintf("by %s", time.Since(old.at).Round(time.Second))
+}
+
+// wentBack is the kind of fault that goBack is.
+const wentBack = "tree went back"
+
+// goBackAfter is when the tree goes back for the nth time: twice, or once in five minutes, each
+// time early in its part of the run, as some rules are only held again a while after that.
+func goBackAfter(nth int) time.Duration {
+	parts := max(2, int(*length/(5*time.Minute)))
+	part := *length / time.Duration(parts)
+	if nth >= parts {
+		return 1 << 62 // not again
+	}
+	return part*time.Duration(nth) + time.Duration(draw(lanes+1+requestors+nth).Int64N(int64(part/3)))
 }
 
 // mendGarbled mends the records that were garbled when the tree was saved.

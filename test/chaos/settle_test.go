@@ -90,10 +90,11 @@ func (v *watch) unsettled(ctx context.Context) error {
 	}
 	var left error
 	note := func(format string, args ...any) { left = errors.Join(left, fmt.Errorf(format, args...)) }
-	if *length >= leakTime {
-		v.machinesGo(l, note)
+	if left := v.excuseLeaks(l); *length >= leakTime {
+		for id, why := range left {
+			note("machine %s: %s", id, why)
+		}
 	}
-	v.excuseLeaks(l)
 	v.othersAreThere(l)
 	for what, why := range oddities(l) {
 		note("%s: %s", what, why)
@@ -113,7 +114,7 @@ func (v *watch) unsettled(ctx context.Context) error {
 		note("in stock is %v", stock)
 	}
 	machineRules(l, note)
-	recordRules(l, v.w.limited, true, note)
+	recordRules(l, v.w.limited, func(string) bool { return true }, note)
 	stockRules(l, false, note)
 	orphans := map[string]bool{}
 	v.mu.Lock()
@@ -123,20 +124,6 @@ func (v *watch) unsettled(ctx context.Context) error {
 	v.mu.Unlock()
 	g.unsettled(orphans, note)
 	return left
-}
-
-// machinesGo tells of machines that are excused and still there. Images take two searches ten
-// minutes apart, and so stay beyond the end.
-func (v *watch) machinesGo(l *look, note report) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for _, list := range l.machines {
-		for _, m := range list {
-			if e, known := v.excused[m.ExternalID]; known {
-				note("machine %s: %s", m.ExternalID, e.why)
-			}
-		}
-	}
 }
 
 // noSecret looks for the secret where it must not be: in logs of daemons and builds, and

@@ -71,7 +71,7 @@ func (w *world) cloudFault(kind string, f fake.Faults) fault {
 		d := 2*time.Second + time.Duration(r.Int64N(int64(4*time.Second)))
 		if f.Room > 0 {
 			name = one(r, []string{"east", "west", "north", "south"})
-			w.watch.lies(d)
+			w.watch.lies(name, d)
 		}
 		w.must(fake.SetFaults(w.path("clouds"), name, f))
 		wait(ctx, d)

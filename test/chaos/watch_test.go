@@ -58,7 +58,7 @@ type watch struct {
 	oddest  map[string]time.Duration // how long things were odd at most, by why
 	nodes   []*zkmodel.Node          // of the last look
 	excused map[string]excuse        // what may be in a cloud without a record, by its id there
-	lying   time.Time                // until when a cloud may have refused for lack of room
+	lying   map[string]time.Time     // until when each cloud may refuse for lack of room
 	era     int                      // how often the tree had gone back
 	// when the tree was first seen of that time, and images
 	seenEra, imagesEra int
@@ -79,7 +79,7 @@ func newWatch(t *testing.T, w *world) *watch {
 	v := &watch{
 		t: t, w: w, client: client, clouds: map[string]*fake.Provider{}, images: newImageRules(), counts: map[string]int{},
 		taken: map[string]string{}, kept: map[string]time.Time{}, waits: map[int][]time.Duration{},
-		since: map[string]time.Time{}, oddest: map[string]time.Duration{}, excused: map[string]excuse{},
+		since: map[string]time.Time{}, oddest: map[string]time.Duration{}, excused: map[string]excuse{}, lying: map[string]time.Time{},
 	}
 	for _, name := range cloudNames() {
 		v.clouds[name] = w.open(name)
@@ -181,8 +181,7 @@ func (v *watch) enter(era int, seen bool) {
 	}
 	v.era = era
 	v.kept, v.since = map[string]time.Time{}, map[string]time.Time{}
-	v.spared = time.Now().Add(leakTime)
-	v.lying = time.Now().Add(leakTime)
+	v.spared = time.Now().Add(oddTime)
 }
 
 // sinceBack is how long ago the tree went back last.
@@ -194,11 +193,14 @@ func (v *watch) sinceBack() time.Duration {
 }
 
 // excuseLeaks notes machines whose records went with the time in which they were made, and
-// takes what is excused out of the look.
-func (v *watch) excuseLeaks(l *look) {
+// takes what is excused out of the look. As long as they are there, a cloud has less room than
+// the records say. One that has a record is excused no more: it was only seen before that.
+// It returns those that are there, and why. Images take two searches ten minutes apart, and so
+// stay beyond the end.
+func (v *watch) excuseLeaks(l *look) map[string]string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	recorded := map[string]bool{}
+	recorded, left := map[string]bool{}, map[string]string{}
 	for _, n := range l.nodes {
 		recorded[n.ExternalID.Text()] = true
 	}
@@ -209,9 +211,17 @@ func (v *watch) excuseLeaks(l *look) {
 				v.excused[m.ExternalID] = excuse{"machine without a record since the tree went back", l.at}
 				known = true
 			}
-			return known && !recorded[m.ExternalID]
+			if known && recorded[m.ExternalID] {
+				delete(v.excused, m.ExternalID)
+			}
+			if known = known && !recorded[m.ExternalID]; known {
+				left[m.ExternalID] = v.excused[m.ExternalID].why
+				v.liesUntil(provider, time.Now().Add(oddTime))
+			}
+			return known
 		})
 	}
+	return left
 }
 
 // othersAreThere: what another installation has is there, and is not ours to count.
@@ -252,17 +262,28 @@ func (v *watch) orphan(id, why string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.excused[id] = excuse{why, time.Now()}
-	v.lying = time.Now().Add(leakTime)
 	v.spared = time.Now()
 }
 
-// lies excuses refusals of a cloud, for some time and until it is forgotten.
-func (v *watch) lies(d time.Duration) {
+// lies excuses refusals of a cloud, for some time and until they are forgotten.
+func (v *watch) lies(provider string, d time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if until := time.Now().Add(d + oddTime); until.After(v.lying) {
-		v.lying = until
+	v.liesUntil(provider, time.Now().Add(d+oddTime))
+}
+
+// liesUntil is called with mu held.
+func (v *watch) liesUntil(provider string, until time.Time) {
+	if until.After(v.lying[provider]) {
+		v.lying[provider] = until
 	}
+}
+
+// honest reports whether a cloud has, and has had for a while, all the room that it tells of.
+func (v *watch) honest(provider string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return !time.Now().Before(v.lying[provider])
 }
 
 // latest are the nodes of the last look.
@@ -278,9 +299,14 @@ func (v *watch) check(l *look) {
 	v.nodes = l.nodes
 	strict := time.Since(v.spared) > freshTime
 	kept := maps.Clone(v.kept)
-	lying := time.Now().Before(v.lying)
 	v.mu.Unlock()
-	recordRules(l, v.w.limited, !lying, v.wrong)
+	if strict {
+		v.count("looks at which the stock was counted exactly")
+	}
+	if v.honest("south") { // the one cloud that its pools can fill
+		v.count("looks at which the cloud that can be full was honest")
+	}
+	recordRules(l, v.w.limited, v.honest, v.wrong)
 	if v.sinceBack() > oddTime {
 		requestRules(l, v.wrongOfTree)
 		stockRules(l, strict, v.wrong)
