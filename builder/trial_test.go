@@ -297,7 +297,7 @@ func (s *site) untriedIsToldOnce(stop *func(), change func(*Deps)) {
 // twice. Mistakes: an image without a record; a trial without an upload.
 func TestTrialsOutliveBuilders(t *testing.T) {
 	t.Parallel()
-	for _, at := range []step.Step{step.UploadSent, step.TrialBegun, step.TrialHeld, step.TrialEnded} {
+	for _, at := range append(step.Trials(), step.UploadSent) {
 		for _, heir := range []bool{false, true} {
 			if at == step.TrialHeld && heir {
 				continue // it is the heir that dies there

@@ -1,6 +1,8 @@
 // Package step names the moments at which tests crash a builder.
 package step
 
+import "strings"
+
 // Step is a moment between two changes of the tree, the disk or a cloud. A
 // crash there must leave nothing that the next start does not put right.
 type Step string
@@ -38,7 +40,16 @@ const (
 	FormatRemoved Step = "files: one format removed"
 )
 
-// All lists all steps, for tests that crash at each.
+// Trials lists the steps of uploads that are tried before they serve, for tests that crash at each.
+func Trials() []Step { return []Step{TrialBegun, TrialHeld, TrialEnded} }
+
+// Of is what the builder does there: the word before the colon.
+func (s Step) Of() string {
+	what, _, _ := strings.Cut(string(s), ":")
+	return what
+}
+
+// All lists all other steps, for tests that crash at each.
 func All() []Step {
 	return []Step{
 		BuildLocked, BuildRecorded, BuildNoted, BuildCommanded, BuildSummed,

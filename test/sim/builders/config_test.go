@@ -9,14 +9,14 @@ import (
 )
 
 // configuration is the site's: an image of two formats by age, one by schedule, of which one build is
-// kept, and one on request only; three providers that want different ones.
+// kept, and no file that all have got, and one on request only; three providers that want different ones.
 const configuration = `
 zookeeper-servers: [{host: 127.0.0.1}]
 images-dir: %s
 build-log-dir: %s
 diskimages:
   - {name: debian, elements: [debian], rebuild-age: %d, build-timeout: 1200, rebuild-jitter: 10}
-  - {name: fedora, elements: [fedora], %s, keep-builds: 1, build-timeout: 1200, rebuild-jitter: 0}
+  - {name: fedora, elements: [fedora], %s, keep-builds: 1, delete-after-upload: true, build-timeout: 1200, rebuild-jitter: 0}
   - {name: alpine, elements: [alpine], rebuild-age: 31536000, build-timeout: 1200, rebuild-jitter: 0%s}
 providers:
   - {name: north, driver: fake, cloud: fake, image-type: qcow2, image-upload-timeout: 900, diskimages: [{name: debian}, {name: fedora}]}

@@ -2,6 +2,7 @@ package builders
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"poolkeeper/builder/step"
@@ -11,71 +12,136 @@ import (
 	"poolkeeper/zkmodel"
 )
 
+// ofProcesses are the faults of a process, of its host and of ZooKeeper's servers: they come at any moment,
+// or at a step of a builder.
+func ofProcesses() []string { return append(stage.Faults(), "crash", "stop", "disk full") }
+
+// others are all other faults, and what an operator does.
+func others() []string {
+	list := []string{"reload", "backup", "roll back", "vanish"}
+	for _, f := range troubles {
+		list = append(list, "cloud "+string(f))
+	}
+	for _, o := range dib.Outcomes() {
+		list = append(list, "build "+string(o))
+	}
+	return append(list, operations...)
+}
+
 // fault makes the next thing go wrong, or has an operator do something.
 func (w *world) fault() {
-	all := append(stage.Faults(), "pause", "pause", "crash", "crash", "crash", "crash", "stop", "cloud", "cloud", "cloud", "cloud",
-		"build", "build", "build", "disk full", "reload", "backup", "backup", "roll back", "vanish", "operator", "operator", "operator", "operator", "operator")
-	p := w.hosts[w.rng.IntN(len(w.hosts))].running()
-	fault := all[w.rng.IntN(len(all))]
-	switch fault {
+	all := append(ofProcesses(), "pause", "crash", "crash", "stop", "cloud", "cloud", "cloud", "cloud", "build", "build", "build",
+		"reload", "reload", "backup", "backup", "roll back", "vanish", "operator", "operator", "operator", "operator", "operator")
+	for range 20 {
+		all = append(all, "at a step")
+	}
+	host := w.hosts[w.rng.IntN(len(w.hosts))]
+	switch fault := all[w.rng.IntN(len(all))]; fault {
+	case "at a step":
+		w.arm(host)
 	case "cloud":
 		w.trouble()
-		return
 	case "reload":
 		v := version(w.rng.IntN(int(calm)))
 		w.judge.Fault(fault, "builders", "to version %d", v)
 		w.reload(v)
-		return
 	case "operator":
 		w.operate()
-		return
 	case "vanish":
 		if name := clouds[w.rng.IntN(len(clouds))]; w.clouds.VanishImage(name, w.siteID, w.rng) {
 			w.judge.Fault(fault, name, "")
 		}
-		return
 	case "backup":
 		w.judge.Fault(fault, "servers", "")
 		w.backup = w.cluster.Snapshot()
-		return
 	case "roll back":
 		w.rollBack()
-		return
-	}
-	if p == nil {
-		return
-	}
-	switch fault {
-	case "pause":
-		p.hold(upTo(longest, w.rng))
-	case "crash":
-		w.crash(p)
-	case "stop":
-		p.restart(upTo(longest, w.rng))
 	case "build":
-		o := dib.Outcomes()[w.rng.IntN(len(dib.Outcomes()))]
-		w.judge.Fault("build "+string(o), p.site.name, "")
-		p.site.Set(o, 0.7)
-		time.AfterFunc(10*time.Minute, func() { p.site.Set(o, 0) })
-	case "disk full":
-		w.judge.Fault(fault, p.site.name, "")
-		p.site.Fill(true)
-		time.AfterFunc(upTo(10*time.Minute, w.rng), func() { p.site.Fill(false) })
+		w.builds(host, dib.Outcomes()[w.rng.IntN(len(dib.Outcomes()))], 0.7)
 	default:
-		w.network.Fault(fault, p.Machine)
+		if p := host.running(); p != nil {
+			w.strike(p, fault, "at once", w.rng)
+		}
 	}
 }
 
-// crash ends a process at once, or at a step that it may come to soon.
-func (w *world) crash(p *process) {
-	all := step.All()
-	n, after := w.rng.IntN(2*len(all)), upTo(longest, w.rng)
-	if n >= len(all) {
-		p.crash("at once", after)
-		return
+// strike has a fault of ofProcesses happen now.
+func (w *world) strike(p *process, fault, when string, rng *rand.Rand) {
+	switch fault {
+	case "pause":
+		p.hold(upTo(longest, rng))
+	case "crash":
+		p.crash(when, upTo(longest, rng))
+	case "stop":
+		p.restart(upTo(longest, rng))
+	case "disk full":
+		w.judge.Fault(fault, p.site.name, "")
+		p.site.Fill(true)
+		time.AfterFunc(upTo(10*time.Minute, rng), func() { p.site.Fill(false) })
+	default:
+		w.network.FaultBy(rng, fault, p.Machine)
 	}
-	p.crashes(all[n])
-	time.AfterFunc(40*time.Minute, func() { p.crashes("") })
+}
+
+// builds has builds of a host go so for a while.
+func (w *world) builds(host *site, o dib.Outcome, share float64) {
+	w.judge.Fault("build "+string(o), host.name, "")
+	host.Set(o, share)
+	time.AfterFunc(10*time.Minute, func() { host.Set(o, 0) })
+}
+
+// steps are all steps of a builder, by what it does there.
+func steps() (doing []string, at map[string][]step.Step) {
+	at = map[string][]step.Step{}
+	for _, s := range append(step.All(), step.Trials()...) {
+		if at[s.Of()] == nil {
+			doing = append(doing, s.Of())
+		}
+		at[s.Of()] = append(at[s.Of()], s)
+	}
+	return doing, at
+}
+
+// armed is a fault that comes when a builder on a host comes to a step.
+type armed struct {
+	at    step.Step
+	fault string
+	rng   *rand.Rand
+}
+
+// arm has a fault wait for a step, and has that step come soon if it is a rare one.
+func (w *world) arm(host *site) {
+	doing, at := steps()
+	list := at[doing[w.rng.IntN(len(doing))]]
+	a := &armed{list[w.rng.IntN(len(list))], "crash", w.rng}
+	if all := ofProcesses(); w.rng.IntN(3) > 0 { // crashes come oftener: each step has its own
+		a.fault = all[w.rng.IntN(len(all))]
+	}
+	w.judge.Fault("armed", host.name, "%s at %s", a.fault, a.at)
+	host.waits(a, true)
+	time.AfterFunc(40*time.Minute, func() { host.waits(a, false) })
+	w.lead(host, a.at)
+}
+
+// lead does what brings a builder to a step.
+func (w *world) lead(host *site, to step.Step) {
+	another, image := w.hosts[w.rng.IntN(len(w.hosts))], images[w.rng.IntN(len(images))]
+	switch to {
+	case step.BuildServed, step.BuildReady, step.FormatRemoved:
+		w.operation("request", image)
+	case step.BuildFailed:
+		w.builds(host, dib.Breaks, 1)
+		w.operation("request", image)
+	case step.UploadFailed:
+		w.troubled(clouds[w.rng.IntN(len(clouds))], cloud.Error, 1)
+	case step.ReclaimCloud, step.ReclaimUpload:
+		another.waits(&armed{step.UploadSent, "crash", w.rng}, true)
+	case step.DeleteMarked, step.DeleteCloud, step.DeleteUpload:
+		w.operation("delete upload", image)
+	case step.BuildDeleted:
+		w.operation("delete build", image)
+	default:
+	}
 }
 
 // rollBack has an operator stop all builders, put the backup in the place of the servers' files, and start
@@ -85,7 +151,7 @@ func (w *world) rollBack() {
 		return
 	}
 	w.judge.Fault("roll back", "servers", "")
-	backup := w.backup
+	backup, rng := w.backup, w.rng
 	w.setShut(true)
 	for _, s := range w.hosts {
 		killed := w.rng.IntN(3) == 0
@@ -104,9 +170,28 @@ func (w *world) rollBack() {
 		w.cluster.Restore(backup)
 		w.judge.rolledBack(backup)
 		w.dial()
-		wait(time.Minute)
+		wait(2 * sessionTimeout) // the locks of the backup are nobody's then
+		w.forgotten(rng)
+		wait(20 * time.Second)
 		w.setShut(false)
 	})
+}
+
+// forgotten has an operator delete what nobody is at, while no builder runs.
+func (w *world) forgotten(rng *rand.Rand) {
+	ctx := context.WithoutCancel(w.t.Context())
+	for _, p := range w.judge.underWay() {
+		if rng.IntN(2) == 0 {
+			continue
+		}
+		err := error(nil)
+		if u := p.upload; u != nil {
+			err = w.operator().MarkUploadDeleting(ctx, zkmodel.ByOperator, *u, true)
+		} else {
+			err = w.operator().MarkBuildDeleting(ctx, zkmodel.ByOperator, p.image, p.build, true)
+		}
+		w.judge.Note(operator, "deletes what was under way in the backup: %+v, %v", p, err)
+	}
 }
 
 func (w *world) allStopped() bool {
@@ -118,10 +203,16 @@ func (w *world) allStopped() bool {
 	return true
 }
 
+// troubles are the faults of clouds.
+var troubles = []cloud.Fault{cloud.Error, cloud.Refused, cloud.Slow, cloud.Hung, cloud.Lost, cloud.Stale, cloud.Duplicate}
+
 // trouble has calls to one cloud go wrong for a while.
 func (w *world) trouble() {
-	all := []cloud.Fault{cloud.Error, cloud.Refused, cloud.Slow, cloud.Hung, cloud.Lost, cloud.Stale, cloud.Duplicate}
-	name, f, share := clouds[w.rng.IntN(len(clouds))], all[w.rng.IntN(len(all))], 0.2+0.8*w.rng.Float64()
+	name, f, share := clouds[w.rng.IntN(len(clouds))], troubles[w.rng.IntN(len(troubles))], 0.2+0.8*w.rng.Float64()
+	w.troubled(name, f, share)
+}
+
+func (w *world) troubled(name string, f cloud.Fault, share float64) {
 	w.judge.Fault("cloud "+string(f), name, "%.0f%%", 100*share)
 	w.clouds.Set(name, f, share)
 	time.AfterFunc(upTo(15*time.Minute, w.rng), func() { w.clouds.Set(name, f, 0) })
@@ -130,10 +221,15 @@ func (w *world) trouble() {
 // operator is the client of the world itself, and of people in it.
 const operator = "operator"
 
+// operations are what an operator does.
+var operations = []string{"request", "pause image", "pause provider", "cancel", "delete build", "delete upload"}
+
 // operate has an operator do something.
 func (w *world) operate() {
-	image := images[w.rng.IntN(len(images))]
-	what := []string{"request", "request", "pause image", "pause provider", "cancel", "delete build", "delete upload"}[w.rng.IntN(7)]
+	w.operation(operations[w.rng.IntN(len(operations))], images[w.rng.IntN(len(images))])
+}
+
+func (w *world) operation(what, image string) {
 	provider, pick, d := clouds[w.rng.IntN(len(clouds))], w.rng.Uint64(), upTo(20*time.Minute, w.rng)
 	w.judge.Fault(what, operator, "%s %s", image, provider)
 	ctx := context.WithoutCancel(w.t.Context())
@@ -177,8 +273,8 @@ func (w *world) heal() {
 	var machines []*stage.Machine
 	for _, s := range w.hosts {
 		s.Heal()
+		s.calm()
 		if p := s.running(); p != nil {
-			p.crashes("")
 			p.Set(time.Since(p.Now().Round(0))) // nothing is deleted by age by who has a wrong clock
 			machines = append(machines, p.Machine)
 		}

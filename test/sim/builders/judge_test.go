@@ -2,6 +2,7 @@ package builders
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -159,7 +160,7 @@ func (j *judge) build(t zookeeper.Transaction, c zookeeper.Change, image, id str
 		}
 	case zookeeper.Delete:
 		delete(j.builds, c.Path)
-		j.moved("build", string(was.State), "gone")
+		j.moved(t.Client, "build", string(was.State), "gone")
 		j.Note(t.Client, "removes the record of build %s-%s, which was %s", image, id, was.State)
 		for p := range j.uploads {
 			if strings.HasPrefix(p, c.Path+"/") {
@@ -181,7 +182,7 @@ func (j *judge) build(t zookeeper.Transaction, c zookeeper.Change, image, id str
 		return
 	}
 	j.Note(t.Client, "build %s-%s: %s → %s %s", image, id, from, is.State, is.Reason)
-	j.moved("build", string(from), string(is.State))
+	j.moved(t.Client, "build", string(from), string(is.State))
 	if is.State == zkmodel.BuildReady {
 		j.ids[c.Path] = true
 	}
@@ -199,7 +200,7 @@ func (j *judge) upload(t zookeeper.Transaction, c zookeeper.Change, key zkmodel.
 	switch c.Kind {
 	case zookeeper.Delete:
 		delete(j.uploads, c.Path)
-		j.moved("upload", string(was.State), "gone")
+		j.moved(t.Client, "upload", string(was.State), "gone")
 		j.Note(t.Client, "removes the record of upload %s, which was %s", brief(key), was.State)
 		return
 	case zookeeper.Create, zookeeper.SetData:
@@ -216,7 +217,7 @@ func (j *judge) upload(t zookeeper.Transaction, c zookeeper.Change, key zkmodel.
 		return
 	}
 	j.Note(t.Client, "upload %s: %s → %s %s", brief(key), from, is.State, is.Reason)
-	j.moved("upload", string(from), string(is.State))
+	j.moved(t.Client, "upload", string(from), string(is.State))
 	if from != "" && !allowed(zkmodel.UploadTransitions(), from, is.State, t.Client) {
 		j.Wrong(t.Client, "moves upload %s from %s to %s", brief(key), from, is.State)
 	}
@@ -240,7 +241,14 @@ func (j *judge) held(t zookeeper.Transaction, record string, locks ...string) {
 	j.Wrong(t.Client, "session %#x changes the state of %s, and holds no lock of it: %v", t.Session, record, j.holder(locks[0]))
 }
 
-func (j *judge) moved(kind, from, to string) { j.moves[kind+" "+from+" → "+to]++ }
+// moved counts a move, and who made it.
+func (j *judge) moved(client, kind, from, to string) {
+	by := "us"
+	if client == operator {
+		by = "an operator"
+	}
+	j.moves[fmt.Sprintf("moved %s %s → %s by %s", kind, from, to, by)]++
+}
 
 func allowed[S ~string](table []zkmodel.Transition[S], from, to S, client string) bool {
 	by := zkmodel.ByUs
@@ -374,6 +382,29 @@ func (j *judge) anUpload(image string, pick uint64) (zkmodel.UploadKey, bool) {
 	return j.uploads[list[pick%uint64(len(list))]].UploadKey, true
 }
 
+// work is a build or an upload that is under way.
+type work struct {
+	image, build string
+	upload       *zkmodel.UploadKey
+}
+
+// underWay are those, by the records.
+func (j *judge) underWay() (list []work) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, p := range slices.Sorted(maps.Keys(j.builds)) {
+		if b := j.builds[p]; b.State == zkmodel.BuildBuilding {
+			list = append(list, work{image: b.Image, build: b.ID})
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(j.uploads)) {
+		if u := j.uploads[p]; u.State == zkmodel.UploadUploading {
+			list = append(list, work{u.Image, u.Build, &u.UploadKey})
+		}
+	}
+	return list
+}
+
 // counts tells what was reached.
 func (j *judge) counts(w *world) {
 	j.mu.Lock()
@@ -384,7 +415,7 @@ func (j *judge) counts(w *world) {
 		}
 	}
 	for move, n := range j.moves {
-		add("moved "+move, n)
+		add(move, n)
 	}
 	for kind, n := range w.clouds.Met() {
 		add("met "+kind, n)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ type site struct {
 	mu      sync.Mutex
 	process *process // nil while none runs
 	runs    int
+	armed   []*armed // faults that wait for a step
 }
 
 // process is a builder's: what runs on one host from its start to its end.
@@ -40,9 +42,8 @@ type process struct {
 	cancel  context.CancelFunc
 	done    chan struct{}
 
-	mu      sync.Mutex
-	dead    bool
-	crashAt step.Step // the next step of this name is its last
+	mu   sync.Mutex
+	dead bool
 }
 
 // policy is the usual one, of shorter patience: what must come in the end must come soon.
@@ -175,23 +176,61 @@ func (w *world) again(p *process) {
 	w.start(p.site)
 }
 
-// crashes has a process die at its next step of some name.
-func (p *process) crashes(at step.Step) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.crashAt = at
+// waits has a fault wait for its step on a host, or not any more.
+func (s *site) waits(a *armed, begins bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if begins {
+		s.armed = append(s.armed, a)
+	} else if i := slices.Index(s.armed, a); i >= 0 {
+		s.armed = slices.Delete(s.armed, i, i+1)
+	}
 }
 
-// step is told of the builder's steps.
-func (p *process) step(s step.Step) {
-	p.mu.Lock()
-	last := p.crashAt == s && !p.dead
-	p.mu.Unlock()
-	p.world.judge.Count("at " + string(s))
-	if last {
-		p.world.judge.Count("crash at " + string(s))
-		p.crash("at "+string(s), 30*time.Second)
+// calm has none wait any more.
+func (s *site) calm() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.armed = nil
+}
+
+// reached takes the first fault that waits for a step; nil is none.
+func (s *site) reached(at step.Step) *armed {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.armed, func(a *armed) bool { return a.at == at })
+	if i < 0 {
+		return nil
 	}
+	a := s.armed[i]
+	s.armed = slices.Delete(s.armed, i, i+1)
+	return a
+}
+
+// isDead reports whether it was ended.
+func (p *process) isDead() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dead
+}
+
+// step is told of the builder's steps. What waits for one happens there.
+func (p *process) step(s step.Step) {
+	if p.isDead() {
+		return
+	}
+	j := p.world.judge
+	j.Count("at " + string(s))
+	a := p.site.reached(s)
+	if a == nil {
+		return
+	}
+	j.Note(p.Name, "%s, as armed, at %s", a.fault, s)
+	j.Count(a.fault + " while: " + s.Of())
+	if a.fault == "crash" {
+		j.Count("crash at " + string(s))
+	}
+	p.world.strike(p, a.fault, "at "+string(s), a.rng)
 }
 
 // hold stops a process for a while: its clock, its network and its calls to clouds.

@@ -28,9 +28,12 @@ func Faults() []string {
 }
 
 // Fault makes one, to a host where it is one of hosts.
-func (n *Network) Fault(fault string, m *Machine) {
-	d := time.Duration(n.Rand.Int64N(int64(n.Longest)))
-	server := 1 + n.Rand.IntN(n.Servers)
+func (n *Network) Fault(fault string, m *Machine) { n.FaultBy(n.Rand, fault, m) }
+
+// FaultBy is Fault for one that comes later than others that were drawn behind it.
+func (n *Network) FaultBy(rng *rand.Rand, fault string, m *Machine) {
+	d := time.Duration(rng.Int64N(int64(n.Longest)))
+	server := 1 + rng.IntN(n.Servers)
 	switch fault {
 	case "cut":
 		n.Line.Fault(fault, m.Name, "for %s", d)
