@@ -2,6 +2,7 @@ package launcher_test
 
 import (
 	"context"
+	"fmt"
 	"path"
 	"sync/atomic"
 	"testing"
@@ -334,6 +335,29 @@ func TestLeakedMachinesTakeTwoLooks(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].ExternalID != machine {
 		t.Errorf("left in the cloud: %v (%v), want %s", list, err, machine)
 	}
+}
+
+// What the search of a launcher that is gone has found counts for the next launcher: where one is lost
+// between any two searches, leaks would stay for ever. And it is forgotten once it is done.
+func TestLeakedMachineFoundByAnother(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, onePool)
+	s.image()
+	id := s.machine("0000009999") // no such record
+	const path = "/poolkeeper/leaked-machines/cloud"
+	if err := s.store.Session().EnsurePath(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	found := fmt.Sprintf(`{"%s": "%s"}`, id, time.Now().Add(-40*time.Minute).Format(time.RFC3339))
+	if _, err := s.store.Session().Set(t.Context(), path, []byte(found), recipe.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	s.launch(named("nl01"), func(d *launcher.Deps) { d.Resync = time.Hour })
+	zktest.Eventually(t, func() bool { return s.machines("cloud") == 0 }, "the leaked machine gone")
+	zktest.Eventually(t, func() bool {
+		_, there, err := s.store.Session().Exists(t.Context(), path)
+		return err == nil && !there
+	}, "nothing remembered")
 }
 
 // Another installation that shares the cloud, and calls its provider alike, keeps
