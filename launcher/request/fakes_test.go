@@ -3,8 +3,11 @@ package request
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +17,7 @@ import (
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/launch"
 	"poolkeeper/launcher/pool"
+	"poolkeeper/launcher/step"
 	"poolkeeper/launcher/supply"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
@@ -36,6 +40,8 @@ func (v *tree) Nodes() []*zkmodel.Node          { return v.nodes }
 func (v *tree) DeferRequest(string)             {}
 func (v *tree) DeferNodes(...string)            {}
 func (v *tree) Resume(requests, nodes []string) {}
+
+func (v *tree) Settle(context.Context, []string, []string) error { return nil }
 
 func (v *tree) Components(string) []*zkmodel.Component {
 	v.looks++
@@ -95,6 +101,7 @@ type launches struct {
 
 	mu      sync.Mutex
 	brought []string // labels; "again" in front of those that another had begun
+	alone   []bool   // whether they are the only ones of their requests
 }
 
 func (l *launches) Begin(_ context.Context, _ *launch.Order, _ []*launch.Run, write func(also ...recipe.Op) error) error {
@@ -116,6 +123,7 @@ func (l *launches) Save(ctx context.Context, n *launch.Run) error {
 func (l *launches) Bring(ctx context.Context, o *launch.Order, n *launch.Run) error {
 	l.mu.Lock()
 	l.brought = append(l.brought, map[bool]string{true: "again "}[n.Resumed]+n.Place.Label)
+	l.alone = append(l.alone, o.Alone)
 	l.mu.Unlock()
 	if n.Node.State != zkmodel.NodeBuilding {
 		return n.Err
@@ -136,6 +144,24 @@ func (l *launches) Bring(ctx context.Context, o *launch.Order, n *launch.Run) er
 	return errors.Join(failed, l.Save(ctx, n))
 }
 
+// lines are what is logged.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) has(what string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.text.String(), what)
+}
+
 // room is a Server over a tree of its own, with a pool in each of two clouds.
 type room struct {
 	*Server
@@ -146,6 +172,9 @@ type room struct {
 	figures  *figures
 	launches *launches
 	here     *pool.Pool // of cloud "here"; the other is of "there"
+	client   *recipe.Client
+	log      *lines
+	woken    atomic.Int64 // how often decisions were asked for by the Server itself
 }
 
 func newRoom(t *testing.T, change ...func(*configs.Config)) *room {
@@ -169,15 +198,18 @@ func newRoom(t *testing.T, change ...func(*configs.Config)) *room {
 	for _, c := range change {
 		c(cfg)
 	}
-	log, store, notify := hclog.NewNullLogger(), zkmodel.NewStore(session, nil), func() {}
-	r := &room{t: t, root: root, tree: &tree{}, offers: &offers{}, figures: &figures{}, launches: &launches{store: store}}
+	said := &lines{}
+	log := hclog.New(&hclog.LoggerOptions{Output: io.Writer(said)})
+	store, notify := zkmodel.NewStore(session, nil), func() {}
+	r := &room{t: t, root: root, client: client, log: said, tree: &tree{}, offers: &offers{}, figures: &figures{}, launches: &launches{store: store}}
 	jobs := inflight.NewJobs(time.Now, notify)
 	t.Cleanup(jobs.Wait)
 	deps := Deps{
 		Store: store, Config: cfg, Own: inflight.NewRecords(r.tree, log, notify), Jobs: jobs,
 		Quotas: map[string]*inflight.QuotaLock{}, Tree: r.tree, Offers: r.offers, Clouds: map[string]*supply.Provider{},
 		Launches: r.launches, Log: log, Troubled: &recipe.Throttle{}, Figures: r.figures,
-		Notify: notify, Now: time.Now, Ahead: func() time.Duration { return 0 },
+		Step:   func(at step.Step) { log.Info("step", "at", at) },
+		Notify: func() { r.woken.Add(1) }, Now: time.Now, Ahead: func() time.Duration { return 0 },
 	}
 	for _, name := range []string{"here", "there"} {
 		section := configs.Provider{Name: name, Pools: []configs.Pool{{Name: "main", Labels: []configs.PoolLabel{{Name: "small"}, {Name: "large"}}}}}

@@ -48,10 +48,8 @@ func (o *Orphans) All() map[string]bool {
 // where nothing better is known: of those in our hands, of those that do not show as
 // pending yet, and of those about which the answer failed.
 func (o *Orphans) Find(requests []*zkmodel.Request, ours, theirs map[string]bool, locked func(*zkmodel.Request) (bool, error)) {
-	kept := maps.Clone(ours)
-	if kept == nil {
-		kept = map[string]bool{}
-	}
+	kept := map[string]bool{}
+	maps.Copy(kept, ours)
 	found := map[string]bool{}
 	for _, r := range requests {
 		if r.State == zkmodel.RequestRequested {

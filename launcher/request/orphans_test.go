@@ -66,6 +66,9 @@ func TestOrphansAreFound(t *testing.T) {
 		return r.ID == "locked", nil
 	})
 	is(t, &o, "orphan", "marked-unknown", "marked-waits")
+	var none Orphans
+	none.Find(requests[:1], nil, nil, func(*zkmodel.Request) (bool, error) { return false, nil })
+	is(t, &none, "orphan")
 	o.Forget("orphan")
 	is(t, &o, "marked-unknown", "marked-waits")
 }

@@ -122,7 +122,7 @@ func (s *Server) resumeNode(ctx context.Context, h *run, label string, seen *zkm
 // restart makes a lost request wait again.
 func (s *Server) restart(ctx context.Context, lock *recipe.Held, r *zkmodel.Request) error {
 	for _, n := range s.nodesOf(r.ID) {
-		if err := s.reclaimNode(ctx, n.ID); err != nil {
+		if err := s.reclaimNode(ctx, r.ID, n.ID); err != nil {
 			return err
 		}
 	}
@@ -136,8 +136,8 @@ func (s *Server) restart(ctx context.Context, lock *recipe.Held, r *zkmodel.Requ
 
 // reclaimNode frees a ready node of a lost request, and marks one that was never
 // begun for deletion. Nodes in other states are reaped. One that is locked
-// is a living launcher's.
-func (s *Server) reclaimNode(ctx context.Context, id string) error {
+// is a living launcher's, and one that is another request's by now is left.
+func (s *Server) reclaimNode(ctx context.Context, request, id string) error {
 	lock, n, err := s.Store.LockNode(ctx, id, "")
 	if errors.Is(err, zkmodel.ErrNotFound) || errors.Is(err, recipe.ErrLocked) {
 		return nil
@@ -145,16 +145,16 @@ func (s *Server) reclaimNode(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	switch n.State {
-	case zkmodel.NodeReady:
+	switch {
+	case n.AllocatedTo != request:
+	case n.State == zkmodel.NodeReady:
 		node.Free(n)
 		err = s.Store.SaveNode(ctx, lock, n)
-	case zkmodel.NodeInit:
+	case n.State == zkmodel.NodeInit:
 		n.Reason = "its launcher is gone"
 		if err = zkmodel.Move(n, zkmodel.NodeDeleting, zkmodel.ByUs, s.epoch()); err == nil {
 			err = s.Store.SaveNode(ctx, lock, n)
 		}
-	default:
 	}
 	return errors.Join(err, lock.Release(ctx))
 }

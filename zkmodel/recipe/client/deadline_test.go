@@ -69,6 +69,12 @@ func TestWritesThatFail(t *testing.T) {
 	default:
 		t.Error("who asked waits for an answer")
 	}
+	conn = &noted{fails: errOther}
+	l = newLink(conn, conn, "host", time.Minute, 0, 0, &listener{})
+	l.opened.Store(true)
+	if _, err := l.Ask(1, nil); !errors.Is(err, ErrUnanswered) || len(conn.write) != 1 || time.Until(conn.write[0]) > time.Minute {
+		t.Errorf("asked: %v, to be written by %v", err, conn.write)
+	}
 	conn = &noted{}
 	l = newLink(conn, conn, "host", time.Second, 0, 0, deaf{})
 	if n, err := l.Write(make([]byte, 44)); n != 44 || err != nil || conn.closed != 1 {
