@@ -39,7 +39,7 @@ func (v *watch) gallery(ctx context.Context) (*gallery, error) {
 			return nil, err
 		}
 	}
-	if err := session.Sync(ctx); err != nil {
+	if err := catchUp(ctx, session); err != nil {
 		return nil, err
 	}
 	again, err := store.Images(ctx)

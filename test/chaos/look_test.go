@@ -9,6 +9,7 @@ import (
 
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
 )
 
 // errMoving says that something changed while we looked.
@@ -41,7 +42,7 @@ func (v *watch) glance(ctx context.Context) (*look, error) {
 		}
 	}
 	again := &look{}
-	if err := session.Sync(ctx); err != nil { // our server may lag behind the clouds
+	if err := catchUp(ctx, session); err != nil { // our server may lag behind the clouds
 		return nil, err
 	}
 	if err := again.tree(ctx, store); err != nil {
@@ -52,6 +53,19 @@ func (v *watch) glance(ctx context.Context) (*look, error) {
 		return l, errMoving
 	}
 	return l, nil
+}
+
+// lookPath is written before each look ends.
+const lookPath = "/chaos-look"
+
+// catchUp returns when our server has all that was committed. It writes, as a leader that was
+// frozen, and is none any more, answers a sync all the same until it knows.
+func catchUp(ctx context.Context, s *recipe.Session) error {
+	_, err := s.Set(ctx, lookPath, nil, recipe.AnyVersion)
+	if errors.Is(err, recipe.ErrNoNode) {
+		return s.EnsurePath(ctx, lookPath)
+	}
+	return err
 }
 
 // tree reads all records.

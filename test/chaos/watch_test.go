@@ -194,7 +194,7 @@ func (v *watch) sinceBack() time.Duration {
 
 // excuseLeaks notes machines whose records went with the time in which they were made, and
 // takes what is excused out of the look. As long as they are there, a cloud has less room than
-// the records say. One that has a record is excused no more: it was only seen before that.
+// the records say. One that has a record is none of them: it was only seen before that.
 // It returns those that are there, and why. Images take two searches ten minutes apart, and so
 // stay beyond the end.
 func (v *watch) excuseLeaks(l *look) map[string]string {
@@ -210,9 +210,6 @@ func (v *watch) excuseLeaks(l *look) map[string]string {
 			if !known && !recorded[m.ExternalID] && v.era > 0 && time.Since(v.seen) < settleBack && m.Metadata[providers.MetaSite] != otherSite {
 				v.excused[m.ExternalID] = excuse{"machine without a record since the tree went back", l.at}
 				known = true
-			}
-			if known && recorded[m.ExternalID] {
-				delete(v.excused, m.ExternalID)
 			}
 			if known = known && !recorded[m.ExternalID]; known {
 				left[m.ExternalID] = v.excused[m.ExternalID].why
