@@ -26,11 +26,13 @@ type judge struct {
 	mu      sync.Mutex
 	data    map[string][]byte // what is below the images, as the leader has it
 	lines   map[string][]contender
+	until   map[string]contender // who held the locks that go in the transaction
 	builds  map[string]*zkmodel.Build
 	uploads map[string]*zkmodel.Upload
 	ids     map[string]bool     // paths of builds that were ever ready
 	live    map[string][]string // by image: builds that have processes, as host/build
 	asked   map[string]bool     // builds and uploads that an operator has marked
+	found   map[string]bool     // paths of findings of leaked images
 	there   map[string]bool     // images in clouds, as "provider id"
 	moves   map[string]int
 	changes int // transactions that have changed something
@@ -46,8 +48,8 @@ type contender struct {
 
 func newJudge(w *world) *judge {
 	return &judge{
-		Timeline: w.seed.Timeline, world: w, data: map[string][]byte{}, lines: map[string][]contender{}, builds: map[string]*zkmodel.Build{},
-		uploads: map[string]*zkmodel.Upload{}, ids: map[string]bool{}, live: map[string][]string{}, asked: map[string]bool{}, there: map[string]bool{}, moves: map[string]int{},
+		Timeline: w.seed.Timeline, world: w, data: map[string][]byte{}, lines: map[string][]contender{}, until: map[string]contender{}, builds: map[string]*zkmodel.Build{},
+		uploads: map[string]*zkmodel.Upload{}, ids: map[string]bool{}, live: map[string][]string{}, asked: map[string]bool{}, there: map[string]bool{}, found: map[string]bool{}, moves: map[string]int{},
 	}
 }
 
@@ -56,6 +58,7 @@ func (j *judge) committed(t zookeeper.Transaction) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	before := j.served()
+	clear(j.until)
 	for _, c := range t.Changes {
 		if recipe.IsContender(path.Base(c.Path)) {
 			j.line(t, c)
@@ -67,6 +70,8 @@ func (j *judge) committed(t zookeeper.Transaction) {
 		}
 		if strings.HasPrefix(c.Path, zkmodel.ImagesRoot+"/") {
 			j.record(t, c)
+		} else if isFinding(c.Path) && c.Kind != zookeeper.Check {
+			j.found[c.Path] = c.Kind != zookeeper.Delete
 		}
 	}
 	if isBuilder(t.Client) {
@@ -79,6 +84,9 @@ func lives(p string) bool {
 	return strings.HasPrefix(p, "/poolkeeper/clock") || strings.HasPrefix(p, zkmodel.BuilderWorkPath+"/") // it tells what clocks show
 }
 
+// isFinding reports whether a path is what searches have found in a provider.
+func isFinding(p string) bool { return path.Dir(p) == path.Dir(zkmodel.FindingsPath("x")) }
+
 func isBuilder(client string) bool { return strings.HasPrefix(client, "b") }
 
 // rolledBack takes over what the servers have from now on.
@@ -90,7 +98,9 @@ func (j *judge) rolledBack(to *zookeeper.Snapshot) {
 	clear(j.lines)
 	clear(j.builds)
 	clear(j.uploads)
+	clear(j.found)
 	to.Each(func(p string, data []byte, session int64) {
+		j.found[p] = isFinding(p)
 		if recipe.IsContender(path.Base(p)) {
 			j.lines[path.Dir(p)] = append(j.lines[path.Dir(p)], contender{path.Base(p), session, "?"})
 			return
@@ -117,6 +127,9 @@ func (j *judge) line(t zookeeper.Transaction, c zookeeper.Change) {
 	case zookeeper.Create:
 		j.lines[dir] = append(j.lines[dir], contender{name, t.Session, t.Client})
 	case zookeeper.Delete:
+		if _, known := j.until[dir]; !known {
+			j.until[dir] = j.holder(dir) // a record goes with its lock, in one transaction
+		}
 		j.lines[dir] = slices.DeleteFunc(j.lines[dir], func(one contender) bool { return one.name == name })
 		if len(j.lines[dir]) == 0 {
 			delete(j.lines, dir)
@@ -160,6 +173,7 @@ func (j *judge) build(t zookeeper.Transaction, c zookeeper.Change, image, id str
 		}
 	case zookeeper.Delete:
 		delete(j.builds, c.Path)
+		j.held(t, c.Path, zkmodel.BuildsLockPath(image), zkmodel.LockPath(c.Path))
 		j.moved(t.Client, "build", string(was.State), "gone")
 		j.Note(t.Client, "removes the record of build %s-%s, which was %s", image, id, was.State)
 		for p := range j.uploads {
@@ -178,6 +192,7 @@ func (j *judge) build(t zookeeper.Transaction, c zookeeper.Change, image, id str
 	if was != nil {
 		from = was.State
 	}
+	j.held(t, c.Path, zkmodel.BuildsLockPath(image), zkmodel.LockPath(c.Path))
 	if from == is.State {
 		return
 	}
@@ -192,7 +207,6 @@ func (j *judge) build(t zookeeper.Transaction, c zookeeper.Change, image, id str
 	if t.Client == operator {
 		j.asked[c.Path] = true
 	}
-	j.held(t, c.Path, zkmodel.BuildsLockPath(image), zkmodel.LockPath(c.Path))
 }
 
 func (j *judge) upload(t zookeeper.Transaction, c zookeeper.Change, key zkmodel.UploadKey) {
@@ -200,6 +214,8 @@ func (j *judge) upload(t zookeeper.Transaction, c zookeeper.Change, key zkmodel.
 	switch c.Kind {
 	case zookeeper.Delete:
 		delete(j.uploads, c.Path)
+		j.held(t, c.Path, zkmodel.UploadsLockPath(key.Image, key.Build, key.Provider), zkmodel.LockPath(c.Path))
+		j.taken(t, was, nil)
 		j.moved(t.Client, "upload", string(was.State), "gone")
 		j.Note(t.Client, "removes the record of upload %s, which was %s", brief(key), was.State)
 		return
@@ -213,6 +229,8 @@ func (j *judge) upload(t zookeeper.Transaction, c zookeeper.Change, key zkmodel.
 	if was != nil {
 		from = was.State
 	}
+	j.held(t, c.Path, zkmodel.UploadsLockPath(key.Image, key.Build, key.Provider), zkmodel.LockPath(c.Path))
+	j.taken(t, was, is)
 	if from == is.State {
 		return
 	}
@@ -224,21 +242,43 @@ func (j *judge) upload(t zookeeper.Transaction, c zookeeper.Change, key zkmodel.
 	if t.Client == operator {
 		j.asked[c.Path] = true
 	}
-	j.held(t, c.Path, zkmodel.UploadsLockPath(key.Image, key.Build, key.Provider), zkmodel.LockPath(c.Path))
 }
 
 func brief(k zkmodel.UploadKey) string {
 	return fmt.Sprintf("%s-%s at %s, %s", k.Image, k.Build, k.Provider, k.ID)
 }
 
-// held: who changes the state of a record holds one of its locks.
+// kept is how many ready uploads of an image stay in each provider that wants it, by all versions of the configuration.
+var kept = map[string]int{"debian": 2, "fedora": 1, "alpine": 2}
+
+// taken: what takes a ready upload away leaves as many as the policy says. There are three excuses: an operator has
+// the build deleted, a launcher has doubted the upload, or a version of the configuration does not want the image there.
+func (j *judge) taken(t zookeeper.Transaction, was, is *zkmodel.Upload) {
+	if !isBuilder(t.Client) || was == nil || was.State != zkmodel.UploadReady || is != nil && is.State == zkmodel.UploadReady {
+		return
+	}
+	if j.asked[zkmodel.BuildPath(was.Image, was.Build)] || was.Suspect != "" || !slices.Contains(wanted[was.Provider], was.Image) {
+		return
+	}
+	n := 0
+	for _, u := range j.uploads {
+		if u.Image == was.Image && u.Provider == was.Provider && u.Broken == nil && u.State == zkmodel.UploadReady && u.Suspect == "" {
+			n++
+		}
+	}
+	if n < kept[was.Image] {
+		j.Wrong(t.Client, "takes upload %s away, which leaves %d of %d that are to stay", brief(was.UploadKey), n, kept[was.Image])
+	}
+}
+
+// held: who writes or removes a record holds one of its locks.
 func (j *judge) held(t zookeeper.Transaction, record string, locks ...string) {
 	for _, lock := range locks {
-		if j.holder(lock).session == t.Session {
+		if j.holder(lock).session == t.Session || j.until[lock].name != "" && j.until[lock].session == t.Session {
 			return
 		}
 	}
-	j.Wrong(t.Client, "session %#x changes the state of %s, and holds no lock of it: %v", t.Session, record, j.holder(locks[0]))
+	j.Wrong(t.Client, "session %#x changes %s, and holds no lock of it: %v", t.Session, record, j.holder(locks[0]))
 }
 
 // moved counts a move, and who made it.

@@ -93,6 +93,11 @@ func (w *world) disorder() string {
 			return p + " is left"
 		}
 	}
+	for p, is := range j.found {
+		if is {
+			return p + " is left: a leaked image was found, or looked for again"
+		}
+	}
 	there := map[string]bool{}     // "provider id"
 	serves := map[[2]string]bool{} // image, provider
 	for p, b := range j.builds {
