@@ -107,14 +107,29 @@ func defaultKubernetes(p *Provider) {
 	p.Settings = &KubernetesDriver{Token: TokenSecret, MaxServers: none, MaxCores: none, MaxRAM: none}
 }
 
-// setTokenLifetime has tokens outlive the hold of a node: a token that ended under a held
-// node would lock its user out.
+// endless is how long what has no end is taken to last.
+const endless = 365 * day
+
+// setTokenLifetime has tokens outlive the stock and the hold of a node: a token that ended under a
+// held node would lock its user out.
 func setTokenLifetime(cfg *Config, p *Provider) {
-	hold := cfg.MaxHoldAge
+	hold, ready := cfg.MaxHoldAge, time.Duration(0)
 	if hold <= 0 {
-		hold = 365 * day // a hold without an end
+		hold = endless
 	}
-	SettingsOf[KubernetesDriver](p).TokenLifetime = hold + 2*day // a job before it
+	for _, pool := range p.Pools {
+		for i := range pool.Labels {
+			label, ok := cfg.Label(pool.Labels[i].Name)
+			switch {
+			case !ok || label.MinReady <= 0: // its nodes are made for requests, and do not wait
+			case label.MaxReadyAge <= 0:
+				ready = endless
+			default:
+				ready = max(ready, label.MaxReadyAge)
+			}
+		}
+	}
+	SettingsOf[KubernetesDriver](p).TokenLifetime = ready + hold + 2*day // a job before it
 }
 
 func (d *KubernetesDriver) copied() any {

@@ -48,13 +48,25 @@ func TestPodsInheritAsNodepools(t *testing.T) {
 	}
 }
 
-// A token that ends before a hold locks out who holds the node.
+// A token that ends before a hold locks out who holds the node, which may have waited in stock before.
 func TestTokensOutliveHolds(t *testing.T) {
-	for hold, least := range map[time.Duration]time.Duration{0: 365 * day, 48 * time.Hour: 72 * time.Hour} {
-		p := Provider{Settings: &KubernetesDriver{}}
-		setTokenLifetime(&Config{MaxHoldAge: hold}, &p)
-		if got := SettingsOf[KubernetesDriver](&p).TokenLifetime; got < least {
-			t.Errorf("max-hold-age %s: tokens for %s", hold, got)
+	const hour = time.Hour
+	for _, c := range []struct {
+		hold  time.Duration
+		label Label
+		least time.Duration
+		what  string
+	}{
+		{0, Label{}, 365 * day, "a hold without an end"},
+		{48 * hour, Label{}, 72 * hour, "a hold"},
+		{48 * hour, Label{MinReady: 1, MaxReadyAge: 30 * day}, 33 * day, "stock, and a hold"},
+		{48 * hour, Label{MinReady: 1}, 365 * day, "stock without an end"},
+	} {
+		c.label.Name = "space"
+		p := Provider{Settings: &KubernetesDriver{}, Pools: []Pool{{Labels: []PoolLabel{{Name: "space"}, {Name: "unknown"}}}}}
+		setTokenLifetime(&Config{MaxHoldAge: c.hold, Labels: []Label{{Name: "other", MinReady: 1}, c.label}}, &p)
+		if got := SettingsOf[KubernetesDriver](&p).TokenLifetime; got < c.least || got > c.least+367*day {
+			t.Errorf("%s: tokens for %s, want %s at least", c.what, got, c.least)
 		}
 	}
 }

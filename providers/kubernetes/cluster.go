@@ -68,7 +68,11 @@ func connect(name string, opts Options) (*cluster, error) {
 	// client-go logs in outside of what is wrapped here, whichever way it does: with a token, a
 	// file that holds one, or a program that gives one.
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &eavesdropper{c, next} })
+	if config.ExecProvider != nil {
+		config.ExecProvider.StdinUnavailable = true // nobody is there to answer a question
+	}
 	if c.http, err = rest.HTTPClientFor(config); err == nil {
+		c.http.Transport = &leaver{c.http.Transport}
 		c.client, err = rest.RESTClientForConfigAndClient(config, c.http)
 	}
 	if err != nil {
@@ -96,6 +100,37 @@ func settings(name string) (*rest.Config, error) {
 }
 
 func (c *cluster) close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
+
+// leaver leaves a call whose context has ended. client-go waits for a program that logs in for as
+// long as that runs, and its callers would hang with it.
+type leaver struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (l *leaver) RoundTrip(req *http.Request) (*http.Response, error) {
+	type outcome struct {
+		resp *http.Response
+		err  error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		resp, err := l.next.RoundTrip(req) //nolint:bodyclose // by who gets it, or below
+		done <- outcome{resp, err}
+	}()
+	select {
+	case o := <-done:
+		return o.resp, o.err
+	case <-req.Context().Done():
+		go func() {
+			if o := <-done; o.resp != nil {
+				_ = o.resp.Body.Close()
+			}
+		}()
+		return nil, context.Cause(req.Context())
+	}
+}
+
+// WrappedRoundTripper lets client-go see what is below.
+func (l *leaver) WrappedRoundTripper() http.RoundTripper { return l.next }
 
 // eavesdropper notes with which token client-go logs in.
 type eavesdropper struct {

@@ -54,6 +54,10 @@ type kind interface {
 	list(ctx context.Context) ([]object, error)
 	// wait returns when the node can be used.
 	wait(ctx context.Context, o *object, pool *configs.Pool, label *configs.PoolLabel) (providers.Instance, error)
+	// rights are what we have to be allowed to do.
+	rights() []right
+	// trial is where a cluster can be asked whether it would make the pod of a label, which may have none.
+	trial(pool *configs.Pool, label *configs.PoolLabel) (at place, isPod bool)
 }
 
 // New makes the provider of a section of the driver kubernetes. It contacts nothing.

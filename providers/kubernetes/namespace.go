@@ -203,7 +203,7 @@ func (n *namespaces) requestToken(ctx context.Context, name string, c *providers
 		return failure(err)
 	}
 	if left := time.Until(made.Status.Expires); left < wanted-time.Minute {
-		return fmt.Errorf("%w: %w: %s are needed because of max-hold-age, %s are given; set the API server's --service-account-max-token-expiration, or take token: secret",
+		return fmt.Errorf("%w: %w: %s are needed because of max-hold-age and max-ready-age, %s are given; set the API server's --service-account-max-token-expiration, or take token: secret",
 			providers.ErrInvalid, errShortToken, wanted, left.Round(time.Second))
 	}
 	c.Token = made.Status.Token
