@@ -16,6 +16,9 @@ import (
 const (
 	few  = 80 // the fixed seeds
 	many = 900
+	// rare is for what needs several rare things at once: a backup of a moment in which an upload is under way, all
+	// builders that go back to it, and an operator who deletes that upload.
+	rare = 10000
 )
 
 // demands are what seeds have to reach. Nothing is listed by hand: steps, states and faults tell of themselves.
@@ -47,6 +50,9 @@ func demands() (list []series.Demand) {
 	not := unreached()
 	for i := range list {
 		list[i].Never = never(list[i].What, not)
+		if list[i].What == "moved upload uploading → deleting by an operator" {
+			list[i].Hours = rare
+		}
 	}
 	return list
 }
