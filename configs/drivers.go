@@ -14,6 +14,8 @@ const (
 	// The two are clusters; the second puts its pods into namespaces that are there.
 	DriverKubernetes    = "kubernetes"
 	DriverOpenShiftPods = "openshiftpods"
+	// Its nodes are slots on nodes of others.
+	DriverMetastatic = "metastatic"
 )
 
 // drivers is the table of them. A new driver is one line here, and a function that
@@ -26,6 +28,7 @@ func drivers() []driver {
 		localDriver(),
 		kubernetesDriver(),
 		openShiftPodsDriver(),
+		metastaticDriver(),
 	}
 }
 
@@ -42,6 +45,8 @@ type driver struct {
 	noImages bool
 	// cloudsYAML says that the key cloud names an entry of clouds.yaml.
 	cloudsYAML bool
+	// backing, when set, says on nodes of which labels those of its labels are slots.
+	backing func(p *Provider) map[string]string
 }
 
 // settings are what a driver's configuration type implements that has limits. They are
@@ -80,7 +85,7 @@ func Drivers() []string {
 // foreignDrivers are those that only Nodepool has.
 var foreignDrivers = map[string]bool{
 	"aws": true, "azure": true, "gce": true, "ibmvpc": true,
-	"openshift": true, "metastatic": true, "example": true, "test": true,
+	"openshift": true, "example": true, "test": true,
 }
 
 // driverNames are those of all drivers that are known, ours and others'.

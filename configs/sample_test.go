@@ -7,7 +7,7 @@ import (
 )
 
 // samples are the annotated files that operators start from.
-var samples = []string{"poolkeeper.yaml", "openstack.yaml", "kubernetes.yaml", "loadtest.yaml"}
+var samples = []string{"poolkeeper.yaml", "openstack.yaml", "kubernetes.yaml", "metastatic.yaml", "loadtest.yaml"}
 
 func sampleOptions() Options {
 	return Options{

@@ -22,6 +22,7 @@ import (
 	"poolkeeper/launcher/step"
 	"poolkeeper/launcher/validate"
 	"poolkeeper/providers"
+	"poolkeeper/providers/drivers"
 	"poolkeeper/providers/fake"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
@@ -64,7 +65,12 @@ func runChild(arg string) {
 	l, err := launcher.New(cfg, launcher.Deps{
 		Client: client, Tracer: c.tracer(), Hostname: c.Name, FQDN: c.Name, Logger: log, Step: c.step,
 		Resync: time.Second, Check: c.check(),
-		Open: func(p configs.Provider) (providers.Provider, error) { return c.open(p) },
+		Open: func(p configs.Provider) (providers.Provider, error) {
+			if p.BackingLabels() != nil {
+				return (&drivers.Process{Logger: log}).Open(p)
+			}
+			return c.open(p)
+		},
 	})
 	if err != nil {
 		panic(err)
@@ -190,6 +196,9 @@ func newCrashSite(t *testing.T, yaml string) (*site, child) {
 	s := newSite(t, yaml)
 	c := child{Server: zktest.Shared(t).Addr(), Chroot: s.root, Config: s.config.Path, Dir: t.TempDir()}
 	for _, p := range s.config.Providers {
+		if p.BackingLabels() != nil {
+			continue
+		}
 		cloud, err := c.open(p)
 		if err != nil {
 			t.Fatal(err)
@@ -223,7 +232,7 @@ func (s *site) disorder() string {
 			return "request " + r.ID + " failed for no reason"
 		}
 	}
-	recorded := map[string]string{}
+	recorded, nodes := map[string]string{}, map[string]*zkmodel.Node{}
 	for _, n := range s.nodes() {
 		switch {
 		case n.Broken != nil:
@@ -238,7 +247,13 @@ func (s *site) disorder() string {
 		if recorded[n.ExternalID.Text()] != "" {
 			return "nodes " + n.ID + " and " + recorded[n.ExternalID.Text()] + " are one machine"
 		}
-		recorded[n.ExternalID.Text()] = n.ID
+		if _, slot := n.OnSlot(); !slot { // else it has no machine of its own
+			recorded[n.ExternalID.Text()] = n.ID
+		}
+		nodes[n.ID] = n
+	}
+	if slots := s.slotDisorder(nodes); slots != "" {
+		return slots
 	}
 	for name, cloud := range s.clouds {
 		list, err := cloud.ListNodes(ctx)

@@ -15,6 +15,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/launcher"
 	"poolkeeper/providers"
+	"poolkeeper/providers/drivers"
 	"poolkeeper/providers/fake"
 	"poolkeeper/test/zktest"
 	"poolkeeper/test/zuul"
@@ -63,6 +64,7 @@ type site struct {
 	config *configs.Config
 	clouds map[string]*fake.Provider // shared by all launchers, as clouds are
 	trials []*zkmodel.Upload         // that a story has made
+	jobs   map[string][]*zuul.Node   // that run in slots all through a story, by node
 }
 
 func newSite(tb testing.TB, yaml string) *site {
@@ -82,6 +84,9 @@ func newSite(tb testing.TB, yaml string) *site {
 		tb.Fatal(err)
 	}
 	for _, p := range s.config.Providers {
+		if p.BackingLabels() != nil {
+			continue // it has no cloud
+		}
 		if s.clouds[p.Name], err = fake.New(p, hclog.NewNullLogger()); err != nil {
 			tb.Fatal(err)
 		}
@@ -124,7 +129,12 @@ func (s *site) launch(change ...func(*launcher.Deps)) *running {
 	client := s.dial(4 * time.Second)
 	deps := launcher.Deps{
 		Client: client, Hostname: "host", FQDN: "host.example.org", Version: "1.0", Logger: s.logger(),
-		Open: func(p configs.Provider) (providers.Provider, error) { return keepOpen{s.clouds[p.Name]}, nil },
+		Open: func(p configs.Provider) (providers.Provider, error) {
+			if p.BackingLabels() != nil {
+				return (&drivers.Process{Logger: s.logger()}).Open(p)
+			}
+			return keepOpen{s.clouds[p.Name]}, nil
+		},
 	}
 	for _, c := range change {
 		c(&deps)

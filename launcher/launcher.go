@@ -17,6 +17,7 @@ import (
 	"poolkeeper/configs/kit"
 	"poolkeeper/configs/redact"
 	"poolkeeper/configs/statsd"
+	"poolkeeper/launcher/backing"
 	"poolkeeper/launcher/metrics"
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/pool"
@@ -92,6 +93,7 @@ type Launcher struct {
 	limits   *shared.Limits
 	refusals *shared.Refusals
 	offers   *shared.Offers
+	backing  map[string]*backing.Folder // by provider whose nodes are slots on others
 	clock    shared.Clock
 	scanner  *node.Scanner
 	boots    *node.Boots
@@ -136,6 +138,7 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 		limits:  shared.NewLimits(deps.Client, deps.Logger), refusals: shared.NewRefusals(deps.Client, deps.Logger), offers: shared.NewOffers(deps.Client, deps.Logger),
 		scanner: node.NewScanner(), boots: node.NewBoots(),
 		wake: make(chan struct{}, 1), clouds: map[string]*supply.Provider{}, member: deps.FQDN + "-" + kit.RandomHex(16),
+		backing: map[string]*backing.Folder{},
 	}
 	l.tells.nodes.Clock, l.tells.requests.Clock = deps.Client.Clock(), deps.Client.Clock()
 	if l.mirror = deps.Mirror; l.mirror == nil {
@@ -151,6 +154,9 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 			l.notify()
 			l.troubles.look()
 		})
+		if p.BackingLabels() != nil {
+			l.backing[p.Name] = backing.NewFolder(deps.Client, p.Name, deps.Logger)
+		}
 		for _, section := range p.Pools {
 			one := pool.New(deps.FQDN, p, section)
 			one.Freeze(cfg)
@@ -188,8 +194,16 @@ func (l *Launcher) shown(known func() map[string]registry.Knowledge) *metrics.So
 			return metrics.Cloud{Limits: v.Limits, Needs: v.Needs, Failures: v.Taught.Lesson.Failures}
 		}
 	}
+	slots := map[string]func() metrics.Backing{}
+	for name, folder := range l.backing {
+		slots[name] = func() metrics.Backing {
+			there, wanted, slots, used := folder.Counts()
+			return metrics.Backing{Nodes: there, Wanted: wanted, Slots: slots, Used: used}
+		}
+	}
 	return &metrics.Source{
-		Config: l.cfg, Pools: l.pools, Tree: l.mirror, Image: l.mirror.Image, Complete: l.Ready, Usable: usable,
+		Backing: slots,
+		Config:  l.cfg, Pools: l.pools, Tree: l.mirror, Image: l.mirror.Image, Complete: l.Ready, Usable: usable,
 		Elected: l.elected, Clouds: looks, Known: known, Decisions: l.Decisions, Stocked: l.stocked(), Now: func() time.Time { return l.now().Add(l.ahead()) },
 	}
 }
@@ -224,6 +238,9 @@ func (l *Launcher) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return l.limits.Run(ctx, limited) })
 	group.Go(func() error { return l.refusals.Run(ctx, l.notify) })
+	for _, folder := range l.backing {
+		group.Go(func() error { return folder.Run(ctx) })
+	}
 	group.Go(func() error { l.attends.Watch(ctx); return nil })
 	group.Go(func() error { return l.offers.Run(ctx, l.notify) })
 	group.Go(func() error { return l.runDuties(ctx) })

@@ -80,7 +80,14 @@ func stories() map[step.Step]crashStory {
 			s.emptied("cloud")
 		},
 	}
+	slot := crashStory{config: onePoolOfSlots, before: runJob, act: ask("slot", "slot"), after: jobsRan}
 	return map[step.Step]crashStory{
+		step.BackingNoted: slot, step.BackingAsked: slot, step.BackingTaken: slot,
+		step.BackingGiven: {config: onePoolOfSlots, before: runJob, act: func(s *site) []string {
+			_, job := s.given("slot")
+			s.back(job)
+			return nil
+		}, after: jobsRan},
 		step.TrialMade: trial, step.TrialBegun: trial, step.TrialCreated: trial, step.TrialNoted: trial,
 		step.TrialBooted: trial, step.TrialChecked: trial, step.TrialTold: trial,
 		step.Accepted: launch, step.Begun: launch, step.Created: launch,

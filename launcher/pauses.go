@@ -22,6 +22,8 @@ func (s *session) heedPauses(ctx context.Context, snap *schedule.Snapshot) (agai
 		why := ""
 		if p := paused[name]; p != nil {
 			why = p.Text()
+		} else if s.backing[name] != nil {
+			why = zkmodel.BackingRival(snap.Registered, name)
 		}
 		c.Pause(why)
 	}
@@ -41,9 +43,9 @@ func (s *session) heedPauses(ctx context.Context, snap *schedule.Snapshot) (agai
 }
 
 // drained are the providers whose idle nodes are to go, and who wants that.
-func (s *session) drained() map[string]string {
+func (l *Launcher) drained() map[string]string {
 	drained := map[string]string{}
-	for name, p := range zkmodel.Paused(s.mirror.ProviderPauses(), s.now().Add(s.ahead())) {
+	for name, p := range zkmodel.Paused(l.mirror.ProviderPauses(), l.now().Add(l.ahead())) {
 		if p.Drain {
 			drained[name] = p.Text()
 		}

@@ -145,8 +145,11 @@ func (s *session) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range s.clouds {
+	for name, c := range s.clouds {
 		c.OfInstallation(site)
+		if s.backing[name] != nil {
+			c.OnBacking(s.knownBacking(name, s.store))
+		}
 	}
 	s.furnish(site)
 	return s.clock.Read(ctx, s.store, s.log)

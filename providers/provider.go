@@ -224,6 +224,20 @@ type Instance struct {
 	// Connection is how a node is reached that is no machine with an address; nil for one
 	// that is. InterfaceIP may be empty then.
 	Connection *Connection
+	// Slot is what a node has that is a slot on another node; nil for any other.
+	Slot *OnSlot
+}
+
+// OnSlot is where a node is that is a slot on a backing node, from whose record it has what is
+// not said here.
+type OnSlot struct {
+	Backing        string            // the record of the backing node
+	Number         int               // from 0 on
+	Metadata       map[string]string // of the node
+	ConnectionType string
+	ConnectionPort Verbatim // as the record has it: a number, or an object
+	Attributes     Verbatim // which the pool's go before
+	Keys           []string // the host keys that the backing node had
 }
 
 // NodeInfo is one machine in a cloud, as far as a listing tells.

@@ -9,7 +9,8 @@ import (
 
 // Redacted is a provider whose errors and consoles have none of the secrets: a
 // cloud may echo what it was sent. Whatever p can more it can, too; where p cannot,
-// it does nothing. Machines that exist already (Slotter) it has only where p has.
+// it does nothing. Machines that exist already (Slotter), and nodes on nodes of others
+// (Backed), it has only where p has.
 func Redacted(p Provider, secrets *redact.Secrets) Provider {
 	r := &redacted{Provider: p, secrets: secrets}
 	if slots, ok := p.(Slotter); ok {
@@ -17,6 +18,12 @@ func Redacted(p Provider, secrets *redact.Secrets) Provider {
 			*redacted
 			Slotter
 		}{r, slots}
+	}
+	if backed, ok := p.(Backed); ok {
+		return struct {
+			*redacted
+			Backed
+		}{r, backed}
 	}
 	return r
 }

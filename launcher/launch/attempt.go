@@ -246,6 +246,9 @@ func (l *Launches) bootWatched(ctx context.Context, p supply.Machines, o *Order,
 		n.Node.HostKeys, err = l.Scanner.HostKeys(ctx, n.Node, instance, o.Pool.ChecksHostKeys(n.Place.Label), o.Pool.Provider.BootTimeout)
 		return err
 	})
+	if backed, is := p.(providers.Backed); is && errors.Is(err, node.ErrKeyScan) && ctx.Err() == nil {
+		err = errors.Join(err, backed.Unreachable(ctx, id, err)) // other nodes on its backing node would meet the same
+	}
 	if err != nil && instance.Runs != "" && !errors.Is(err, providers.ErrNodeFailed) && !errors.Is(err, providers.ErrRestarted) {
 		err = fmt.Errorf("%w (%s)", err, instance.Runs)
 	}

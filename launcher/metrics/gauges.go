@@ -43,9 +43,14 @@ type Source struct {
 	Decisions func() []schedule.Decision
 	// Stocked are the labels that are kept in stock.
 	Stocked []configs.Label
+	// Backing tells of the backing nodes of each provider that has some.
+	Backing map[string]func() Backing
 	// Now is ZooKeeper's time.
 	Now func() time.Time
 }
+
+// Backing are the nodes of others that nodes of a provider are slots on.
+type Backing struct{ Nodes, Wanted, Slots, Used int }
 
 // Cloud is how a provider looks.
 type Cloud struct {
@@ -63,7 +68,7 @@ type gauges struct {
 
 	nodes, labels, requests, addressable, pools, tenants, usable, validation, canaries, elected *prometheus.Desc
 
-	oldest, quota, taken, refusing, wanted *prometheus.Desc
+	oldest, quota, taken, refusing, wanted, backing, slots *prometheus.Desc
 
 	known  *registry.Figures
 	series series // of the counters
@@ -88,6 +93,8 @@ func newGauges() *gauges {
 		quota:       desc("quota_limit", "What the provider's cloud lets us use, where it tells.", "provider", "resource"),
 		taken:       desc("quota_used", "What the nodes in the tree take of the provider, whatever their state.", "provider", "resource"),
 		refusing:    desc("provider_refusals", "Rounds of launches in a row that ended with the cloud's refusal; 0 when it takes what it is asked for.", "provider"),
+		backing:     desc("backing_nodes", "Nodes of other providers that nodes of the provider are slots on: there, or asked for.", "provider", "state"),
+		slots:       desc("backing_slots", "Slots of backing nodes that are there: free, or used.", "provider", "state"),
 		wanted:      desc("min_ready", "Ready nodes of the label that are to be kept in stock.", "label"),
 	}
 	g.known = registry.NewFigures(func() map[string]registry.Knowledge { return g.source.Load().Known() })
@@ -98,7 +105,7 @@ func newGauges() *gauges {
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		g.nodes, g.labels, g.requests, g.addressable, g.pools, g.tenants, g.usable, g.validation, g.canaries, g.elected,
-		g.oldest, g.quota, g.taken, g.refusing, g.wanted,
+		g.oldest, g.quota, g.taken, g.refusing, g.wanted, g.backing, g.slots,
 	} {
 		out <- d
 	}
@@ -192,6 +199,13 @@ func (g *gauges) collectMore(of *Source, requests []*zkmodel.Request, tell func(
 				tell(g.taken, amount, provider, resource)
 			}
 		}
+	}
+	for provider, look := range of.Backing {
+		b := look()
+		tell(g.backing, b.Nodes, provider, "there")
+		tell(g.backing, b.Wanted, provider, "wanted")
+		tell(g.slots, b.Used, provider, "used")
+		tell(g.slots, b.Slots-b.Used, provider, "free")
 	}
 	for _, label := range of.Stocked {
 		tell(g.wanted, label.MinReady, label.Name)

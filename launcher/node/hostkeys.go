@@ -26,8 +26,17 @@ const (
 
 // HostKeys are the SSH host keys of a node, "type base64", as its provider knows
 // them or as the machine shows them; none where they are not to be checked. limit is
-// for how long the machine may boot; 0 is for any time.
+// for how long the machine may boot; 0 is for any time. A node on a backing node has those that
+// the backing node had; where they are to be checked, it has to show one of them.
 func (sc *Scanner) HostKeys(ctx context.Context, n *zkmodel.Node, i providers.Instance, check bool, limit time.Duration) ([]string, error) {
+	if on := i.Slot; on != nil && len(on.Keys) > 0 {
+		i.Slot = nil
+		shown, err := sc.HostKeys(ctx, n, i, check, limit)
+		if err == nil && len(shown) > 0 && !slices.ContainsFunc(shown, func(key string) bool { return slices.Contains(on.Keys, key) }) {
+			err = fmt.Errorf("%w: its backing node %s had other host keys when it was launched", ErrKeyScan, on.Backing)
+		}
+		return on.Keys, err
+	}
 	if !check || i.SkipHostScan || len(i.HostKeys) > 0 {
 		return i.HostKeys, nil
 	}

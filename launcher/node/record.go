@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"encoding/json"
 
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
@@ -31,9 +32,36 @@ func Describe(n *zkmodel.Node, i providers.Instance) {
 	if i.Port != 0 {
 		n.ConnectionPort = zkmodel.IntValue(i.Port)
 	}
+	if i.Slot != nil {
+		describeSlot(n, *i.Slot)
+	}
 	n.Username = cmp.Or(i.Username, n.Username)
 	n.PythonPath = cmp.Or(i.PythonPath, n.PythonPath)
 	n.ShellType = cmp.Or(i.ShellType, n.ShellType)
+}
+
+// describeSlot copies what a node has from the record of the node that it is a slot of.
+func describeSlot(n *zkmodel.Node, on providers.OnSlot) {
+	n.ConnectionType = cmp.Or(on.ConnectionType, n.ConnectionType)
+	if port := zkmodel.JSONValue(on.ConnectionPort.Text()); !port.IsNull() {
+		n.ConnectionPort = port
+	}
+	n.Slot = zkmodel.IntValue(on.Number)
+	n.DriverData = zkmodel.SlotData{Metadata: on.Metadata, Backing: on.Backing, Slot: on.Number, Node: n.ID}.Value()
+	n.Attributes = overlaid(on.Attributes.Text(), n.Attributes)
+}
+
+// overlaid is an object with the keys of another before its own.
+func overlaid(under []byte, over zkmodel.Value) zkmodel.Value {
+	all := map[string]any{}
+	if json.Unmarshal(under, &all) != nil || all == nil {
+		return over
+	}
+	text, err := over.MarshalJSON()
+	if err != nil || json.Unmarshal(text, &all) != nil {
+		return over
+	}
+	return zkmodel.ObjectValue(all)
 }
 
 // Free makes a node nobody's.

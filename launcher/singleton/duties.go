@@ -59,6 +59,8 @@ type Duties struct {
 	Stocked  []configs.Label
 	Pools    StockPools
 	Machines StaticMachines
+	// Backing looks after the backing nodes of a provider, until ctx ends; nil looks after none.
+	Backing func(ctx context.Context, provider string, store *zkmodel.Store) error
 	// Hold notes that a share is ours, until what it returns is called.
 	Hold func(path string) (release func())
 	// Leaked is called for each leaked machine that was deleted.
@@ -184,6 +186,9 @@ func (d *Duties) watchProvider(ctx context.Context, store *zkmodel.Store, h *rec
 		memory := leakMemory{store: store, duty: h, provider: provider}
 		return NewLeaks(provider, site, cloud, d.Mirror, d.records(store), memory, deleted, d.Pools.Deciding, d.Log, now).Run(ctx, d.Resync)
 	})
+	if d.Backing != nil {
+		group.Go(func() error { return d.Backing(ctx, provider, store) })
+	}
 	group.Go(func() error {
 		changes := d.LimitsTree.Subscribe(path.Base)
 		defer changes.Close()

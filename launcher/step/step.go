@@ -33,6 +33,11 @@ const (
 	TrialChecked Step = "validation: checks are over"
 	TrialTold    Step = "validation: result written"
 
+	BackingNoted Step = "backing node: record made"
+	BackingAsked Step = "backing node: request made"
+	BackingTaken Step = "backing node: taken over"
+	BackingGiven Step = "backing node: given back"
+
 	MinReady Step = "min-ready: request made"
 	Evicted  Step = "evict: record marked"
 )
@@ -44,5 +49,6 @@ func All() []Step {
 		Fulfilled, Declined, Resumed,
 		DeleteLocked, DeleteMarked, DeleteCloud, Deleted, MinReady, Evicted,
 		TrialMade, TrialBegun, TrialCreated, TrialNoted, TrialBooted, TrialChecked, TrialTold,
+		BackingNoted, BackingAsked, BackingTaken, BackingGiven,
 	}
 }

@@ -40,7 +40,8 @@ type Provider struct {
 
 	mu       sync.Mutex
 	provider providers.Provider
-	site     string // the installation; "" is not known yet
+	site     string            // the installation; "" is not known yet
+	backing  providers.Backing // for one that has backing nodes; nil is not known yet
 	limits   providers.Resources
 	zones    []string                             // of the cloud; none when it does not tell
 	needs    map[string]map[string]schedule.Offer // by pool and label; without Ready
@@ -146,7 +147,7 @@ func (c *Provider) unopened(err error, wait time.Duration) {
 func (c *Provider) opened(p providers.Provider) {
 	c.mu.Lock()
 	c.provider = p
-	c.tellSite()
+	c.tellIt()
 	_, c.static = p.(providers.Slotter)
 	c.mu.Unlock()
 	close(c.ready)
@@ -158,10 +159,31 @@ func (c *Provider) OfInstallation(site string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.site = site
-	c.tellSite()
+	c.tellIt()
 }
 
-func (c *Provider) tellSite() {
+// OnBacking gives what is known of its backing nodes to a provider that has some, at once or
+// when it is opened.
+func (c *Provider) OnBacking(known providers.Backing) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.backing = known
+	c.tellIt()
+}
+
+// Backed is the provider as one whose nodes are slots on nodes of others; nil when it is not, or
+// not open.
+func (c *Provider) Backed() providers.Backed {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	backed, _ := c.provider.(providers.Backed)
+	return backed
+}
+
+func (c *Provider) tellIt() {
+	if backed, ok := c.provider.(providers.Backed); ok && c.backing != nil {
+		backed.OnBacking(c.backing)
+	}
 	if sited, ok := c.provider.(providers.Sited); ok && c.site != "" {
 		sited.OfInstallation(c.site)
 	}

@@ -15,6 +15,7 @@ import (
 	"poolkeeper/providers/fake"
 	"poolkeeper/providers/kubernetes"
 	"poolkeeper/providers/local"
+	"poolkeeper/providers/metastatic"
 	"poolkeeper/providers/openstack"
 	"poolkeeper/providers/static"
 )
@@ -28,6 +29,7 @@ func table() map[string]driver {
 		configs.DriverLocal:         {open: openLocal, guests: localGuests},
 		configs.DriverKubernetes:    {open: cluster(kubernetes.New)},
 		configs.DriverOpenShiftPods: {open: cluster(kubernetes.NewPods)},
+		configs.DriverMetastatic:    {open: plain(metastatic.New)},
 	}
 }
 

@@ -24,6 +24,9 @@ func nodeTests(h Harness) []contract {
 	if !h.NoImages {
 		tests = append(tests, contract{"a node outlives the deletion of its image", imageDeleted})
 	}
+	if h.Slots {
+		tests = append(tests, contract{"a slot is one node's, and that of a node which goes is the next one's", slots})
+	}
 	if !h.Volatile {
 		tests = append(tests, contract{"nodes outlive a restart", nodesOutlive})
 	}
@@ -156,7 +159,8 @@ func limits(s *suite) {
 	if err != nil {
 		s.Fatalf("NodeResources: %v", err)
 	}
-	if one[providers.Instances] != 1 || one[providers.Cores] < 1 || one[providers.RAM] < 1 {
+	machine := one[providers.Cores] > 0 && one[providers.RAM] > 0
+	if one[providers.Instances] != 1 || machine == s.Slots || s.Slots && len(one) > 1 {
 		s.Errorf("NodeResources gave %v", one)
 	}
 	if s.Room == 0 {
@@ -219,5 +223,33 @@ func nodesOutlive(s *suite) {
 	s.remove(id)
 	if left := s.nodes(); len(left) > 0 {
 		s.Errorf("left behind: %+v", left)
+	}
+}
+
+// slots are told with the node that they are on, which no two have alike.
+func slots(s *suite) {
+	taken := map[string]string{}
+	take := func() (id, slot string) {
+		spec := s.spec()
+		id = s.create(spec)
+		on := s.wait(id).Slot
+		if on == nil || on.Backing == "" || on.Metadata[providers.MetaNode] != spec.NodeID {
+			s.Fatalf("node %s is on %+v", id, on)
+		}
+		return id, fmt.Sprintf("%s/%d", on.Backing, on.Number)
+	}
+	for range parties {
+		id, slot := take()
+		if taken[slot] != "" {
+			s.Errorf("%s and %s are both on %s", taken[slot], id, slot)
+		}
+		taken[slot] = id
+	}
+	for slot, id := range taken {
+		s.remove(id)
+		if _, again := take(); again != slot {
+			s.Errorf("the slot %s is free, the next node has %s", slot, again)
+		}
+		break
 	}
 }

@@ -49,6 +49,8 @@ type Harness struct {
 	Room int
 	// NoImages says that it stores none: nodes are made of what the label names.
 	NoImages bool
+	// Slots says that its nodes are slots on other nodes, which count what a machine takes.
+	Slots bool
 	// Named says what a node is called in the cloud; nil is its hostname.
 	Named func(spec providers.NodeSpec) string
 	// AnyImage says that nodes boot from image ids that do not exist.

@@ -234,7 +234,7 @@ func judge(t *testing.T, by *jsonschema.Schema, text []byte) error {
 func TestSchemaTakesGoodFiles(t *testing.T) {
 	main := compiled(t, "nodepool.schema.json")
 	var files []string
-	for _, pattern := range []string{"openstack.yaml", "poolkeeper.yaml", "kubernetes.yaml", "loadtest.yaml", "testdata/*.good.yml", "testdata/*.lint.yml"} {
+	for _, pattern := range []string{"openstack.yaml", "poolkeeper.yaml", "kubernetes.yaml", "metastatic.yaml", "loadtest.yaml", "testdata/*.good.yml", "testdata/*.lint.yml"} {
 		found, err := filepath.Glob(filepath.Join(samples, pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(found), err)

@@ -35,6 +35,8 @@ type NodeExplained struct {
 	Gone     bool       `json:"request_gone,omitempty"`
 	Tenant   string     `json:"tenant,omitempty"`
 	Tries    string     `json:"validates,omitempty"` // the upload that it is there to try
+	Slot     string     `json:"slot,omitempty"`      // that it is, and on which backing node
+	Backs    string     `json:"backs,omitempty"`     // whose slots it has, and who is on them
 	Locks    []string   `json:"locked_by,omitempty"` // the first has it
 	Locked   bool       `json:"locked"`
 	HeldBy   string     `json:"held_by,omitempty"`
@@ -95,8 +97,31 @@ func (t *Tree) node(cfg *configs.Config, n *zkmodel.Node, locks []recipe.Contend
 			e.Event = t.Requests[at].EventID
 		}
 	}
+	e.Slot, e.Backs = t.slots(n)
 	e.Next = e.next(cfg, n, t.Now)
 	return e
+}
+
+// slots says on which backing node a node is, and of a backing node what it is kept for.
+func (t *Tree) slots(n *zkmodel.Node) (slot, backs string) {
+	if on, is := n.OnSlot(); is {
+		slot = fmt.Sprintf("%d of backing node %s", on.Slot, on.Backing)
+	}
+	said, is := n.Backs()
+	if !is {
+		return slot, ""
+	}
+	var users []string
+	for _, other := range t.Nodes {
+		if on, is := other.OnSlot(); is && on.Backing == n.ID && other.Provider == n.BacksFor() {
+			users = append(users, other.ID)
+		}
+	}
+	backs = fmt.Sprintf("label %s of provider %s, %d of %d slots used", said.Label, n.BacksFor(), len(users), said.Slots)
+	if said.Failed {
+		backs += "; it has failed, and takes no new nodes"
+	}
+	return slot, listing.Words(": ", backs, strings.Join(users, ", "))
 }
 
 // booted is what a node was booted from; nil where its record does not say.
@@ -145,6 +170,9 @@ func (e *NodeExplained) next(cfg *configs.Config, n *zkmodel.Node, now time.Time
 	case zkmodel.NodeInUse:
 		if !n.Locked {
 			return "who used it has let go of its lock: a launcher deletes it"
+		}
+		if n.BacksFor() != "" {
+			return "a launcher of " + n.BacksFor() + " gives it back when nobody has used its slots for a while (grace-time)"
 		}
 		return "it is deleted when who uses it gives it back"
 	case zkmodel.NodeUsed, zkmodel.NodeFailed, zkmodel.NodeDeleting:
@@ -241,6 +269,8 @@ func (e *NodeExplained) Lines(now time.Time) []string {
 	if add("lock", strings.Join(e.Locks, ", then ")); e.Locked && len(e.Locks) == 0 {
 		add("lock", "it is locked, or that cannot be told")
 	}
+	add("slot", e.Slot)
+	add("backs", e.Backs)
 	add("comment", e.Comment)
 	add("reason", e.Reason)
 	add("next", e.Next)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"poolkeeper/configs/kit"
 	"poolkeeper/configs/planted"
 )
 
@@ -120,3 +121,7 @@ func sortContenders(names []string, marks ...string) []Contender {
 	})
 	return line
 }
+
+// LastingContender is the path at which a contender for the lock of dir is created, with mode
+// Sequential, that no session ends: what locks records for longer than any process lives.
+func LastingContender(dir string) string { return joinPath(dir, kit.RandomHex(16)+lockMark) }

@@ -90,6 +90,7 @@ func (d *doctor) session(ctx context.Context, a *app.App, cfg *configs.Config) {
 		d.latency(ctx, s)
 		d.clock(ctx, s)
 		d.daemons(ctx, s, cfg)
+		d.backing(ctx, s, cfg)
 		return nil
 	})
 	if err == nil {

@@ -1,0 +1,340 @@
+package backing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/configs/clock"
+	"poolkeeper/configs/kit"
+	"poolkeeper/launcher/step"
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+const (
+	// gather is how long changes are gathered before another look.
+	gather = 50 * time.Millisecond
+	// busyPause is how long after a backing node was locked by another it is looked at again.
+	busyPause = 250 * time.Millisecond
+	// urgency is that of requests for backing nodes; Nodepool's word.
+	urgency = "100"
+)
+
+// Keeper asks for the backing nodes of a provider, takes them over and gives them back. One
+// launcher does, for all.
+type Keeper struct {
+	*Known
+
+	// Backed is the provider.
+	Backed providers.Backed
+	// Wants is the label that backing nodes of a label are asked for by; "" is unknown.
+	Wants func(label string) string
+	// Rival says who else has the backing nodes for himself as long as he is there: Nodepool's
+	// launcher; "" is nobody.
+	Rival func() string
+	Now   func() time.Time
+	Log   hclog.Logger
+}
+
+// Changes tell that something has changed.
+type Changes interface {
+	C() <-chan struct{}
+	Take() []string
+}
+
+// Run works until ctx ends, whenever something has changed.
+func (k *Keeper) Run(ctx context.Context, changes ...Changes) error {
+	records, stop := k.Watch()
+	defer stop()
+	retry := kit.Backoff{First: time.Second, Longest: time.Minute}
+	failures := 0
+	for {
+		for _, c := range changes {
+			c.Take()
+		}
+		again, err := k.pass(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		pause := gather
+		if err != nil {
+			failures++
+			pause = retry.After(failures)
+			k.Log.Warn("Cannot look after backing nodes", "provider", k.Provider, "error", err, "retry", pause)
+		}
+		if clock.Sleep(ctx, pause) != nil {
+			return nil
+		}
+		if err != nil {
+			continue
+		}
+		failures = 0
+		if !k.await(ctx, again, append([]<-chan struct{}{records}, channels(changes)...)) {
+			return nil
+		}
+	}
+}
+
+// await returns when something has changed or the time again has come, zero for none; false
+// when ctx has ended.
+func (k *Keeper) await(ctx context.Context, again time.Time, changes []<-chan struct{}) bool {
+	cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())}}
+	for _, c := range changes {
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)})
+	}
+	if !again.IsZero() {
+		timer := clock.NewTimer(ctx, max(again.Sub(k.Now()), 0))
+		defer timer.Stop()
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(timer.C)})
+	}
+	chosen, _, _ := reflect.Select(cases)
+	return chosen != 0
+}
+
+func channels(changes []Changes) (list []<-chan struct{}) {
+	for _, c := range changes {
+		list = append(list, c.C())
+	}
+	return list
+}
+
+// pass looks at all of them once, and tells when to look again although nothing changes.
+func (k *Keeper) pass(ctx context.Context) (again time.Time, err error) {
+	s, err := k.look(ctx)
+	if err != nil || k.Rival() != "" {
+		return time.Time{}, err
+	}
+	err = k.adopt(ctx, s)
+	known := map[string]bool{}
+	for _, b := range s.records {
+		known[b.ID] = true
+		due, failed := k.step(ctx, s, b)
+		if !due.IsZero() && (again.IsZero() || due.Before(again)) {
+			again = due
+		}
+		if failed != nil && !errors.Is(changed(failed), providers.ErrChanged) { // else the change has us look again
+			err = errors.Join(err, failed)
+		}
+	}
+	for id, r := range s.requests {
+		if !known[id] { // what it was for is gone
+			s.surplus = append(s.surplus, r)
+		}
+	}
+	for _, r := range s.surplus {
+		err = errors.Join(err, k.Store.DeleteRequest(ctx, r.ID))
+	}
+	return again, err
+}
+
+// step does what is next with one of them.
+func (k *Keeper) step(ctx context.Context, s *seen, b *zkmodel.Backing) (again time.Time, err error) {
+	if b.Node == "" {
+		return k.ask(ctx, s, b)
+	}
+	return k.keep(ctx, s, b)
+}
+
+// ask sees to one that has no node yet.
+func (k *Keeper) ask(ctx context.Context, s *seen, b *zkmodel.Backing) (again time.Time, err error) {
+	r := s.requests[b.ID]
+	switch {
+	case b.Failed == "" && r != nil && r.State == zkmodel.RequestFulfilled: // also when nobody wants it any more: it is given back then
+		return k.take(ctx, b, r)
+	case b.Failed != "" || b.Idle():
+		if r != nil && r.State == zkmodel.RequestPending && b.Failed == "" {
+			return time.Time{}, nil // its launch is under way, and somebody may want it yet
+		}
+		if r != nil {
+			return time.Time{}, k.Store.DeleteRequest(ctx, r.ID)
+		}
+		if b.Idle() {
+			return time.Time{}, k.Store.DropBacking(ctx, b, "")
+		}
+		return time.Time{}, nil // until who waits for it has given it up
+	case r == nil:
+		return time.Time{}, k.request(ctx, b)
+	case r.State == zkmodel.RequestFailed:
+		b.Failed = fmt.Sprintf("request %s for a node of label %s failed", r.ID, b.Wants)
+		if r.Reason != "" {
+			b.Failed += ": " + r.Reason
+		}
+		k.Log.Warn("No backing node", "provider", k.Provider, "label", b.Label, "backing_label", b.Wants, "request", r.ID, "error", b.Failed)
+		return time.Time{}, k.Store.SaveBacking(ctx, b) // the request goes when it is known
+	}
+	return time.Time{}, nil
+}
+
+// request asks for a node. The request outlives us, as those of Zuul do: what boots for it is
+// not lost with a launcher.
+func (k *Keeper) request(ctx context.Context, b *zkmodel.Backing) error {
+	r := &zkmodel.Request{
+		NodeTypes: zkmodel.Strings{b.Wants}, Requestor: zkmodel.BackingOwner(k.Provider), Reuse: true,
+		RequestorData: zkmodel.BackingMarkOf(b.ID),
+	}
+	if err := k.Store.CreateRequest(ctx, urgency, r); err != nil {
+		return err
+	}
+	k.Step(step.BackingAsked)
+	k.Log.Info("Backing node is asked for", "provider", k.Provider, "label", b.Label, "backing_label", b.Wants, "slots", len(b.Slots), "request", r.ID)
+	return nil
+}
+
+// take takes over the node that a request was given.
+func (k *Keeper) take(ctx context.Context, b *zkmodel.Backing, r *zkmodel.Request) (again time.Time, err error) {
+	if len(r.Nodes) != 1 {
+		return time.Time{}, k.Store.DeleteRequest(ctx, r.ID)
+	}
+	n, err := k.Store.Node(ctx, r.Nodes[0])
+	switch {
+	case errors.Is(err, zkmodel.ErrNotFound):
+		return time.Time{}, k.Store.DeleteRequest(ctx, r.ID) // and another is made
+	case err != nil:
+		return time.Time{}, err
+	case n.Broken != nil || n.State != zkmodel.NodeReady || n.AllocatedTo != r.ID:
+		return time.Time{}, k.Store.DeleteRequest(ctx, r.ID)
+	}
+	err = k.Store.TakeBacking(ctx, b, n, r.ID)
+	switch {
+	case errors.Is(err, zkmodel.ErrBusy): // a launcher of Nodepool's unlocks it a moment later
+		return k.Now().Add(busyPause), nil
+	case err != nil:
+		return time.Time{}, err
+	}
+	k.Step(step.BackingTaken)
+	k.Log.Info("Backing node is there", "provider", k.Provider, "label", b.Label, "node", n.ID, "slots", len(b.Slots), "request", r.ID)
+	return time.Time{}, nil
+}
+
+// keep sees to one that has a node.
+func (k *Keeper) keep(ctx context.Context, s *seen, b *zkmodel.Backing) (again time.Time, err error) {
+	n := s.nodes[b.Node]
+	view, why := k.node(s, b), lost(b, n)
+	if why == "" && n != nil && !n.Locked { // as far as it is seen
+		contender, err := k.Store.BackingLock(ctx, k.Provider, b.Node)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if contender == "" {
+			why = "its node " + b.Node + " was unlocked"
+		}
+	}
+	if why != "" {
+		if view.Idle() {
+			k.Log.Warn("Backing node is lost", "provider", k.Provider, "label", b.Label, "node", b.Node, "error", why)
+			return time.Time{}, k.letGo(ctx, b)
+		}
+		if b.Failed == "" {
+			b.Failed = why
+			return time.Time{}, k.Store.SaveBacking(ctx, b)
+		}
+		return time.Time{}, nil
+	}
+	if !readable(n) {
+		return time.Time{}, nil
+	}
+	if said, _ := n.Backs(); b.Failed != "" && !said.Failed {
+		if err := k.mark(ctx, b); err != nil {
+			return time.Time{}, err
+		}
+	}
+	if !view.Idle() {
+		return time.Time{}, nil
+	}
+	if until := k.Backed.Keeps(view); until.After(k.Now()) {
+		return until, nil
+	}
+	return time.Time{}, k.give(ctx, b)
+}
+
+// readable reports whether a record says what its node is.
+func readable(n *zkmodel.Node) bool { return n != nil && n.Broken == nil }
+
+// letGo forgets a backing node that is lost, and gives up its lock, should we have it yet: what
+// becomes of the node then is its provider's.
+func (k *Keeper) letGo(ctx context.Context, b *zkmodel.Backing) error {
+	contender, err := k.Store.BackingLock(ctx, k.Provider, b.Node)
+	if err != nil {
+		return err
+	}
+	return k.Store.DropBacking(ctx, b, contender)
+}
+
+// mark has the node's record say that it has failed.
+func (k *Keeper) mark(ctx context.Context, b *zkmodel.Backing) error {
+	n, contender, err := k.had(ctx, b)
+	if err != nil || contender == "" {
+		return err
+	}
+	return k.Store.MarkBacking(ctx, b, n, contender)
+}
+
+// had is the node of a record, and the contender that has its lock for us.
+func (k *Keeper) had(ctx context.Context, b *zkmodel.Backing) (n *zkmodel.Node, contender string, err error) {
+	if n, err = k.Store.Node(ctx, b.Node); err != nil {
+		return nil, "", err
+	}
+	contender, err = k.Store.BackingLock(ctx, k.Provider, b.Node)
+	return n, contender, err
+}
+
+// give gives a backing node back: the launcher of its provider deletes it.
+func (k *Keeper) give(ctx context.Context, b *zkmodel.Backing) error {
+	n, contender, err := k.had(ctx, b)
+	if err != nil {
+		return err
+	}
+	if contender == "" {
+		b.Failed = "its node " + b.Node + " is locked by another"
+		k.Log.Warn("Backing node is lost", "provider", k.Provider, "label", b.Label, "node", b.Node, "error", b.Failed)
+		return k.Store.DropBacking(ctx, b, "")
+	}
+	if err := k.Store.GiveBacking(ctx, b, n, contender); err != nil {
+		return err
+	}
+	k.Step(step.BackingGiven)
+	k.Log.Info("Backing node is given back", "provider", k.Provider, "label", b.Label, "node", b.Node, "reason", b.Failed)
+	return nil
+}
+
+// adopt makes records of the backing nodes that Nodepool's launcher has taken.
+func (k *Keeper) adopt(ctx context.Context, s *seen) error {
+	var failed error
+	for _, n := range s.nodes {
+		said, backs := n.Backs()
+		if !backs || n.BacksFor() != k.Provider || n.State != zkmodel.NodeInUse || !n.Locked || said.Slots < 1 || said.Label == "" ||
+			slices.ContainsFunc(s.records, func(b *zkmodel.Backing) bool { return b.Node == n.ID }) {
+			continue
+		}
+		contender, err := k.Store.BackingLock(ctx, k.Provider, n.ID)
+		if err != nil || contender == "" {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		b := &zkmodel.Backing{
+			Provider: k.Provider, Label: said.Label, Wants: k.Wants(said.Label), Node: n.ID,
+			Launched: zkmodel.Epoch(said.Launched), Used: zkmodel.EpochOf(k.Now()), Slots: make([]zkmodel.BackingSlot, said.Slots),
+		}
+		if said.Failed {
+			b.Failed = "it had failed before we took it over"
+		}
+		if err := k.create(ctx, b); err != nil {
+			if errors.Is(err, providers.ErrChanged) {
+				return failed // the change has us look again
+			}
+			failed = errors.Join(failed, err)
+			continue
+		}
+		k.Log.Info("Backing node of another launcher is taken over", "provider", k.Provider, "label", b.Label, "node", n.ID, "slots", len(b.Slots))
+	}
+	return failed
+}
+
+var _ Changes = (*recipe.Subscription)(nil)

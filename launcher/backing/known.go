@@ -1,0 +1,311 @@
+package backing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/configs/kit"
+	"poolkeeper/launcher/step"
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// Folder follows what the tree has of the backing nodes of one provider.
+type Folder struct {
+	*recipe.Tree
+
+	provider string
+}
+
+// NewFolder makes a Folder. It follows while Run runs.
+func NewFolder(client *recipe.Client, provider string, log hclog.Logger) *Folder {
+	return &Folder{provider: provider, Tree: recipe.NewTree(client, zkmodel.BackingFolder(provider), recipe.TreeOptions{Logger: log.Named("backing")})}
+}
+
+// records are those of the tree, by id, and the version of their folder.
+//
+// Errors: those of a record that cannot be read, so that no slot is taken to be free that
+// is not.
+func (f *Folder) records() (records []*zkmodel.Backing, version int32, err error) {
+	root := zkmodel.BackingFolder(f.provider)
+	f.View(func(v recipe.View) {
+		if e, there := v.Get(root); there {
+			version, err = e.Stat.Version, e.Err
+		}
+		v.Each(root, func(c recipe.Child) {
+			e := c.Entry()
+			b, broken := zkmodel.DecodeBacking(f.provider, c.Name(), e.Data, e.Stat)
+			if bad := errors.Join(e.Err, broken); bad != nil {
+				err = errors.Join(err, bad)
+				return
+			}
+			records = append(records, b)
+		})
+	})
+	return records, version, err
+}
+
+// Counts are how many backing nodes there are, with those that are asked for, and how many
+// of their slots are used.
+func (f *Folder) Counts() (there, wanted, slots, used int) {
+	records, _, err := f.records()
+	if err != nil {
+		return 0, 0, 0, 0
+	}
+	for _, b := range records {
+		if b.Node == "" {
+			wanted++
+			continue
+		}
+		there++
+		slots += len(b.Slots)
+		for _, s := range b.Slots {
+			if s.Node != "" {
+				used++
+			}
+		}
+	}
+	return there, wanted, slots, used
+}
+
+// Nodes are the nodes of the tree; a zkmodel.Mirror.
+type Nodes interface {
+	Nodes() []*zkmodel.Node
+	Requests() []*zkmodel.Request
+	Barrier(ctx context.Context) error
+	Unread(path string) error
+}
+
+// Known is what is known of the backing nodes of one provider, within a session.
+type Known struct {
+	Provider string
+	Folder   *Folder
+	Tree     Nodes
+	Store    *zkmodel.Store
+	// Leaving says of a provider why nodes are to leave it; "" when they may stay.
+	Leaving func(provider string) string
+	Step    func(step.Step)
+}
+
+var _ providers.Backing = (*Known)(nil)
+
+// seen is a look at all of them.
+type seen struct {
+	records  []*zkmodel.Backing
+	version  int32                    // of their folder
+	nodes    map[string]*zkmodel.Node // of the whole tree
+	requests map[string]*zkmodel.Request
+	surplus  []*zkmodel.Request // whose answer was lost when they were made, so that others were
+}
+
+// look reads all that was written before. Nodes are no older than the records that name them:
+// one that was just taken over would else seem to be lost.
+func (k *Known) look(ctx context.Context) (*seen, error) {
+	s := &seen{nodes: map[string]*zkmodel.Node{}, requests: map[string]*zkmodel.Request{}}
+	err := k.Folder.Barrier(ctx)
+	if err == nil {
+		s.records, s.version, err = k.Folder.records()
+	}
+	if err == nil {
+		err = k.Tree.Barrier(ctx)
+	}
+	if err == nil {
+		err = k.Tree.Unread(zkmodel.NodesRoot)
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	} else if err != nil {
+		err = fmt.Errorf("%w: %w", providers.ErrTransient, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the backing nodes of %s: %w", k.Provider, err)
+	}
+	for _, n := range k.Tree.Nodes() {
+		s.nodes[n.ID] = n
+	}
+	for _, r := range k.Tree.Requests() {
+		id := wantedBy(r, k.Provider)
+		switch first := s.requests[id]; {
+		case id == "":
+		case first == nil || r.ID < first.ID:
+			if s.requests[id] = r; first != nil {
+				s.surplus = append(s.surplus, first)
+			}
+		default:
+			s.surplus = append(s.surplus, r)
+		}
+	}
+	return s, nil
+}
+
+// List implements providers.Backing.
+func (k *Known) List(ctx context.Context) ([]providers.BackingNode, error) {
+	s, err := k.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]providers.BackingNode, 0, len(s.records))
+	for _, b := range s.records {
+		list = append(list, k.node(s, b))
+	}
+	return list, nil
+}
+
+// node is a record as the provider sees it.
+func (k *Known) node(s *seen, b *zkmodel.Backing) providers.BackingNode {
+	n := providers.BackingNode{
+		ID: b.ID, Revision: revision{b, s.version}, Label: b.Label, Wants: b.Wants, Node: b.Node, Failed: b.Failed,
+		Launched: b.Launched.Time(), Used: b.Used.Time(), Leaving: k.Leaving(k.Provider),
+	}
+	for _, slot := range b.Slots {
+		n.Slots = append(n.Slots, providers.SlotUse{ExternalID: slot.ExternalID, Node: slot.Node, Name: slot.Name, Metadata: slot.Metadata})
+	}
+	if b.Node == "" {
+		return n
+	}
+	record := s.nodes[b.Node]
+	if why := lost(b, record); why != "" {
+		n.Failed = why
+		return n
+	}
+	n.Like = like(record)
+	if n.Leaving == "" {
+		n.Leaving = k.Leaving(record.Provider)
+	}
+	k.addRecorded(s, &n)
+	return n
+}
+
+// addRecorded adds who uses a slot by their record alone.
+func (k *Known) addRecorded(s *seen, n *providers.BackingNode) {
+	for id, user := range s.nodes {
+		if user.Provider != k.Provider || !uses(user) {
+			continue
+		}
+		on, is := user.OnSlot()
+		if !is || on.Backing != n.Node || on.Slot < 0 || slices.ContainsFunc(n.Slots, func(u providers.SlotUse) bool { return u.Node == id }) {
+			continue
+		}
+		for len(n.Slots) <= on.Slot { // it had more slots once
+			n.Slots = append(n.Slots, providers.SlotUse{Node: "-", Recorded: true})
+		}
+		if n.Slots[on.Slot].Free() || n.Slots[on.Slot].Node == "-" {
+			n.Slots[on.Slot] = providers.SlotUse{ExternalID: user.ExternalID.Text(), Node: id, Name: "np" + id, Metadata: on.Metadata, Recorded: true}
+		}
+	}
+}
+
+// uses reports whether a node that says so uses its slot: while it is made, and when it goes,
+// it is the record of the backing node that tells.
+func uses(n *zkmodel.Node) bool {
+	switch n.State {
+	case zkmodel.NodeReady, zkmodel.NodeInUse, zkmodel.NodeUsed, zkmodel.NodeHold, zkmodel.NodeTesting:
+		return n.Broken == nil
+	case zkmodel.NodeInit, zkmodel.NodeBuilding, zkmodel.NodeFailed, zkmodel.NodeAborted, zkmodel.NodeDeleting, zkmodel.NodeDeleted:
+	}
+	return false
+}
+
+// lost says why the node of a record backs nothing any more; "" when it does.
+func lost(b *zkmodel.Backing, n *zkmodel.Node) string {
+	switch {
+	case n == nil:
+		return "its node " + b.Node + " is gone"
+	case n.Broken != nil:
+		return "" // nobody can tell
+	case n.State != zkmodel.NodeInUse:
+		return "its node " + b.Node + " is " + string(n.State)
+	case n.BacksFor() != b.Provider:
+		return "its node " + b.Node + " is another's"
+	}
+	return ""
+}
+
+// like is what nodes on a backing node have from its record.
+func like(n *zkmodel.Node) providers.Instance {
+	i := providers.Instance{
+		Cloud: n.Cloud, Region: n.Region, AZ: n.AZ, HostID: n.HostID, InterfaceIP: n.InterfaceIP, PublicIPv4: n.PublicIPv4,
+		PublicIPv6: n.PublicIPv6, PrivateIPv4: n.PrivateIPv4, Username: n.Username, PythonPath: n.PythonPath, ShellType: n.ShellType,
+		Slot: &providers.OnSlot{ConnectionType: n.ConnectionType, Keys: n.HostKeys},
+	}
+	i.Slot.ConnectionPort, i.Slot.Attributes = verbatim(n.ConnectionPort), verbatim(n.Attributes)
+	return i
+}
+
+func verbatim(v zkmodel.Value) providers.Verbatim {
+	if text, err := v.MarshalJSON(); err == nil && !v.IsNull() {
+		return providers.NewVerbatim(text)
+	}
+	return providers.Verbatim{}
+}
+
+// revision is what Save hands back.
+type revision struct {
+	record  *zkmodel.Backing
+	version int32
+}
+
+// Save implements providers.Backing.
+func (k *Known) Save(ctx context.Context, n providers.BackingNode) error {
+	b := &zkmodel.Backing{
+		ID: n.ID, Provider: k.Provider, Label: n.Label, Wants: n.Wants, Node: n.Node, Failed: n.Failed,
+		Launched: zkmodel.EpochOf(n.Launched), Used: zkmodel.EpochOf(n.Used),
+	}
+	for _, use := range n.Slots {
+		slot := zkmodel.BackingSlot{}
+		if !use.Recorded {
+			slot = zkmodel.BackingSlot{ExternalID: use.ExternalID, Node: use.Node, Name: use.Name, Metadata: maps.Clone(use.Metadata)}
+		}
+		b.Slots = append(b.Slots, slot)
+	}
+	if n.ID == "" {
+		return k.create(ctx, b)
+	}
+	if was, listed := n.Revision.(revision); listed {
+		b.Stat, b.Slots = was.record.Stat, b.Slots[:min(len(b.Slots), len(was.record.Slots))]
+	}
+	return changed(k.Store.SaveBacking(ctx, b))
+}
+
+// create adds a record, if none was added since the last look.
+func (k *Known) create(ctx context.Context, b *zkmodel.Backing) error {
+	_, version, err := k.Folder.records()
+	if err != nil {
+		return err
+	}
+	b.ID = kit.RandomHex(8)
+	if err := k.Store.CreateBacking(ctx, b, version); err != nil {
+		return changed(err)
+	}
+	k.Step(step.BackingNoted)
+	return nil
+}
+
+// changed makes of what another has changed an error that the provider knows.
+func changed(err error) error {
+	switch {
+	case errors.Is(err, recipe.ErrVersion), errors.Is(err, zkmodel.ErrNotFound), errors.Is(err, recipe.ErrNodeExists), errors.Is(err, recipe.ErrConnectionLost):
+		return fmt.Errorf("%w: %w", providers.ErrChanged, err)
+	}
+	return err
+}
+
+// Watch implements providers.Backing.
+func (k *Known) Watch() (changed <-chan struct{}, stop func()) {
+	s := k.Folder.Subscribe(func(string) string { return k.Provider })
+	return s.C(), s.Close
+}
+
+// wantedBy is the record that a request is for, "" for a request that is not of our making.
+func wantedBy(r *zkmodel.Request, provider string) string {
+	if r.Broken != nil || r.Requestor != zkmodel.BackingOwner(provider) {
+		return ""
+	}
+	return zkmodel.BackingOf(r)
+}

@@ -1,0 +1,157 @@
+package launcher_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"poolkeeper/providers/fake"
+	"poolkeeper/test/zktest"
+	"poolkeeper/zkmodel"
+)
+
+// Mistake: a request for a slot that waits for ever for a backing node that cannot be had, or
+// that does not say why; or one provider's that holds up another's.
+func TestNoBackingNode(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, slotted)
+	s.image()
+	s.clouds["other"].SetHook(func(_ context.Context, c fake.Call) error {
+		if c.Op == fake.OpWait && c.Done {
+			return errors.New("the cloud burns")
+		}
+		return nil
+	})
+	s.launchTwo()
+	failing := s.submit(wish("bunk"))
+	_, job := s.given("slot")
+	out := s.wait(failing)
+	if out.State != "failed" || !strings.Contains(out.Reason, "huge") || !strings.Contains(out.Reason, "the cloud burns") {
+		t.Errorf("%+v", out)
+	}
+	s.back(job)
+	s.released("slots", "bunks")
+	for _, r := range s.requests() {
+		if r.ID != failing {
+			t.Errorf("request %s of %s is left", r.ID, r.Requestor)
+		}
+	}
+}
+
+// Mistake: a node for a request that is gone that keeps its backing node for ever, or has more of
+// them asked for.
+func TestSlotThatNobodyWantsAnyMore(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, strings.Replace(slotted, "{name: slot}", "{name: slot, max-ready-age: 1}", 1))
+	s.image()
+	booting, boots := make(chan struct{}, 9), make(chan struct{})
+	s.clouds["cloud"].SetHook(func(ctx context.Context, c fake.Call) error {
+		if c.Op == fake.OpWait && !c.Done {
+			booting <- struct{}{}
+			select {
+			case <-boots:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		return nil
+	})
+	s.launchTwo()
+	id := s.submit(wish("slot"))
+	<-booting
+	if err := s.zuul.Cancel(id); err != nil {
+		t.Fatal(err)
+	}
+	close(boots)
+	s.released("slots", "bunks")
+	if len(booting) > 0 {
+		t.Errorf("%d more machines were booted", len(booting))
+	}
+}
+
+// Mistake: a backing node that is given back before min-retention-time, or that takes new nodes
+// after max-age.
+func TestSlotsHeedAges(t *testing.T) {
+	t.Parallel()
+	yaml := strings.Replace(slotted, "max-parallel-jobs: 2, grace-time: 1", "max-parallel-jobs: 2, grace-time: 0, min-retention-time: 6", 1)
+	yaml = strings.Replace(yaml, "max-parallel-jobs: 3, grace-time: 1", "max-parallel-jobs: 3, grace-time: 60, max-age: 3", 1)
+	s := newSite(t, yaml)
+	s.image()
+	s.launchTwo()
+	begun := time.Now()
+	child, job := s.given("slot")
+	s.back(job)
+	zktest.Eventually(t, func() bool { return len(s.nodesAt("slots")) == 0 }, "the slot free")
+	on, _ := child.OnSlot()
+	if n, err := s.store.Node(t.Context(), on.Backing); time.Since(begun) < 5*time.Second && (err != nil || n.State != zkmodel.NodeInUse) {
+		t.Errorf("within min-retention-time the backing node is %+v, %v", n, err)
+	}
+	old, held := s.given("bunk")
+	made := time.Now()
+	zktest.Eventually(t, func() bool { return time.Since(made) > 3*time.Second }, "the bunks too old")
+	young, another := s.given("bunk")
+	if s.backing(old).ID == s.backing(young).ID {
+		t.Error("a node on a backing node that is too old")
+	}
+	s.back(held)
+	s.back(another)
+	s.released("slots", "bunks")
+	if took := time.Since(begun); took < 6*time.Second {
+		t.Errorf("all are gone after %s", took)
+	}
+}
+
+// Mistake: a backing node that stays when its provider, or the one whose nodes are on it, is
+// drained; or that goes while it is used.
+func TestSlotsAreDrained(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, strings.ReplaceAll(slotted, "grace-time: 1", "grace-time: 3600"))
+	s.image()
+	s.launchTwo()
+	_, slot := s.given("slot")
+	_, bunk := s.given("bunk")
+	drain := func(provider string) {
+		t.Helper()
+		if err := s.store.PauseProvider(t.Context(), zkmodel.ProviderPause{Provider: provider, Drain: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.back(slot)
+	zktest.Eventually(t, func() bool { return len(s.nodesAt("slots")) == 0 }, "the slot free")
+	drain("cloud") // below the slots
+	drain("bunks")
+	s.emptied("cloud")
+	if left := s.nodesAt("other"); len(left) != 1 || left[0].State != zkmodel.NodeInUse {
+		t.Errorf("the backing node that is used: %+v", left)
+	}
+	s.back(bunk)
+	s.released("slots", "bunks")
+}
+
+// Mistake: backing nodes of a provider that left the configuration that are taken for nobody's:
+// jobs run on them, and it may come back.
+func TestProviderOfSlotsLeavesTheConfiguration(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, slotted)
+	s.image()
+	with := s.launch(named("nl01"))
+	child, job := s.given("slot")
+	_, bunk := s.given("bunk")
+	backing := s.backing(child)
+	with.stop()
+	whole := s.config
+	s.config = s.only("cloud", "other", "bunks")
+	without := s.launch(named("nl02"))
+	s.back(job)
+	s.back(bunk)
+	zktest.Eventually(t, func() bool { return len(s.nodesAt("other")) == 0 }, "the other provider's backing node gone")
+	if n := s.node(backing.ID); n.State != zkmodel.NodeInUse || n.Stat.Mzxid != backing.Stat.Mzxid {
+		t.Errorf("the backing node was touched: %+v", n)
+	}
+	without.stop()
+	s.config = whole
+	s.launch(named("nl03"))
+	s.released("slots", "bunks")
+}
