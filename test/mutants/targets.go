@@ -29,12 +29,7 @@ var targets = []target{
 	},
 	// What is built, uploaded, tried and deleted.
 	{dir: "builder/plan", testers: []string{"builder/plan"}},
-	// Uploads of builders that are gone.
-	{
-		dir:     "builder/actions",
-		files:   []string{"delete.go"},
-		testers: []string{"builder/actions", "builder"},
-	},
+	// What builders that are gone have left on a host.
 	{dir: "builder/disk", files: []string{"remove.go"}, testers: []string{"builder/disk"}},
 	// Transitions; claims of requests and nodes.
 	{
