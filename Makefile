@@ -128,6 +128,11 @@ test-kubernetes: ## Test against a real Kubernetes API server, started on loopba
 	@scripts/prerequisites test
 	test/kubernetes/run
 
+.PHONY: test-aws
+test-aws: ## Test against an Amazon that is checked against its published model, with its own clients
+	@scripts/prerequisites aws
+	test/aws/run
+
 .PHONY: test-deb
 test-deb: ## Make a release twice; install, upgrade and remove the package under systemd, in bare systems
 	@scripts/prerequisites test package

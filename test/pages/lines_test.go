@@ -30,6 +30,7 @@ var asInReadme = map[string]string{
 // what stands in: a test that reads the page, or does the same.
 var standIns = []struct{ page, line, why, instead string }{
 	{"README.md", "make test", "it would run this test", ".ci/run"},
+	{"README.md", "make test-aws", "it installs Amazon's clients", ".ci/run"},
 	{"README.md", "make test-kubernetes", "it builds a cluster, and takes many minutes", ".ci/run"},
 	{"README.md", "make test-openstack", "it takes a cloud, and many minutes", ".ci/run"},
 	{"README.md", "poolkeeper explain debian-12", "it shows two clouds", "cmd/poolkeeper/readme_test.go"},

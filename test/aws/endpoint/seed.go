@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"fmt"
+	"maps"
 	"time"
 )
 
@@ -82,9 +83,7 @@ func (w *world) seedImages() {
 				"SnapshotId": snapshot.ID, "VolumeSize": size, "VolumeType": "gp3", "DeleteOnTermination": true, "Encrypted": false,
 			}}},
 		}
-		for name, value := range alias {
-			doc[name] = value
-		}
+		maps.Copy(doc, alias)
 		w.add(time.Time{}, "image", w.id("ami-"), nil, doc)
 	}
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -148,8 +149,6 @@ func (s *Service) restBody(shape *Shape, doc Doc, input Ref, body []byte) error 
 		return s.fault(unknown, input.Shape+"'s body", "")
 	}
 	read, err := s.parseJSON(inBody, body)
-	for member, value := range read {
-		doc[member] = value
-	}
+	maps.Copy(doc, read)
 	return err
 }
