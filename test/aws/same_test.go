@@ -113,7 +113,7 @@ func live(t *testing.T, e *endpoint.Endpoint, c client) []any {
 			delete(answer, "Name")
 		}
 		answers = append(answers, []any{s.operation, bare(answer)})
-		time.Sleep(10 * time.Millisecond) // machines boot and imports end, which takes 1 ms here
+		<-time.After(10 * time.Millisecond) // machines boot and imports end, which takes 1 ms here
 	}
 	return answers
 }

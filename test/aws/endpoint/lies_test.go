@@ -6,21 +6,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"poolkeeper/test/zktest"
 )
 
 // run is a request for one machine.
 func run(e *Endpoint, more string) string {
 	return "Action=RunInstances&MinCount=1&MaxCount=1&InstanceType=t3.medium&ImageId=" + e.SeededImages()[0].ID + more
-}
-
-// eventually waits until a question is answered so.
-func eventually(t *testing.T, what string, ask func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ask(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
 }
 
 // Something new is not found for a while, and is there all the time.
@@ -42,10 +34,10 @@ func TestLag(t *testing.T) {
 		t.Errorf("it is listed: %q %s", code, text)
 	}
 	e.Lag(0)
-	eventually(t, "it is listed, and runs", func() bool {
+	zktest.Eventually(t, func() bool {
 		text, _ := c.ec2(t, "Action=DescribeInstances&Filter.1.Name=instance-state-name&Filter.1.Value.1=running")
 		return strings.Contains(text, id)
-	})
+	}, "it is listed, and runs")
 	snapshot := e.SeededImages()[0]
 	e.Lag(time.Hour)
 	if _, code := c.ec2(t, "Action=DeregisterImage&ImageId="+snapshot.ID); code != "" {
@@ -132,10 +124,10 @@ func TestInterruptionAndPages(t *testing.T) {
 	}
 	id := e.Instances()[0].ID
 	e.Interrupt(id)
-	eventually(t, "it is terminated", func() bool {
+	zktest.Eventually(t, func() bool {
 		text, _ := c.ec2(t, "Action=DescribeInstances&InstanceId.1="+id)
 		return strings.Contains(text, "<code>Server.SpotInstanceTermination</code>") && strings.Contains(text, "<name>terminated</name>")
-	})
+	}, "it is terminated")
 	if n := len(e.Volumes()); n != 2 {
 		t.Errorf("%d volumes of two machines", n)
 	}

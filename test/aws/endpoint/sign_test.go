@@ -9,7 +9,7 @@ import (
 // The example of Amazon's own pages.
 func TestSignatureOfThePublishedExample(t *testing.T) {
 	t.Parallel()
-	r := httptest.NewRequest("GET", "https://iam.amazonaws.com/?Action=ListUsers&Version=2010-05-08", nil)
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "https://iam.amazonaws.com/?Action=ListUsers&Version=2010-05-08", nil)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
 	r.Header.Set("X-Amz-Date", "20150830T123600Z")
 	const empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"errors"
+	"maps"
 	"net/http/httptest"
 	"net/url"
 	"strings"
@@ -43,7 +44,7 @@ func TestRequestsThatAreNotOfTheModel(t *testing.T) {
 		if !strings.Contains(form, "Version") {
 			form += "&Version=" + ec2.Metadata.APIVersion
 		}
-		_, _, err := ec2.Request(httptest.NewRequest("POST", "/", nil), []byte(form))
+		_, _, err := ec2.Request(httptest.NewRequestWithContext(t.Context(), "POST", "/", nil), []byte(form))
 		said(t, form, err, want)
 	}
 }
@@ -52,9 +53,7 @@ func TestRequestsInHeadersAndBodies(t *testing.T) {
 	block := map[string]string{"X-Amz-Data-Length": "524288", "X-Amz-Checksum": strings.Repeat("a", 43) + "=", "X-Amz-Checksum-Algorithm": "SHA256"}
 	with := func(name, value string) map[string]string {
 		all := map[string]string{}
-		for n, v := range block {
-			all[n] = v
-		}
+		maps.Copy(all, block)
 		all[name] = value
 		return all
 	}
@@ -85,7 +84,7 @@ func TestRequestsInHeadersAndBodies(t *testing.T) {
 		{"servicequotas", "POST", "/", `{}`, json, "ValidationException"},
 		{"servicequotas", "POST", "/", `{}`, nil, "UnknownOperationException"},
 	} {
-		r := httptest.NewRequest(c.method, c.url, nil)
+		r := httptest.NewRequestWithContext(t.Context(), c.method, c.url, nil)
 		for name, value := range c.headers {
 			r.Header.Set(name, value)
 		}
