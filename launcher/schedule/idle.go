@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"poolkeeper/configs/planted"
 	"poolkeeper/launcher/lesson"
 	"poolkeeper/zkmodel"
 )
@@ -26,7 +27,7 @@ type idleKey struct {
 func newIdleNodes(nodes []*zkmodel.Node, without ...map[string]bool) *idleNodes {
 	var free []*zkmodel.Node
 	for _, n := range nodes {
-		if n.Broken == nil && n.State == zkmodel.NodeReady && n.AllocatedTo == "" && !n.Locked &&
+		if n.Broken == nil && n.State == zkmodel.NodeReady && (n.AllocatedTo == "" || planted.Bug("claim")) && !n.Locked &&
 			!slices.ContainsFunc(without, func(ids map[string]bool) bool { return ids[n.ID] }) {
 			free = append(free, n)
 		}

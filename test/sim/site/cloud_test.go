@@ -18,7 +18,7 @@ func (w *world) openClouds() {
 		case e.Fault == cloud.Vanished:
 			w.judge.vanished(e.ID)
 		case e.Op == cloud.OpCreate:
-			w.judge.made(e.ID, e.Metadata[providers.MetaLaunch])
+			w.judge.made(e.ID, e.Metadata[providers.MetaLaunch], e.Fault)
 		}
 	}})
 	for _, name := range names {

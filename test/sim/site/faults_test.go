@@ -1,8 +1,10 @@
 package site
 
 import (
+	"slices"
 	"time"
 
+	"poolkeeper/launcher/step"
 	"poolkeeper/test/sim/stage"
 )
 
@@ -12,7 +14,21 @@ func (w *world) fault() {
 		"cloud", "cloud", "cloud", "vanish", "garble", "garble", "operate", "operate", "evict", "restore", "nodepool")
 	hosts := w.running()
 	p := hosts[w.rng.IntN(len(hosts))]
-	switch fault := all[w.rng.IntN(len(all))]; fault {
+	if aimed := w.rng.IntN(2) == 0; aimed { // at one that asks a cloud for something
+		if i := slices.IndexFunc(hosts, (*process).asks); i >= 0 {
+			p = hosts[i]
+		}
+	}
+	fault := all[w.rng.IntN(len(all))]
+	switch { // "crash" may come later, and is counted then
+	case slices.Contains(toProcess, fault):
+		p.meets(fault)
+	case slices.Contains(toServers, fault):
+		for _, p := range hosts {
+			p.meets(fault)
+		}
+	}
+	switch fault {
 	case "crash":
 		w.crash(p)
 	case "expire":
@@ -54,12 +70,16 @@ func (w *world) fault() {
 
 // points are where a process may die, beside any moment: at what reaches a cloud, and at the
 // launcher's own steps.
-var points = []string{
-	"", "", "before create", "after create", "before delete", "after delete", "before wait", "after wait",
-	"request: accepted, node records made", "request: a ready node taken", "node: locked and building", "node: machine asked for",
-	"node: machine's id noted", "node: machine runs", "node: record ready", "node: record failed", "request: fulfilled",
-	"request: declined", "request: taken over", "delete node: locked", "delete node: record marked", "delete node: cloud cleaned",
-	"delete node: record gone", "min-ready: request made", "evict: record marked",
+var points = append([]string{"", "", "before create", "after create", "before delete", "after delete", "before wait", "after wait"}, steps()...)
+
+// steps are those that launchers come to in this world.
+func steps() (list []string) {
+	for _, s := range step.All() {
+		if !ofTrial(s) {
+			list = append(list, string(s))
+		}
+	}
+	return list
 }
 
 // crash ends a process at once, or at a point that it may come to soon. Its host starts another.

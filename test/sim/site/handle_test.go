@@ -22,6 +22,7 @@ type handle struct {
 // call has a call leave the process, and its answer come in.
 func call[T any](ctx context.Context, h handle, name string, judge func(), do func() (T, error)) (T, error) {
 	var none T
+	defer h.process.begins(name)()
 	if err := h.process.pass(ctx, "before "+name); err != nil {
 		return none, err
 	}

@@ -113,6 +113,9 @@ func (w *world) someNode(states ...zkmodel.NodeState) *zkmodel.Node {
 	return list[w.rng.IntN(len(list))]
 }
 
+// holdTime is how long people hold nodes: longer than a clock may be off, so that a hold that ends early is seen.
+const holdTime = 3 * clockError
+
 // operate has a person hold or delete a node by a command.
 func (w *world) operate() {
 	states := [][]zkmodel.NodeState{{zkmodel.NodeReady}, {zkmodel.NodeHold}, {zkmodel.NodeUsed, zkmodel.NodeInUse}, {""}}[w.rng.IntN(4)]
@@ -133,7 +136,7 @@ func (w *world) operate() {
 			return
 		}
 		if o := operate.New(zkmodel.NewStore(s, nil), "simulated"); hold {
-			err = o.Hold(ctx, n.ID, "to look at", time.Minute)
+			err = o.Hold(ctx, n.ID, "to look at", holdTime)
 		} else {
 			err = o.DeleteNodeIf(ctx, n.ID, whole)
 		}

@@ -25,9 +25,11 @@ type judge struct {
 	excused  map[string]time.Time // clients that lost locks before their time, and until when they may not know
 	broken   map[string]time.Time // nodes whose record cannot be read, since when
 	held     map[string]time.Time // when nodes came to be held
+	unseen   map[string]time.Time // nodes as others than launchers wrote them, and until when those need not count them
 	lastMove time.Time            // when a node or request changed last
 	room     map[string]int       // the most that a cloud has said that it has
 	launched map[string]string    // machines, by their ids, and the launch that each was made in
+	twice    map[string]int       // machines that a cloud made as it doubled them, by their launch
 	lost     map[string]bool      // machines that nobody has deleted, by their ids
 	writes   map[string]int       // transactions since the last rest, by what they changed
 }
@@ -35,7 +37,7 @@ type judge struct {
 func newJudge(w *world) *judge {
 	return &judge{
 		Timeline: w.seed.Timeline, world: w, tree: newTree(), alive: map[string]*process{}, excused: map[string]time.Time{}, broken: map[string]time.Time{},
-		held: map[string]time.Time{}, writes: map[string]int{}, room: map[string]int{}, lost: map[string]bool{}, launched: map[string]string{},
+		held: map[string]time.Time{}, unseen: map[string]time.Time{}, twice: map[string]int{}, writes: map[string]int{}, room: map[string]int{}, lost: map[string]bool{}, launched: map[string]string{},
 	}
 }
 
@@ -125,6 +127,9 @@ func (j *judge) node(t zookeeper.Transaction, c zookeeper.Change, id string) {
 	} else if !known {
 		j.broken[id] = time.Now()
 	}
+	if !isLauncher(t.Client) && (old == nil || old.Broken != nil) {
+		j.unseen[id] = time.Now().Add(behind)
+	}
 	j.Note(t.Client, "node %s is %s of %s/%s for %q %s", id, n.State, n.Provider, n.Pool, n.AllocatedTo, n.Reason)
 	if c.Kind == zookeeper.Create {
 		if isLauncher(t.Client) {
@@ -141,6 +146,11 @@ func (j *judge) node(t zookeeper.Transaction, c zookeeper.Change, id string) {
 		j.given(t, old, n)
 	}
 }
+
+// behind is for how long a launcher with a session may not see what others write. Who has a quota's lock
+// sees all that launchers wrote before; another make's launcher, or a person who puts a record
+// back, asks for no lock of ours, and the server that tells of it may be late.
+const behind = sessionTimeout + longest/4
 
 // hold: a held node stays until its time is over.
 func (j *judge) hold(t zookeeper.Transaction, old, n *zkmodel.Node) {

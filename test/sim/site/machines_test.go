@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"poolkeeper/providers"
+	"poolkeeper/test/sim/cloud"
 	"poolkeeper/zkmodel"
 )
 
@@ -59,9 +60,12 @@ func (j *judge) deletes(p *process, cloud, id string) {
 }
 
 // made is told of a new machine.
-func (j *judge) made(id, launch string) {
+func (j *judge) made(id, launch string, by cloud.Fault) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if by == cloud.Duplicate {
+		j.twice[launch]++
+	}
 	j.launched[id] = launch
 }
 

@@ -3,8 +3,10 @@ package site
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,11 +32,12 @@ type process struct {
 	done    chan struct{}
 
 	mu      sync.Mutex
-	version version // that it works by
-	before  version // and before that was changed
-	changed time.Time
+	version version   // that it works by
+	before  []version // that it worked by, until changed
+	changed []time.Time
 	dead    bool
-	crashAt string // the next call or step of this name is its last
+	crashAt string         // the next call or step of this name is its last
+	calls   map[string]int // under way to clouds, by what they ask for
 }
 
 // host makes a host, and starts its launcher.
@@ -105,6 +108,10 @@ func (p *process) kill(why string) {
 		return
 	}
 	w := p.world
+	if at, is := strings.CutPrefix(why, "at "); is {
+		w.judge.Count("crash at " + at)
+	}
+	p.meets("crash")
 	w.judge.Fault("crash", p.Name, "%s", why)
 	p.way.Crash()
 	w.ends.Go(func() {
@@ -163,11 +170,48 @@ func (p *process) pass(ctx context.Context, point string) error {
 	return ctx.Err()
 }
 
+// begins notes a call to a cloud, until over is called.
+func (p *process) begins(call string) (over func()) {
+	note := func(n int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.calls == nil {
+			p.calls = map[string]int{}
+		}
+		p.calls[call] += n
+	}
+	note(1)
+	return func() { note(-1) }
+}
+
+// asks reports whether a call to a cloud is under way that is not the usual wait for a machine.
+func (p *process) asks() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for call, n := range p.calls {
+		if n > 0 && call != "wait" {
+			return true
+		}
+	}
+	return false
+}
+
+// meets counts a fault at each kind of call that the process has under way.
+func (p *process) meets(fault string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for call, n := range p.calls {
+		if n > 0 {
+			p.world.judge.Count(met(fault, call))
+		}
+	}
+}
+
 // reload has a process go on with another version of the configuration.
 func (p *process) reload(v version) {
 	cfg := v.load(p.world.t)
 	p.mu.Lock()
-	p.before, p.changed, p.version = p.version, time.Now(), v
+	p.before, p.changed, p.version = append(p.before, p.version), append(p.changed, time.Now()), v
 	p.mu.Unlock()
 	if err := p.service.Reload(cfg); err != nil {
 		p.world.t.Fatal(err)
@@ -180,16 +224,18 @@ func wait(d time.Duration) { <-time.After(d) }
 // takeOver is how long what was decided by one configuration may be written by when another is there.
 const takeOver = 30 * time.Second
 
-// limits are those that it works by, the wider ones of two while one takes over from the other.
+// limits are those that it works by, the widest of all while one takes over from others.
 func (p *process) limits() version {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.changed.IsZero() || time.Since(p.changed) > takeOver {
-		return p.version
+	widest := version{pools: maps.Clone(p.version.pools), limited: p.version.limited}
+	for i, v := range p.before {
+		if time.Since(p.changed[i]) > takeOver {
+			continue
+		}
+		for pool, n := range v.pools {
+			widest.pools[pool] = max(n, widest.pools[pool])
+		}
 	}
-	both := version{pools: map[string]int{}, limited: p.version.limited}
-	for pool, n := range p.version.pools {
-		both.pools[pool] = max(n, p.before.pools[pool])
-	}
-	return both
+	return widest
 }

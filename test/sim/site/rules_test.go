@@ -2,6 +2,7 @@ package site
 
 import (
 	"slices"
+	"time"
 
 	"poolkeeper/providers"
 	"poolkeeper/test/sim/zookeeper"
@@ -73,7 +74,7 @@ func (j *judge) newNode(t zookeeper.Transaction, n *zkmodel.Node) {
 	p := j.alive[t.Client]
 	inPool, inCloud, ofTenant := 0, 0, 0
 	for _, one := range j.tree.nodes {
-		if one.Broken != nil {
+		if one.Broken != nil || one.ID != n.ID && time.Now().Before(j.unseen[one.ID]) {
 			continue
 		}
 		if one.Provider == n.Provider {

@@ -95,7 +95,7 @@ func (j *judge) oneEach(cloud string, machines []providers.NodeInfo) {
 			continue
 		}
 		n := j.tree.nodes[node]
-		if n != nil && n.ExternalID.Text() != m.ExternalID && n.LaunchID != "" && n.LaunchID == m.Metadata[providers.MetaLaunch] {
+		if n != nil && n.ExternalID.Text() != m.ExternalID && n.LaunchID != "" && n.LaunchID == m.Metadata[providers.MetaLaunch] && j.twice[n.LaunchID] > 1 {
 			continue // a cloud made two: the second one goes with the node
 		}
 		if n == nil || n.Provider != cloud || n.ExternalID.Text() != m.ExternalID || has[node] {

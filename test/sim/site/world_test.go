@@ -86,6 +86,11 @@ func run(t *testing.T, seed *series.Seed) {
 	}
 	w.ends.Wait()
 	w.looker.Close()
+	for kind, n := range w.clouds.Met() {
+		for range n {
+			w.judge.Count("cloud call " + kind)
+		}
+	}
 	seed.Lived((launchers + requestors) * seed.Age())
 }
 

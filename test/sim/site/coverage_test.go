@@ -1,0 +1,96 @@
+package site
+
+import (
+	"slices"
+	"strings"
+
+	"poolkeeper/launcher/step"
+	"poolkeeper/test/sim/cloud"
+	"poolkeeper/test/sim/series"
+	"poolkeeper/test/sim/stage"
+	"poolkeeper/zkmodel"
+)
+
+// Of how many agent-hours a set of seeds must be to be held to what comes often, and to all.
+const (
+	fewHours  = 35
+	manyHours = 1000
+)
+
+// Faults to one process, and to all of them, that may come while a call to a cloud is under way.
+var (
+	toProcess = []string{
+		"cut", "cut up", "cut down", "pause", "break", "slow", "lost answer", "clock step", "expire", "stop", "reload",
+	}
+	toServers = []string{"lag", "leader change", "isolate", "kill", "reload all"}
+)
+
+// callKinds are what launchers ask clouds for.
+var callKinds = []string{"create", "wait", "delete", "list", "limits"}
+
+// met is what a fault is counted as that comes while a call is under way.
+func met(fault, call string) string { return "fault " + fault + " during " + call }
+
+// ofTrial reports whether a step is one of trials of uploads.
+func ofTrial(s step.Step) bool { return strings.HasPrefix(string(s), "validation: ") }
+
+// demands are what a set of seeds has to reach: all transitions that launchers can make, all
+// steps that they come to, a crash at each of them, each fault, and each at each kind of call.
+func demands() (all []series.Demand) {
+	add := func(hours float64, names ...string) {
+		for _, name := range names {
+			d := series.Demand{What: name, Hours: hours, Never: never[name]}
+			if rare[name] {
+				d.Hours = manyHours
+			}
+			all = append(all, d)
+		}
+	}
+	add(fewHours, movesOf("node", zkmodel.NodeTransitions())...)
+	add(fewHours, movesOf("request", zkmodel.RequestTransitions())...)
+	for _, s := range step.All() {
+		if name := "at " + string(s); ofTrial(s) {
+			all = append(all, series.Demand{What: name, Never: "no image of this world has checks"})
+		} else {
+			add(fewHours, name)
+			add(manyHours, "crash "+name)
+		}
+	}
+	add(fewHours, stage.Faults()...)
+	add(manyHours, "crash", "expire", "stop", "reload", "reload all", "cloud vanish", "garble", "operator hold", "operator delete", "evict", "restore", "nodepool")
+	for _, kind := range cloud.Kinds() {
+		if op, _, _ := strings.Cut(kind, "/"); !strings.Contains(op, "image") && op != cloud.OpUpload {
+			add(manyHours, "cloud call "+kind)
+		}
+	}
+	for _, call := range callKinds {
+		for _, fault := range slices.Concat(toProcess, toServers, []string{"crash"}) {
+			add(manyHours, met(fault, call))
+		}
+	}
+	return all
+}
+
+// movesOf are the rows of a table that launchers of ours can make.
+func movesOf[S ~string](kind string, rows []zkmodel.Transition[S]) (list []string) {
+	for _, row := range rows {
+		if row.By&zkmodel.ByUs != 0 {
+			list = append(list, "move: "+kind+" "+string(row.From)+" to "+string(row.To))
+		}
+	}
+	return list
+}
+
+// never is what cannot be reached in this world, and why.
+var never = map[string]string{
+	"move: node init to ready": "no provider of this world has machines that exist already (static)",
+}
+
+// rare is what comes too seldom for a few hours.
+var rare = map[string]bool{
+	"move: node building to failed": true,
+	"move: node deleting to deleted": true,
+	"move: node failed to deleting": true,
+	"move: node init to deleting": true,
+	"move: request pending to failed": true,
+}
