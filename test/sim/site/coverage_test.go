@@ -88,9 +88,9 @@ var never = map[string]string{
 
 // rare is what comes too seldom for a few hours.
 var rare = map[string]bool{
-	"move: node building to failed": true,
-	"move: node deleting to deleted": true,
-	"move: node failed to deleting": true,
-	"move: node init to deleting": true,
+	"move: node building to failed":   true,
+	"move: node deleting to deleted":  true,
+	"move: node failed to deleting":   true,
+	"move: node init to deleting":     true,
 	"move: request pending to failed": true,
 }
