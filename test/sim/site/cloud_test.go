@@ -31,7 +31,7 @@ func (w *world) openClouds() {
 
 // cloudFaults are what may go wrong with a cloud, and with how many of its calls.
 var cloudFaults = map[cloud.Fault]float64{
-	cloud.Error: 0.3, cloud.Refused: 0.3, cloud.Slow: 0.5, cloud.Hung: 0.2, cloud.Lost: 0.3, cloud.Late: 0.3, cloud.Fails: 0.3,
+	cloud.Error: 0.3, cloud.Refused: 0.3, cloud.Slow: 0.5, cloud.Hung: 0.2, cloud.Lost: 0.3, cloud.Late: 0.3, cloud.Fails: 0.8,
 	cloud.Stale: 0.5, cloud.Duplicate: 0.3, cloud.More: 1, cloud.Less: 1,
 }
 
@@ -39,6 +39,9 @@ var cloudFaults = map[cloud.Fault]float64{
 func (w *world) trouble() {
 	name, fault := names[w.rng.IntN(len(names))], sorted(cloudFaults)[w.rng.IntN(len(cloudFaults))]
 	d := time.Duration(w.rng.Int64N(int64(3 * longest)))
+	if fault == cloud.Fails {
+		d *= 5 // until each launcher has tried a request in vain
+	}
 	w.judge.Fault("cloud "+string(fault), name, "for %s", d)
 	w.clouds.Set(name, fault, cloudFaults[fault])
 	time.AfterFunc(d, func() { w.clouds.Set(name, fault, 0) })

@@ -75,7 +75,7 @@ var points = append([]string{"", "", "before create", "after create", "before de
 // steps are those that launchers come to in this world.
 func steps() (list []string) {
 	for _, s := range step.All() {
-		if !ofTrial(s) {
+		if elsewhere(s) == "" {
 			list = append(list, string(s))
 		}
 	}

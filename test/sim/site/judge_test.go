@@ -24,6 +24,8 @@ type judge struct {
 	seen     int                  // transactions
 	excused  map[string]time.Time // clients that lost locks before their time, and until when they may not know
 	broken   map[string]time.Time // nodes whose record cannot be read, since when
+	spoiltAt map[string]time.Time // nodes whose record was spoilt last, and when; an empty one is not in broken
+	stock    map[string]bool      // requests that launchers made
 	held     map[string]time.Time // when nodes came to be held
 	unseen   map[string]time.Time // nodes as others than launchers wrote them, and until when those need not count them
 	lastMove time.Time            // when a node or request changed last
@@ -37,7 +39,7 @@ type judge struct {
 func newJudge(w *world) *judge {
 	return &judge{
 		Timeline: w.seed.Timeline, world: w, tree: newTree(), alive: map[string]*process{}, excused: map[string]time.Time{}, broken: map[string]time.Time{},
-		held: map[string]time.Time{}, unseen: map[string]time.Time{}, twice: map[string]int{}, writes: map[string]int{}, room: map[string]int{}, lost: map[string]bool{}, launched: map[string]string{},
+		held: map[string]time.Time{}, unseen: map[string]time.Time{}, spoiltAt: map[string]time.Time{}, twice: map[string]int{}, stock: map[string]bool{}, writes: map[string]int{}, room: map[string]int{}, lost: map[string]bool{}, launched: map[string]string{},
 	}
 }
 
@@ -130,6 +132,9 @@ func (j *judge) node(t zookeeper.Transaction, c zookeeper.Change, id string) {
 	if !isLauncher(t.Client) && (old == nil || old.Broken != nil) {
 		j.unseen[id] = time.Now().Add(behind)
 	}
+	if n.Broken != nil {
+		j.spoiltAt[id] = time.Now()
+	}
 	j.Note(t.Client, "node %s is %s of %s/%s for %q %s", id, n.State, n.Provider, n.Pool, n.AllocatedTo, n.Reason)
 	if c.Kind == zookeeper.Create {
 		if isLauncher(t.Client) {
@@ -179,13 +184,16 @@ func (j *judge) request(t zookeeper.Transaction, c zookeeper.Change, id string) 
 	if c.Kind == zookeeper.Delete {
 		delete(j.tree.requests, id)
 		j.Note(t.Client, "request %s is gone", id)
-		if isLauncher(t.Client) && (old == nil || old.Requestor != zkmodel.MinReadyRequestor) { // who is then its requestor
+		if isLauncher(t.Client) && !j.stock[id] { // who is then its requestor
 			j.locked(t, "request "+id, zkmodel.RequestLockPath(id))
 		}
 		return
 	}
 	r := zkmodel.DecodeRequest(id, c.Data, recipe.Stat{})
 	j.tree.requests[id] = r
+	if r.Broken == nil { // a person may spoil it later
+		j.stock[id] = r.Requestor == zkmodel.MinReadyRequestor
+	}
 	j.Note(t.Client, "request %s of %v by %s is %s with %v, declined by %v %s", id, r.NodeTypes, r.Requestor, r.State, r.Nodes, r.DeclinedBy, r.Reason)
 	if c.Kind == zookeeper.Create {
 		return
