@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"poolkeeper/providers/fake"
+	"poolkeeper/test/sshd"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 )
@@ -154,4 +155,66 @@ func TestProviderOfSlotsLeavesTheConfiguration(t *testing.T) {
 	s.config = whole
 	s.launch(named("nl03"))
 	s.released("slots", "bunks")
+}
+
+// Mistake: a backing node that does not answer, or is another machine by now, that is given to
+// each new node in turn; with launchers that scan.
+func TestSlotsOnABackingNodeThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, strings.Replace(slotted, "  - name: slots\n    driver: metastatic\n", "  - name: slots\n    driver: metastatic\n    boot-timeout: 1\n", 1))
+	s.image()
+	for i := range s.config.Providers {
+		for j := range s.config.Providers[i].Pools {
+			if s.config.Providers[i].Name == "slots" {
+				s.config.Providers[i].Pools[j].HostKeyChecking = true
+			}
+		}
+	}
+	machine := sshd.Start(t, 0)
+	changed, children := s.nodepools(2, false, zkmodel.NodeInUse)
+	s.rewrite(changed, func(n *zkmodel.Node) {
+		n.InterfaceIP, n.ConnectionType, n.ConnectionPort = "127.0.0.1", "ssh", zkmodel.IntValue(machine.Port)
+		n.HostKeys = zkmodel.Strings{"ssh-ed25519 another"}
+	})
+	s.launchTwo()
+	zktest.Eventually(t, func() bool {
+		names, err := s.store.Session().Children(t.Context(), zkmodel.BackingFolder("slots"))
+		return err == nil && len(names) == 1
+	}, "the backing node taken over")
+	for range 2 {
+		child, _ := s.given("slot")
+		if s.backing(child).ID == changed {
+			t.Error("a node on another machine")
+		}
+	}
+	zktest.Eventually(t, func() bool { said, _ := s.node(changed).Backs(); return said.Failed }, "that said in its record")
+	if n := s.node(children[0]); n.State != zkmodel.NodeInUse {
+		t.Errorf("the job on it is %s", n.State)
+	}
+	s.unlock(children[0])
+	zktest.Eventually(t, func() bool { _, err := s.store.Node(t.Context(), changed); return errors.Is(err, zkmodel.ErrNotFound) }, "it is given back")
+}
+
+// Mistake: launchers of ours that give slots beside a launcher of Nodepool's, which gives the same.
+func TestSlotsAreLeftToNodepool(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, slotted)
+	s.image()
+	leave := s.foreignPool(zkmodel.Component{ID: "nodepool-1", ProviderName: "slots", PoolName: "main", Priority: 100, SupportedLabels: zkmodel.Strings{"slot"}})
+	one := s.launch(named("nl01"))
+	s.launch(named("nl02"))
+	id := s.submit(wish("slot"))
+	_, job := s.given("bunk") // another provider's are given
+	zktest.Eventually(t, func() bool {
+		told := one.Requests()
+		return len(told) == 1 && strings.Contains(told[0].Reason, "Nodepool's launcher on foreign")
+	}, "why it waits, as it is said")
+	if n := len(s.nodesAt("slots")); n != 0 {
+		t.Errorf("%d nodes of the provider are made", n)
+	}
+	leave()
+	if out := s.wait(id); out.State != "fulfilled" {
+		t.Errorf("%+v", out)
+	}
+	s.back(job)
 }

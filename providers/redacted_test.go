@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"poolkeeper/configs/redact"
 	"poolkeeper/providers"
@@ -77,5 +78,40 @@ func TestRedactedThatSeesNothing(t *testing.T) {
 	cancel()
 	if err := <-watched; err != nil {
 		t.Error(err)
+	}
+}
+
+// slotted is a provider whose nodes are slots on nodes of others.
+type slotted struct {
+	providers.Provider
+	known providers.Backing
+}
+
+func (s *slotted) OnBacking(known providers.Backing) { s.known = known }
+
+func (*slotted) Keeps(providers.BackingNode) time.Time { return time.Time{} }
+
+func (*slotted) Unreachable(context.Context, string, error) error { return nil }
+
+// A launcher asks a provider whether its nodes are slots on others: that has to stay so, and may
+// not be said of any other.
+func TestRedactedIsBackedWhereItsProviderIs(t *testing.T) {
+	var secrets redact.Secrets
+	if _, backed := providers.Redacted(&able{}, &secrets).(providers.Backed); backed {
+		t.Error("a cloud has backing nodes")
+	}
+	s := &slotted{}
+	backed, is := providers.Redacted(s, &secrets).(providers.Backed)
+	if !is {
+		t.Fatal("it has none any more")
+	}
+	known := struct{ providers.Backing }{}
+	if backed.OnBacking(known); s.known != known {
+		t.Error("it does not know them")
+	}
+	for _, shown := range []string{fmt.Sprint(providers.NewVerbatim([]byte("secret"))), fmt.Sprintf("%#v %+v", providers.NewVerbatim([]byte("secret")), providers.OnSlot{ConnectionPort: providers.NewVerbatim([]byte("secret"))})} {
+		if strings.Contains(shown, "secret") {
+			t.Errorf("a connection shows as %s", shown)
+		}
 	}
 }

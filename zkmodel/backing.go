@@ -266,6 +266,10 @@ func (st *Store) BackingLock(ctx context.Context, provider, node string) (string
 // Errors: ErrNotFound when the lock is had no more; recipe.ErrVersion when a record has
 // changed.
 func (st *Store) GiveBacking(ctx context.Context, b *Backing, n *Node, contender string) error {
+	return st.giveBacking(ctx, n, contender, recipe.OpDelete(b.Path(), b.Stat.Version))
+}
+
+func (st *Store) giveBacking(ctx context.Context, n *Node, contender string, with ...recipe.Op) error {
 	if err := Move(n, NodeUsed, ByRequestor, EpochOf(st.now())); err != nil {
 		return err
 	}
@@ -273,9 +277,7 @@ func (st *Store) GiveBacking(ctx context.Context, b *Backing, n *Node, contender
 	if err != nil {
 		return err
 	}
-	ops := []recipe.Op{
-		save, recipe.OpDelete(path.Join(LockPath(n.Path()), contender), recipe.AnyVersion), recipe.OpDelete(b.Path(), b.Stat.Version),
-	}
+	ops := append([]recipe.Op{save, recipe.OpDelete(path.Join(LockPath(n.Path()), contender), recipe.AnyVersion)}, with...)
 	if err := st.telling(ctx, func(also []recipe.Op) error { return st.apply(ctx, ops, also) }, n); err != nil {
 		return fmt.Errorf("give backing node %s back: %w", n.ID, notFound(err))
 	}
@@ -294,4 +296,31 @@ func (st *Store) MarkBacking(ctx context.Context, b *Backing, n *Node, contender
 		return fmt.Errorf("mark backing node %s: %w", n.ID, notFound(err))
 	}
 	return nil
+}
+
+// giveBack gives back what is kept for slots of the provider, and forgets what is known of it.
+func (e *erasure) giveBack(ctx context.Context, nodes []*Node) error {
+	for _, n := range nodes {
+		contender, err := e.BackingLock(ctx, e.provider, n.ID)
+		if err != nil {
+			return err
+		}
+		now, err := e.Node(ctx, n.ID)
+		switch {
+		case errors.Is(err, ErrNotFound) || contender == "":
+			continue
+		case err != nil:
+			return err
+		case now.State != NodeInUse || now.BacksFor() != e.provider:
+			continue
+		}
+		if err := e.giveBacking(ctx, now, contender); err != nil {
+			return err
+		}
+	}
+	err := e.session.DeleteTree(ctx, BackingFolder(e.provider))
+	if errors.Is(err, recipe.ErrNoNode) {
+		return nil
+	}
+	return err
 }

@@ -20,11 +20,16 @@ type Holdings struct {
 	Provider string
 	Images   []*Image // with its uploads alone, and the builds that have some
 	Nodes    []*Node
-	folders  []UploadKey // of uploads, empty ones too; without an ID
+	// Backing are nodes of other providers that are kept for slots of this one. Erasing gives them
+	// back, so that their providers' launchers delete them.
+	Backing []*Node
+	folders []UploadKey // of uploads, empty ones too; without an ID
 }
 
 // Empty reports whether there is nothing of the provider.
-func (h *Holdings) Empty() bool { return len(h.folders) == 0 && len(h.Nodes) == 0 }
+func (h *Holdings) Empty() bool {
+	return len(h.folders) == 0 && len(h.Nodes) == 0 && len(h.Backing) == 0
+}
 
 // Uploads are those of all builds.
 func (h *Holdings) Uploads() []*Upload {
@@ -75,6 +80,11 @@ func (st *Store) Holdings(ctx context.Context, provider string) (*Holdings, erro
 		}
 		if len(one.Builds) > 0 {
 			h.Images = append(h.Images, one)
+		}
+	}
+	for _, n := range nodes {
+		if n.State == NodeInUse && n.BacksFor() == provider {
+			h.Backing = append(h.Backing, n)
 		}
 	}
 	h.Nodes = slices.DeleteFunc(nodes, func(n *Node) bool { return n.Broken != nil || n.Provider != provider })
@@ -149,6 +159,9 @@ func (st *Store) Erase(ctx context.Context, h *Holdings) error {
 	}
 	if err == nil {
 		err = e.remove(ctx)
+	}
+	if err == nil {
+		err = e.giveBack(ctx, h.Backing)
 	}
 	if err != nil {
 		return fmt.Errorf("erase records of %s: %w", h.Provider, err)

@@ -234,9 +234,14 @@ func like(n *zkmodel.Node) providers.Instance {
 		PublicIPv6: n.PublicIPv6, PrivateIPv4: n.PrivateIPv4, Username: n.Username, PythonPath: n.PythonPath, ShellType: n.ShellType,
 		Slot: &providers.OnSlot{ConnectionType: n.ConnectionType, Keys: n.HostKeys},
 	}
+	_, port := n.ConnectionPort.Int()
+	i.SkipHostScan = !port || n.InterfaceIP == "" || n.InterfaceIP == fakeAddress // a namespace, a pod, and what tests have
 	i.Slot.ConnectionPort, i.Slot.Attributes = verbatim(n.ConnectionPort), verbatim(n.Attributes)
 	return i
 }
+
+// fakeAddress is one at which nothing listens; Nodepool's word.
+const fakeAddress = "fake"
 
 func verbatim(v zkmodel.Value) providers.Verbatim {
 	if text, err := v.MarshalJSON(); err == nil && !v.IsNull() {

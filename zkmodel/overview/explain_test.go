@@ -149,6 +149,10 @@ func TestExplainNode(t *testing.T) {
 		{"failed", `, "reason": "no route to host"`, nil, []string{"reason     no route to host"}},
 		{"hold", `, "comment": "poolkeeper:ann@desk: odd", "hold_expiration": 7200`, nil, []string{"a launcher deletes it after 2026-11-23T04:00:00Z", "poolkeeper:ann@desk: odd"}},
 		{"hold", "", nil, []string{"it stays until node-delete"}},
+		{"in-use", `, "user_data": "{\"owner\": \"NodePool:metastatic:slots\", \"label\": \"slot\", \"slots\": 4, \"failed\": true}"`, held, []string{
+			"a launcher of slots gives it back when nobody has used its slots", "backs      label slot of provider slots, 0 of 4 slots used; it has failed",
+		}},
+		{"in-use", `, "driver_data": {"backing_node": "0000000077", "slot": 3}`, held, []string{"slot       3 of backing node 0000000077"}},
 		{"odd", "", nil, []string{"nobody of this release knows the state odd"}},
 	} {
 		id := fmt.Sprintf("%010d", n)

@@ -91,6 +91,9 @@ func showHoldings(a *app.App, h *zkmodel.Holdings) error {
 		return err
 	}
 	out := terminal.Visible(a.Stdout)
+	for _, n := range h.Backing {
+		fmt.Fprintf(out, "Node %s of %s, which is kept for slots of %s, is given back: a launcher of %s deletes it.\n", n.ID, n.Provider, h.Provider, n.Provider)
+	}
 	leaks := append(imageLeaks(h), machineLeaks(h)...)
 	if len(leaks) == 0 {
 		_, err = fmt.Fprintf(out, "Nothing of these is known to be in the cloud of %s.\n", h.Provider)
@@ -126,6 +129,9 @@ func imageLeaks(h *zkmodel.Holdings) []string {
 func machineLeaks(h *zkmodel.Holdings) []string {
 	var list []string
 	for _, n := range h.Nodes {
+		if _, slot := n.OnSlot(); slot {
+			continue // its machine is the backing node's
+		}
 		id, of := n.ExternalID.Text(), fmt.Sprintf("of node %s, which is %s", n.ID, n.State)
 		switch {
 		case id != "":

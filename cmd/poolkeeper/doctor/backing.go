@@ -33,7 +33,7 @@ func (d *doctor) backing(ctx context.Context, s *recipe.Session, cfg *configs.Co
 	}
 	for _, provider := range slices.Sorted(maps.Keys(left)) {
 		slices.Sort(left[provider])
-		d.warn("backing nodes", "put the provider back and drain it (provider-pause --drain), or leave it to the launcher that has it",
+		d.warn("backing nodes", "leave it to the launcher that has it; if none has, give them back with erase PROVIDER, which refuses while a slot is used",
 			"provider %s is not in this configuration, and nodes are locked for its slots: %s", provider, strings.Join(left[provider], ", "))
 	}
 	if kept > 0 && len(left) == 0 {

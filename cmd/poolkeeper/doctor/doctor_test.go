@@ -162,8 +162,10 @@ func TestEachFaultIsFound(t *testing.T) {
 		"rights": {func(p *patient) {
 			p.t.Cleanup(zktest.Forbid(p.t, zktest.Shared(p.t).Addr(), p.root, zkmodel.NodesRoot))
 		}, `fault rights not readable: /nodepool/nodes \(.*\)$`},
-		"no certificate": {func(p *patient) { p.more += tls("/nowhere.pem", key); p.wait = time.Second / 5 }, `fault tls certificate /nowhere.pem`},
-		"another's key":  {func(p *patient) { p.more += tls(cert, other); p.wait = time.Second / 5 }, `fault tls .*private key does not match`},
+		"no certificate":     {func(p *patient) { p.more += tls("/nowhere.pem", key); p.wait = time.Second / 5 }, `fault tls certificate /nowhere.pem`},
+		"another's key":      {func(p *patient) { p.more += tls(cert, other); p.wait = time.Second / 5 }, `fault tls .*private key does not match`},
+		"left backing nodes": {func(p *patient) { p.backs("here"); p.backs("gone"); p.backs("gone") }, `warning backing nodes provider gone is not in this configuration, and nodes are locked for its slots: \d{10}, \d{10}$`},
+		"backing nodes":      {func(p *patient) { p.more += p.guests("auto"); p.backs("here") }, `ok backing nodes 1 nodes are kept for slots`},
 		"ended": {func(p *patient) {
 			p.more += tls(cert, key)
 			p.wait = time.Second / 5
@@ -271,6 +273,28 @@ func aKeystone(t *testing.T) *httptest.Server {
 		fmt.Fprintf(w, `{"application_credential": {"expires_at": %q}}`, time.Now().Add(20*24*time.Hour).UTC().Format("2006-01-02T15:04:05.000000"))
 	})
 	return server
+}
+
+// backs has a node be in use for slots of a provider.
+func (p *patient) backs(provider string) {
+	p.t.Helper()
+	client, err := recipe.Dial(recipe.Config{Servers: []string{zktest.Shared(p.t).Addr()}, Chroot: p.root})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer client.Close()
+	n := zkmodel.Node{State: zkmodel.NodeInUse, Provider: "cloud", UserData: (&zkmodel.Backing{Provider: provider, Label: "small", Slots: make([]zkmodel.BackingSlot, 2)}).Data().Value()}
+	session, err := client.Session(p.t.Context())
+	var data []byte
+	if err == nil {
+		data, err = n.Encode()
+	}
+	if err == nil {
+		_, err = session.Create(p.t.Context(), zkmodel.NodesRoot+"/", data, recipe.Sequential)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 // guests is a provider whose nodes run on this host.
