@@ -16,6 +16,7 @@ const (
 	DriverOpenShiftPods = "openshiftpods"
 	// Its nodes are slots on nodes of others.
 	DriverMetastatic = "metastatic"
+	DriverAWS        = "aws"
 )
 
 // drivers is the table of them. A new driver is one line here, and a function that
@@ -29,6 +30,7 @@ func drivers() []driver {
 		kubernetesDriver(),
 		openShiftPodsDriver(),
 		metastaticDriver(),
+		awsDriver(),
 	}
 }
 
@@ -84,8 +86,7 @@ func Drivers() []string {
 
 // foreignDrivers are those that only Nodepool has.
 var foreignDrivers = map[string]bool{
-	"aws": true, "azure": true, "gce": true, "ibmvpc": true,
-	"openshift": true, "example": true, "test": true,
+	"azure": true, "gce": true, "ibmvpc": true, "openshift": true, "example": true, "test": true,
 }
 
 // driverNames are those of all drivers that are known, ours and others'.

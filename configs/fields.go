@@ -238,6 +238,15 @@ func ignored(why string) decodeFunc {
 	}
 }
 
+// outdated decodes a key that Nodepool takes still, and has another name for.
+func outdated(now string, into decodeFunc) decodeFunc {
+	return func(v value) {
+		v.says(func() Shape { return Shape{Deprecated: "now `" + now + "`", Now: now} })
+		v.report(notice, "the key is now called %q", now)
+		into(v)
+	}
+}
+
 // renamed accepts a key of an older version under its old name.
 func renamed(now string, into decodeFunc) decodeFunc {
 	return func(v value) {

@@ -184,10 +184,10 @@ providers:
 func TestForeignDriversAreLeftAlone(t *testing.T) {
 	c := load(t, site+`
 providers:
-  - {name: amazon, driver: aws, whatever: 1}
+  - {name: amazon, driver: azure, whatever: 1}
   - {name: north, cloud: x}
 `)
-	if len(c.Providers) != 1 || !cmp.Equal(c.Skipped, []SkippedProvider{{Name: "amazon", Driver: "aws"}}) {
+	if len(c.Providers) != 1 || !cmp.Equal(c.Skipped, []SkippedProvider{{Name: "amazon", Driver: "azure"}}) {
 		t.Errorf("providers %v, skipped %v", c.Providers, c.Skipped)
 	}
 	if !c.IsSkipped("amazon") || c.IsSkipped("north") {

@@ -192,12 +192,12 @@ zookeeper-servers: [{host: zk}]
 labels: []
 diskimages: [{name: debian, elements: [vm]}]
 providers:
-  - {name: east, driver: aws, region-name: x, diskimages: [{name: debian}], pools: []}
+  - {name: east, driver: azure, region-name: x, diskimages: [{name: debian}], pools: []}
 `), Options{Env: alone()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(cfg.Foreign); got != "[{east aws [debian]}]" {
+	if got := fmt.Sprint(cfg.Foreign); got != "[{east azure [debian]}]" {
 		t.Errorf("foreign: %s", got)
 	}
 }

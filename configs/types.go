@@ -198,6 +198,10 @@ type ProviderImage struct {
 	ConnectionType string
 	ConnectionPort int
 	Meta           map[string]string
+	// Username, PythonPath and ShellType are what only this provider has; "" is the image's.
+	Username, PythonPath, ShellType string
+	// Settings are what only its driver has: a pointer to its type (AWSImage), or nil.
+	Settings any
 }
 
 // CloudImage is an image that the cloud has already.
@@ -211,6 +215,8 @@ type CloudImage struct {
 	ShellType      string
 	ConnectionType string
 	ConnectionPort int
+	// Settings are what only its driver has: a pointer to its type (AWSCloudImage), or nil.
+	Settings any
 }
 
 // Pool is a part of a provider with limits and labels of its own.
@@ -232,6 +238,8 @@ type Pool struct {
 	Priority            int // the provider's unless given
 	Labels              []PoolLabel
 	Nodes               []StaticNode // driver static only
+	// Settings are what only its driver has: a pointer to its type (AWSPool), or nil.
+	Settings any
 }
 
 // PoolLabel says how a pool makes a node of a label.

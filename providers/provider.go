@@ -173,6 +173,9 @@ type ImageUpload struct {
 	// Progress, when set, is told how many bytes have left so far. It is called
 	// often and must return at once.
 	Progress func(sent int64)
+	// Sent, when set, is told once how many bytes a cloud was sent of the image, and how many it
+	// need not be, by providers that send less than the whole.
+	Sent func(sent, saved int64)
 }
 
 // Image is one image in a cloud.

@@ -28,6 +28,7 @@ type Upload struct {
 	Failures int       `wire:"failures,omitempty"` // failures in a row, this one included
 	Suspect  string    `wire:"suspect,omitempty"`  // why launchers prefer an older build
 	RetryAt  Epoch     `wire:"retry_at,omitempty"` // when it is tried again
+	Transfer *Transfer `wire:"transfer,omitempty"` // of providers that send less than the whole
 
 	by   Actor // who moved it since it was read or written
 	rest wire.Extra
@@ -39,6 +40,12 @@ type Progress struct {
 	Total int64   `json:"total"` // bytes
 	Rate  float64 `json:"rate"`  // bytes a second
 	ETA   float64 `json:"eta"`   // seconds
+}
+
+// Transfer is what an upload was sent of its image, and what it need not be.
+type Transfer struct {
+	Sent  int64 `json:"sent"`  // bytes
+	Saved int64 `json:"saved"` // bytes
 }
 
 // DecodeUpload reads an upload record; what cannot be read is Broken.

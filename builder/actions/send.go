@@ -12,6 +12,7 @@ import (
 	"poolkeeper/builder/disk"
 	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
 )
 
 // How long the removal of an image may take that was sent in vain, and how long
@@ -48,6 +49,7 @@ func (s *sending) send(ctx context.Context) (id string, err error) {
 		Size: file.Size, MD5: file.MD5, SHA256: file.SHA256,
 		Metadata: s.metadata(),
 		Verified: true, Progress: progress.sent,
+		Sent: func(sent, saved int64) { s.record.Transfer = &zkmodel.Transfer{Sent: sent, Saved: saved} },
 	})
 	progress.stop()
 	if err != nil {

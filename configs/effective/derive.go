@@ -45,7 +45,9 @@ func (t *Tree) derivePools() {
 	for _, p := range each(t.Root.field("providers")) {
 		at := configs.Item("providers", p.Name)
 		for _, pool := range each(p.field("pools")) {
-			hand(p, pool, "priority", at)
+			for _, key := range []string{"priority", "host-key-checking", "public-ipv4", "public-ipv6", "use-internal-ip"} {
+				hand(p, pool, key, at)
+			}
 			for _, label := range each(pool.field("labels")) {
 				below := at + "." + configs.Item("pools", pool.Name)
 				hand(pool, label, "networks", below)

@@ -65,7 +65,7 @@ func TestEveryKeyHasItsOrigin(t *testing.T) {
 		})
 	}
 	env := environment(map[string]string{"NODEPOOL_ZK_PASSWORD": "word"})
-	for _, file := range []string{"../openstack.yaml", "../poolkeeper.yaml", "../kubernetes.yaml", "../metastatic.yaml", "../loadtest.yaml"} {
+	for _, file := range []string{"../openstack.yaml", "../poolkeeper.yaml", "../kubernetes.yaml", "../metastatic.yaml", "../aws.yaml", "../loadtest.yaml"} {
 		_, tree := read(t, file, configs.Options{Env: env}, 0)
 		look(tree, file, File)
 	}
@@ -76,7 +76,7 @@ func TestEveryKeyHasItsOrigin(t *testing.T) {
 
 	shapes := configs.Describe()
 	for key := range keysOf(shapes.Main, map[string]*configs.Shape{}) {
-		like := strings.NewReplacer(" fake: ", " openstack: ", " local: ", " openstack: ", " static: ", " openstack: ", " kubernetes: ", " openstack: ", " openshiftpods: ", " openstack: ", " metastatic: ", " openstack: ").Replace(key)
+		like := strings.NewReplacer(" fake: ", " openstack: ", " local: ", " openstack: ", " static: ", " openstack: ", " kubernetes: ", " openstack: ", " openshiftpods: ", " openstack: ", " metastatic: ", " openstack: ", " aws: ", " openstack: ").Replace(key)
 		switch {
 		case seen["file "+key], strings.HasPrefix(key, "provider ") && seen["file "+like]:
 		case key == "disk image: parent", key == "disk image: abstract": // what they do is shown instead
@@ -148,6 +148,13 @@ providers:
 - name: seven
   driver: metastatic
   pools: [{name: main, labels: [{name: small, backing-label: large}]}]
+- name: eight
+  driver: aws
+  region-name: r
+  object-storage: {bucket-name: b}
+  diskimages: [{name: debian}]
+  cloud-images: [{name: c, image-id: ami-1, username: u}]
+  pools: [{name: main, labels: [{name: small, diskimage: debian, instance-type: t, key-name: k}]}]
 `
 
 // Each key with a default has it where no file says it: catches a mapping whose defaults are

@@ -115,6 +115,8 @@ func (p *Pool) Image(cfg *configs.Config, label string) (Image, error) {
 		for _, here := range p.Provider.DiskImages {
 			if here.Name == d.Name {
 				image.Connection, image.Port = cmp.Or(here.ConnectionType, "ssh"), here.ConnectionPort
+				image.Username, image.PythonPath = cmp.Or(here.Username, image.Username), cmp.Or(here.PythonPath, image.PythonPath)
+				image.ShellType = cmp.Or(here.ShellType, image.ShellType)
 			}
 		}
 		return image, nil

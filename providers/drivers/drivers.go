@@ -12,6 +12,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/configs/redact"
 	"poolkeeper/providers"
+	"poolkeeper/providers/aws"
 	"poolkeeper/providers/fake"
 	"poolkeeper/providers/kubernetes"
 	"poolkeeper/providers/local"
@@ -30,6 +31,7 @@ func table() map[string]driver {
 		configs.DriverKubernetes:    {open: cluster(kubernetes.New)},
 		configs.DriverOpenShiftPods: {open: cluster(kubernetes.NewPods)},
 		configs.DriverMetastatic:    {open: plain(metastatic.New)},
+		configs.DriverAWS:           {open: openAWS},
 	}
 }
 
@@ -91,6 +93,10 @@ func openOpenStack(cfg configs.Provider, p *Process) (providers.Provider, error)
 	return openstack.New(cfg, openstack.Options{
 		Logger: p.Logger, Secrets: p.Secrets, Logins: &p.logins, CallTime: p.CallTime, RetryTime: p.RetryTime,
 	})
+}
+
+func openAWS(cfg configs.Provider, p *Process) (providers.Provider, error) {
+	return aws.New(cfg, aws.Options{Logger: p.Logger, Secrets: p.Secrets, CallTime: p.CallTime})
 }
 
 // logged is for drivers that take a logger, and share nothing else.

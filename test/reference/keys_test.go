@@ -50,7 +50,7 @@ func bookOf(t *testing.T, root *configs.Shape, like *book, files ...string) *boo
 // mainBook is the book of the main file.
 func mainBook(t *testing.T) *book {
 	t.Helper()
-	return bookOf(t, configs.Describe().Main, nil, "openstack.yaml", "poolkeeper.yaml", "kubernetes.yaml", "metastatic.yaml", "loadtest.yaml")
+	return bookOf(t, configs.Describe().Main, nil, "openstack.yaml", "poolkeeper.yaml", "kubernetes.yaml", "metastatic.yaml", "aws.yaml", "loadtest.yaml")
 }
 
 // same reports whether a key is the main file's.

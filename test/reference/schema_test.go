@@ -234,7 +234,7 @@ func judge(t *testing.T, by *jsonschema.Schema, text []byte) error {
 func TestSchemaTakesGoodFiles(t *testing.T) {
 	main := compiled(t, "nodepool.schema.json")
 	var files []string
-	for _, pattern := range []string{"openstack.yaml", "poolkeeper.yaml", "kubernetes.yaml", "metastatic.yaml", "loadtest.yaml", "testdata/*.good.yml", "testdata/*.lint.yml"} {
+	for _, pattern := range []string{"openstack.yaml", "poolkeeper.yaml", "kubernetes.yaml", "metastatic.yaml", "aws.yaml", "loadtest.yaml", "testdata/*.good.yml", "testdata/*.lint.yml"} {
 		found, err := filepath.Glob(filepath.Join(samples, pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(found), err)
@@ -290,7 +290,7 @@ func TestSchemaRefuses(t *testing.T) {
 		}
 	}
 	for _, right := range []string{
-		"max-concurrent-builds: '%(NODEPOOL_N)'", "build-log-retention: null", "providers: [{name: a, driver: aws, whatever: 1}]",
+		"max-concurrent-builds: '%(NODEPOOL_N)'", "build-log-retention: null", "providers: [{name: a, driver: azure, whatever: 1}]",
 		"diskimages: [{name: a, pause: yes, release: 22.04}]", "tenant-resource-limits: [{tenant-name: a, max-cores: 4, gpus: 1}]",
 	} {
 		if err := judge(t, main, []byte(right)); err != nil {

@@ -1,0 +1,156 @@
+package aws
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/ebs"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
+	"github.com/aws/smithy-go/middleware"
+	"golang.org/x/time/rate"
+
+	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
+	"poolkeeper/configs/redact"
+	"poolkeeper/providers"
+)
+
+const (
+	// tries are those of one call: the service throttles whom it does not like, and says so.
+	tries        = 8
+	longestPause = 20 * time.Second
+	// readsPerChange is how many calls that read may be made for one that changes something, as
+	// Nodepool's.
+	readsPerChange = 10
+)
+
+// account speaks with the services of one account and region. The SDK logs in, signs, and
+// repeats; what we add is the pace, and the counting.
+type account struct {
+	ec2    *ec2.Client
+	ebs    *ebs.Client
+	s3     *s3.Client
+	quotas *servicequotas.Client
+
+	transport      *http.Transport
+	changes, reads *rate.Limiter
+	calls          providers.CallCounter
+}
+
+// connect makes the clients. Credentials are found as every tool of Amazon's finds them: by the
+// environment, the profile, which may assume a role or log in by SSO, or the machine's role.
+func connect(cfg *configs.Provider, own *configs.AWSDriver, opts Options) (*account, error) {
+	a := &account{changes: limiter(own.Rate), reads: limiter(own.Rate * readsPerChange)}
+	load := []func(*config.LoadOptions) error{
+		config.WithRegion(cfg.Region),
+		config.WithHTTPClient(awshttp.NewBuildableClient()),
+		config.WithAppID("poolkeeper"),
+		config.WithRetryer(func() sdk.Retryer {
+			return retry.NewStandard(func(o *retry.StandardOptions) {
+				o.MaxAttempts, o.MaxBackoff, o.RateLimiter = tries, longestPause, ratelimit.None
+			})
+		}),
+		config.WithAPIOptions([]func(*middleware.Stack) error{a.paced}),
+	}
+	if own.Profile != "" {
+		load = append(load, config.WithSharedConfigProfile(own.Profile))
+	}
+	found, err := config.LoadDefaultConfig(context.Background(), load...)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", providers.ErrUnusable, err)
+	}
+	client, ok := found.HTTPClient.(*awshttp.BuildableClient)
+	if !ok {
+		client = awshttp.NewBuildableClient()
+	}
+	a.transport = client.GetTransport() // with the authorities that the environment names
+	a.transport.ResponseHeaderTimeout = opts.CallTime
+	if opts.CallTime == 0 {
+		a.transport.ResponseHeaderTimeout = defaultCallTime
+	}
+	a.transport.MaxIdleConnsPerHost = blocksAtOnce
+	found.HTTPClient = &http.Client{Transport: a.transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	found.Credentials = sdk.NewCredentialsCache(&told{found.Credentials, opts.Secrets, cfg.Name})
+	a.ec2, a.ebs, a.quotas = ec2.NewFromConfig(found), ebs.NewFromConfig(found), servicequotas.NewFromConfig(found)
+	a.s3 = s3.NewFromConfig(found, func(o *s3.Options) {
+		o.UsePathStyle = o.BaseEndpoint != nil // an endpoint of one's own has no names of buckets
+		o.RequestChecksumCalculation = sdk.RequestChecksumCalculationWhenRequired
+		o.ResponseChecksumValidation = sdk.ResponseChecksumValidationWhenRequired
+	})
+	return a, nil
+}
+
+func limiter(perSecond float64) *rate.Limiter {
+	if perSecond <= 0 {
+		return rate.NewLimiter(rate.Inf, 1)
+	}
+	return rate.NewLimiter(rate.Limit(perSecond), max(1, int(math.Ceil(perSecond))))
+}
+
+func (a *account) close() { a.transport.CloseIdleConnections() }
+
+// paced has each try of each call wait for its turn, and counts how long it took.
+func (a *account) paced(stack *middleware.Stack) error {
+	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("pace", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+		operation := middleware.GetOperationName(ctx)
+		if limit := a.limit(operation); limit != nil {
+			if err := limit.Wait(ctx); err != nil {
+				return middleware.FinalizeOutput{}, middleware.Metadata{}, &sdk.RequestCanceledError{Err: err}
+			}
+		}
+		asked := clock.Now(ctx)
+		out, meta, err := next.HandleFinalize(ctx, in)
+		if ctx.Err() == nil && !isData(operation) {
+			a.calls.Answered(strings.ToLower(awsmiddleware.GetServiceID(ctx))+" "+operation, clock.Now(ctx).Sub(asked))
+		}
+		return out, meta, err
+	}), "Retry", middleware.After)
+}
+
+// limit is what a call waits for; nil is nothing.
+func (a *account) limit(operation string) *rate.Limiter {
+	switch {
+	case isData(operation):
+		return nil
+	case strings.HasPrefix(operation, "Describe"), strings.HasPrefix(operation, "Get"), strings.HasPrefix(operation, "List"), strings.HasPrefix(operation, "Head"):
+		return a.reads
+	}
+	return a.changes
+}
+
+// isData tells calls that carry parts of images, which take as long as these are large.
+func isData(operation string) bool {
+	return operation == "PutSnapshotBlock" || operation == "UploadPart"
+}
+
+// told tells what we log in with to who keeps it out of logs.
+type told struct {
+	from    sdk.CredentialsProvider
+	secrets *redact.Secrets
+	whose   string
+}
+
+// Retrieve implements aws.CredentialsProvider.
+func (t *told) Retrieve(ctx context.Context) (sdk.Credentials, error) {
+	if t.from == nil {
+		return sdk.Credentials{}, fmt.Errorf("%w: no credentials are configured", providers.ErrUnusable)
+	}
+	c, err := t.from.Retrieve(ctx)
+	if err != nil {
+		return c, fmt.Errorf("%w: log in: %w", providers.ErrUnusable, err)
+	}
+	t.secrets.Set("aws "+t.whose, c.SecretAccessKey, c.SessionToken)
+	return c, nil
+}

@@ -1,0 +1,180 @@
+package aws
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ebs"
+	ebstypes "github.com/aws/aws-sdk-go-v2/service/ebs/types"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"golang.org/x/sync/errgroup"
+
+	"poolkeeper/providers"
+	"poolkeeper/providers/imagefile"
+)
+
+const (
+	// blockSize is that of EBS direct, which its answers repeat.
+	blockSize = 512 << 10
+	// blocksAtOnce are sent side by side: one takes some 50 ms.
+	blocksAtOnce = 16
+	gib          = 1 << 30
+	// snapshotMinutes is after how long without a block Amazon gives a snapshot up.
+	snapshotMinutes = 60
+)
+
+// direct writes a snapshot block by block. Holes are not sent, unless the snapshot is encrypted:
+// then what is not written is not zero. Where the snapshot of an upload before is there still,
+// only what differs from it is.
+func (u *uploading) direct(ctx context.Context, reader *imagefile.Reader) (string, error) {
+	size := max(1, (u.up.Size+gib-1)/gib)
+	before := u.p.lastBlocks(ctx, u.up, size)
+	start := &ebs.StartSnapshotInput{
+		VolumeSize: sdk.Int64(max(size, before.Volume)), Description: sdk.String(cut(u.up.Name, 250)), Timeout: sdk.Int32(snapshotMinutes),
+		ClientToken: sdk.String(u.id), ParentSnapshotId: text(before.Snapshot),
+	}
+	for _, t := range tags(u.up.Name, nil, u.tags) {
+		start.Tags = append(start.Tags, ebstypes.Tag{Key: t.Key, Value: t.Value})
+	}
+	made, err := u.p.account.ebs.StartSnapshot(ctx, start)
+	if err != nil && before.Snapshot != "" && errors.Is(failure(err), providers.ErrInvalid) || missing(err) {
+		before = &blocks{} // it has gone, or cannot be a parent
+		start.ParentSnapshotId, start.VolumeSize, start.ClientToken = nil, sdk.Int64(size), sdk.String(randomID())
+		made, err = u.p.account.ebs.StartSnapshot(ctx, start)
+	}
+	if err != nil {
+		return "", fmt.Errorf("start snapshot: %w", failure(err))
+	}
+	id := sdk.ToString(made.SnapshotId)
+	u.before(func(ctx context.Context) error { return u.p.deleteSnapshot(ctx, id) })
+	if sdk.ToInt32(made.BlockSize) != blockSize {
+		return "", fmt.Errorf("%w: Amazon's blocks have %d bytes, we know %d", providers.ErrInvalid, sdk.ToInt32(made.BlockSize), blockSize)
+	}
+	w := &blockWriter{
+		p: u.p, snapshot: id, before: before, zeros: sdk.ToString(made.KmsKeyArn) != "" && before.Snapshot == "",
+		now: &blocks{Snapshot: id, Volume: sdk.ToInt64(start.VolumeSize)},
+	}
+	if err := w.write(ctx, reader); err != nil {
+		return "", err
+	}
+	if err := u.complete(ctx, w); err != nil {
+		return "", err
+	}
+	if u.up.Sent != nil {
+		u.up.Sent(w.sent.Load(), u.up.Size-min(u.up.Size, w.sent.Load()))
+	}
+	u.p.keepBlocks(u.up, w.now)
+	return id, nil
+}
+
+// complete ends the snapshot, and waits until it can be used.
+func (u *uploading) complete(ctx context.Context, w *blockWriter) error {
+	_, err := u.p.account.ebs.CompleteSnapshot(ctx, &ebs.CompleteSnapshotInput{SnapshotId: sdk.String(w.snapshot), ChangedBlocksCount: sdk.Int32(w.changed.Load())})
+	if err != nil {
+		return fmt.Errorf("complete snapshot: %w", failure(err))
+	}
+	return u.p.awaitSnapshot(ctx, w.snapshot)
+}
+
+func (p *Provider) awaitSnapshot(ctx context.Context, id string) error {
+	return p.await(ctx, "snapshot "+id, p.fresh.settle, func() (bool, error) {
+		found, err := p.account.ec2.DescribeSnapshots(ctx, &ec2.DescribeSnapshotsInput{SnapshotIds: []string{id}})
+		if err != nil || len(found.Snapshots) == 0 {
+			return false, err
+		}
+		s := found.Snapshots[0]
+		if s.State == types.SnapshotStateError {
+			return false, fmt.Errorf("%w: Amazon gave up on snapshot %s: %s", providers.ErrTransient, id, sdk.ToString(s.StateMessage))
+		}
+		return s.State == types.SnapshotStateCompleted, nil
+	})
+}
+
+// blockWriter sends the blocks of an image.
+type blockWriter struct {
+	p        *Provider
+	snapshot string
+	before   *blocks // of the parent; without a snapshot there is none
+	now      *blocks
+	zeros    bool // are sent, too
+	changed  atomic.Int32
+	sent     atomic.Int64
+}
+
+// write reads the image to its end, which tells whether it is the one that was built, and sends
+// what has to be.
+func (w *blockWriter) write(ctx context.Context, reader *imagefile.Reader) error {
+	group, sending := errgroup.WithContext(ctx)
+	group.SetLimit(blocksAtOnce)
+	var index int32
+	var failed error
+	for ; ; index++ {
+		block := make([]byte, blockSize)
+		n, err := io.ReadFull(reader, block)
+		if n > 0 {
+			w.put(sending, group, index, block)
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			if n > 0 {
+				index++
+			}
+			break
+		}
+		if err != nil {
+			failed = err
+			break
+		}
+		if sending.Err() != nil {
+			break
+		}
+	}
+	last := max(int32(len(w.before.Sums)), w.rest())                       //nolint:gosec // EBS has fewer blocks
+	for ; failed == nil && index < last && sending.Err() == nil; index++ { // what is behind the image is empty
+		w.put(sending, group, index, make([]byte, blockSize))
+	}
+	return errors.Join(failed, group.Wait())
+}
+
+// rest is how many blocks the volume has, where all have to be sent.
+func (w *blockWriter) rest() int32 {
+	if !w.zeros {
+		return 0
+	}
+	return int32(w.now.Volume * gib / blockSize) //nolint:gosec // 64 TiB at most
+}
+
+// put sends a block, unless the snapshot has it already.
+func (w *blockWriter) put(ctx context.Context, group *errgroup.Group, index int32, block []byte) {
+	sum := sha256.Sum256(block)
+	w.now.Sums = append(w.now.Sums, sum)
+	before := zeroSum
+	if int(index) < len(w.before.Sums) {
+		before = w.before.Sums[index]
+	}
+	if sum == before && (!w.zeros || sum != zeroSum) {
+		return
+	}
+	group.Go(func() error {
+		_, err := w.p.account.ebs.PutSnapshotBlock(ctx, &ebs.PutSnapshotBlockInput{
+			SnapshotId: sdk.String(w.snapshot), BlockIndex: sdk.Int32(index), BlockData: bytes.NewReader(block), DataLength: sdk.Int32(blockSize),
+			Checksum: sdk.String(base64.StdEncoding.EncodeToString(sum[:])), ChecksumAlgorithm: ebstypes.ChecksumAlgorithmChecksumAlgorithmSha256,
+		})
+		if err != nil {
+			return fmt.Errorf("send block %d: %w", index, failure(err))
+		}
+		w.changed.Add(1)
+		w.sent.Add(blockSize)
+		return nil
+	})
+}
+
+// zeroSum is that of an empty block.
+var zeroSum = sha256.Sum256(make([]byte, blockSize))

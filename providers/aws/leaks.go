@@ -1,0 +1,240 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"poolkeeper/configs/clock"
+	"poolkeeper/providers"
+)
+
+// found is something in the account that carries the provider's name.
+type found struct {
+	id   string
+	meta map[string]string
+}
+
+// suspects are what looked leaked, and since when.
+type suspects struct {
+	mu    sync.Mutex
+	since map[string]time.Time
+}
+
+// leakAge is how long something has to look leaked before it is deleted. An upload in another
+// process is longer under way: what it makes looks so only while nothing uses it.
+const (
+	leakAge       = 2 * time.Minute
+	leakAgeUpload = 6 * time.Hour
+)
+
+// kind is one kind of things that outlive what they were made for.
+type leakKind struct {
+	name   string
+	age    time.Duration
+	list   func(context.Context) ([]found, error)
+	remove func(context.Context, string) error
+}
+
+// CleanLeaks implements providers.Cleaner: volumes of nodes that no instance has, hosts without
+// an instance, launch templates of orders that are asked for no more, and snapshots and objects
+// of uploads that have come to nothing. Machines and images are the daemons' to find.
+func (p *Provider) CleanLeaks(ctx context.Context, site string) (map[string]int, error) {
+	deleted := map[string]int{}
+	var err error
+	for _, k := range p.leakKinds() {
+		n, failed := p.cleanKind(ctx, k, site)
+		if n > 0 {
+			deleted[k.name] = n
+		}
+		err = errors.Join(err, failed)
+	}
+	return deleted, err
+}
+
+func (p *Provider) leakKinds() []leakKind {
+	kinds := []leakKind{
+		{"volumes", leakAge, p.looseVolumes, p.deleteVolume},
+		{"hosts", leakAge, p.leakedHosts, p.releaseHost},
+		{"launch templates", leakAgeUpload, p.looseTemplates, p.deleteTemplate},
+		{"snapshots", leakAgeUpload, p.looseSnapshots, p.deleteSnapshot},
+	}
+	if p.own.Bucket != "" {
+		kinds = append(kinds, leakKind{"objects", leakAgeUpload, p.looseObjects, p.deleteObject})
+	}
+	return kinds
+}
+
+// cleanKind deletes what has looked leaked for long enough, and was made by this site.
+func (p *Provider) cleanKind(ctx context.Context, k leakKind, site string) (deleted int, err error) {
+	all, err := k.list(ctx)
+	if err != nil {
+		return 0, err
+	}
+	now, seen := clock.Now(ctx), map[string]bool{}
+	for _, one := range all {
+		if !providers.OfSite(one.meta, p.cfg.Name, site) {
+			continue
+		}
+		key := k.name + " " + one.id
+		seen[key] = true
+		if now.Sub(p.leaks.first(key, now)) < k.age {
+			continue
+		}
+		if failed := k.remove(ctx, one.id); failed != nil {
+			err = errors.Join(err, p.named(ctx, "delete leaked "+k.name+" "+one.id, failed))
+			continue
+		}
+		deleted++
+	}
+	p.leaks.only(k.name+" ", seen)
+	return deleted, err
+}
+
+// first is when something was first found, which is now if it was not before.
+func (s *suspects) first(key string, now time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.since == nil {
+		s.since = map[string]time.Time{}
+	}
+	if _, ok := s.since[key]; !ok {
+		s.since[key] = now
+	}
+	return s.since[key]
+}
+
+// only forgets those of a kind that were not found again.
+func (s *suspects) only(kind string, seen map[string]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.since {
+		if strings.HasPrefix(key, kind) && !seen[key] {
+			delete(s.since, key)
+		}
+	}
+}
+
+// looseVolumes are those of nodes that no instance has.
+func (p *Provider) looseVolumes(ctx context.Context) ([]found, error) {
+	var list []found
+	pages := ec2.NewDescribeVolumesPaginator(p.account.ec2, &ec2.DescribeVolumesInput{
+		Filters: append(p.mine(), types.Filter{Name: sdk.String("status"), Values: []string{"available", "error"}}),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, p.named(ctx, "list volumes", err)
+		}
+		for i := range page.Volumes {
+			if meta := metadata(page.Volumes[i].Tags); meta[providers.MetaNode] != "" {
+				list = append(list, found{sdk.ToString(page.Volumes[i].VolumeId), meta})
+			}
+		}
+	}
+	return list, nil
+}
+
+func (p *Provider) deleteVolume(ctx context.Context, id string) error {
+	_, err := p.account.ec2.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: sdk.String(id)})
+	if missing(err) {
+		return nil
+	}
+	return failure(err)
+}
+
+// looseTemplates are those that this process has not asked for lately.
+func (p *Provider) looseTemplates(ctx context.Context) ([]found, error) {
+	var list []found
+	pages := ec2.NewDescribeLaunchTemplatesPaginator(p.account.ec2, &ec2.DescribeLaunchTemplatesInput{Filters: p.mine()})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, p.named(ctx, "list launch templates", err)
+		}
+		for i := range page.LaunchTemplates {
+			t := &page.LaunchTemplates[i]
+			if strings.HasPrefix(sdk.ToString(t.LaunchTemplateName), templatePrefix) {
+				list = append(list, found{sdk.ToString(t.LaunchTemplateId), metadata(t.Tags)})
+			}
+		}
+	}
+	return list, nil
+}
+
+func (p *Provider) deleteTemplate(ctx context.Context, id string) error {
+	_, err := p.account.ec2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: sdk.String(id)})
+	if missing(err) {
+		return nil
+	}
+	return failure(err)
+}
+
+// looseSnapshots are those of uploads that no image of the account is made of. One that an
+// image is made of Amazon does not delete anyway.
+func (p *Provider) looseSnapshots(ctx context.Context) ([]found, error) {
+	used := map[string]bool{}
+	images := ec2.NewDescribeImagesPaginator(p.account.ec2, &ec2.DescribeImagesInput{Owners: []string{"self"}})
+	for images.HasMorePages() {
+		page, err := images.NextPage(ctx)
+		if err != nil {
+			return nil, p.named(ctx, "list images", err)
+		}
+		for i := range page.Images {
+			for _, b := range page.Images[i].BlockDeviceMappings {
+				if b.Ebs != nil {
+					used[sdk.ToString(b.Ebs.SnapshotId)] = true
+				}
+			}
+		}
+	}
+	var list []found
+	pages := ec2.NewDescribeSnapshotsPaginator(p.account.ec2, &ec2.DescribeSnapshotsInput{OwnerIds: []string{"self"}, Filters: p.mine()})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, p.named(ctx, "list snapshots", err)
+		}
+		for i := range page.Snapshots {
+			s := &page.Snapshots[i]
+			if meta := metadata(s.Tags); meta[providers.MetaUpload] != "" && !used[sdk.ToString(s.SnapshotId)] {
+				list = append(list, found{sdk.ToString(s.SnapshotId), meta})
+			}
+		}
+	}
+	return list, nil
+}
+
+// looseObjects are the files of uploads: each is deleted when its import has ended.
+func (p *Provider) looseObjects(ctx context.Context) ([]found, error) {
+	var list []found
+	pages := s3.NewListObjectsV2Paginator(p.account.s3, &s3.ListObjectsV2Input{Bucket: sdk.String(p.own.Bucket), Prefix: sdk.String(objectPrefix)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, p.named(ctx, "list bucket "+p.own.Bucket, err)
+		}
+		for i := range page.Contents {
+			marks, err := p.account.s3.GetObjectTagging(ctx, &s3.GetObjectTaggingInput{Bucket: sdk.String(p.own.Bucket), Key: page.Contents[i].Key})
+			if missing(err) {
+				continue
+			}
+			if err != nil {
+				return nil, p.named(ctx, "look at the tags of "+sdk.ToString(page.Contents[i].Key), err)
+			}
+			meta := map[string]string{}
+			for _, t := range marks.TagSet {
+				meta[sdk.ToString(t.Key)] = sdk.ToString(t.Value)
+			}
+			list = append(list, found{sdk.ToString(page.Contents[i].Key), meta})
+		}
+	}
+	return list, nil
+}
