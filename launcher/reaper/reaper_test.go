@@ -131,6 +131,27 @@ func TestNodeThatMovedIsLeft(t *testing.T) {
 	}
 }
 
+// Mistake: a held node that goes although its hold was prolonged since it was seen.
+func TestProlongedHoldIsKept(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	n := r.node(zkmodel.NodeHold, external("vm"), func(n *zkmodel.Node) { n.StateTime, n.HoldExpiration = 2000, 180 })
+	for name, change := range map[string]func(*zkmodel.Node){
+		"begins again":  func(n *zkmodel.Node) { n.StateTime = 1000 },
+		"may be longer": func(n *zkmodel.Node) { n.HoldExpiration = 30 },
+	} {
+		seen := new(*n)
+		change(seen)
+		if err := r.reap(seen, reap.DutyExpire); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		r.is(n, zkmodel.NodeHold)
+	}
+	if len(r.deleted) > 0 {
+		t.Errorf("deleted %q", r.deleted)
+	}
+}
+
 // Mistake: a node in launch that is deleted although its request is pending, so that
 // somebody may go on with it, or not proven to be gone.
 func TestLaunchIsOverBeforeItsNodeGoes(t *testing.T) {
