@@ -74,6 +74,7 @@ func (j *judge) restored(old *tree) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.tree, j.offline = old.clone(), true
+	clear(j.held) // holds of a tree that never was; since when those of the older one are, is not known
 	for client := range j.alive {
 		j.excused[client] = time.Now().Add(excuse)
 	}
