@@ -16,9 +16,6 @@ import (
 const (
 	few  = 80 // the fixed seeds
 	many = 900
-	// rare is for what needs several rare things at once: a backup of a moment in which an upload is under way, all
-	// builders that go back to it, and an operator who deletes that upload.
-	rare = 10000
 )
 
 // demands are what seeds have to reach. Nothing is listed by hand: steps, states and faults tell of themselves.
@@ -33,9 +30,15 @@ func demands() (list []series.Demand) {
 		add(few, "at %s", s)
 		add(many, "crash at %s", s)
 	}
+	for _, s := range []zkmodel.BuildState{zkmodel.BuildBuilding, zkmodel.BuildReady, zkmodel.BuildFailed} {
+		add(many, "garbled build %s", s)
+	}
+	for _, s := range []zkmodel.UploadState{zkmodel.UploadUploading, zkmodel.UploadReady, zkmodel.UploadFailed} {
+		add(many, "garbled upload %s", s)
+	}
 	doing, _ := steps()
 	for _, what := range doing {
-		for _, f := range ofProcesses() {
+		for _, f := range append(ofProcesses(), "garble") {
 			add(many, "%s while: %s", f, what)
 		}
 	}
@@ -50,9 +53,6 @@ func demands() (list []series.Demand) {
 	not := unreached()
 	for i := range list {
 		list[i].Never = never(list[i].What, not)
-		if list[i].What == "moved upload uploading → deleting by an operator" {
-			list[i].Hours = rare
-		}
 	}
 	return list
 }
@@ -87,7 +87,7 @@ func unreached() map[string]string {
 	for _, s := range step.Trials() {
 		list["at "+string(s)], list["crash at "+string(s)] = noLauncher, noLauncher
 	}
-	for _, f := range ofProcesses() {
+	for _, f := range append(ofProcesses(), "garble") {
 		list[f+" while: "+step.TrialBegun.Of()] = noLauncher
 	}
 	return list

@@ -3,6 +3,7 @@ package builders
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"poolkeeper/builder/step"
@@ -18,7 +19,7 @@ func ofProcesses() []string { return append(stage.Faults(), "crash", "stop", "di
 
 // others are all other faults, and what an operator does.
 func others() []string {
-	list := []string{"reload", "backup", "roll back", "vanish"}
+	list := append([]string{"reload", "backup", "roll back", "vanish", "garble"}, edits...)
 	for _, f := range troubles {
 		list = append(list, "cloud "+string(f))
 	}
@@ -31,7 +32,7 @@ func others() []string {
 // fault makes the next thing go wrong, or has an operator do something.
 func (w *world) fault() {
 	all := append(ofProcesses(), "pause", "crash", "crash", "stop", "cloud", "cloud", "cloud", "cloud", "build", "build", "build",
-		"reload", "reload", "backup", "backup", "roll back", "vanish", "operator", "operator", "operator", "operator", "operator")
+		"reload", "reload", "backup", "backup", "roll back", "vanish", "garble", "garble", "edit delete", "edit note", "operator", "operator", "operator", "operator", "operator")
 	for range 20 {
 		all = append(all, "at a step")
 	}
@@ -52,8 +53,15 @@ func (w *world) fault() {
 			w.judge.Fault(fault, name, "")
 		}
 	case "backup":
-		w.judge.Fault(fault, "servers", "")
-		w.backup = w.cluster.Snapshot()
+		if w.rng.IntN(2) == 0 { // uploads are short: hardly any backup would have one
+			host.waits(&armed{step.UploadSent, fault, w.rng}, true)
+			return
+		}
+		w.backUp()
+	case "garble":
+		w.garble(w.rng, false)
+	case "edit delete", "edit note":
+		w.edit(w.rng, fault)
 	case "roll back":
 		w.rollBack()
 	case "build":
@@ -78,6 +86,10 @@ func (w *world) strike(p *process, fault, when string, rng *rand.Rand) {
 		w.judge.Fault(fault, p.site.name, "")
 		p.site.Fill(true)
 		time.AfterFunc(upTo(10*time.Minute, rng), func() { p.site.Fill(false) })
+	case "backup":
+		w.backUp()
+	case "garble":
+		w.garble(rng, true)
 	default:
 		w.network.FaultBy(rng, fault, p.Machine)
 	}
@@ -114,7 +126,7 @@ func (w *world) arm(host *site) {
 	doing, at := steps()
 	list := at[doing[w.rng.IntN(len(doing))]]
 	a := &armed{list[w.rng.IntN(len(list))], "crash", w.rng}
-	if all := ofProcesses(); w.rng.IntN(3) > 0 { // crashes come oftener: each step has its own
+	if all := append(ofProcesses(), "garble"); w.rng.IntN(3) > 0 { // crashes come oftener: each step has its own
 		a.fault = all[w.rng.IntN(len(all))]
 	}
 	w.judge.Fault("armed", host.name, "%s at %s", a.fault, a.at)
@@ -144,14 +156,25 @@ func (w *world) lead(host *site, to step.Step) {
 	}
 }
 
+// backUp has an operator make a backup of the servers' files.
+func (w *world) backUp() {
+	w.judge.Fault("backup", "servers", "")
+	backup := w.cluster.Snapshot()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.backup = backup
+}
+
 // rollBack has an operator stop all builders, put the backup in the place of the servers' files, and start
 // them again. Some builders were killed.
 func (w *world) rollBack() {
-	if w.backup == nil || w.isShut() {
+	w.mu.Lock()
+	backup, rng := w.backup, w.rng
+	w.mu.Unlock()
+	if backup == nil || w.isShut() {
 		return
 	}
 	w.judge.Fault("roll back", "servers", "")
-	backup, rng := w.backup, w.rng
 	w.setShut(true)
 	for _, s := range w.hosts {
 		killed := w.rng.IntN(3) == 0
@@ -167,6 +190,7 @@ func (w *world) rollBack() {
 		}
 		wait(2 * sessionTimeout) // what they had started has ended, and their sessions
 		w.looker.Close()
+		w.hands().Close()
 		w.cluster.Restore(backup)
 		w.judge.rolledBack(backup)
 		w.dial()
@@ -290,6 +314,12 @@ func (w *world) heal() {
 	}
 	for _, name := range clouds {
 		_, _ = w.operator().ResumeProvider(ctx, name, operator, nil)
+	}
+	w.mu.Lock()
+	list := slices.Clone(w.spoilt)
+	w.mu.Unlock()
+	for _, r := range list { // a restored tree may have some again
+		w.mend(r)
 	}
 	w.reload(calm)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"poolkeeper/providers"
 	"poolkeeper/test/sim/cloud"
@@ -35,7 +36,10 @@ type judge struct {
 	found   map[string]bool     // paths of findings of leaked images
 	there   map[string]bool     // images in clouds, as "provider id"
 	moves   map[string]int
-	changes int // transactions that have changed something
+	unread  map[string]*unreadable // records that a person has spoilt
+	noted   map[string]bool        // records that a person has noted upon
+	handled map[string]time.Time   // when a person has changed a record
+	changes int                    // transactions that have changed something
 	last    string
 }
 
@@ -44,12 +48,14 @@ type contender struct {
 	name    string
 	session int64
 	client  string
+	at      time.Time
 }
 
 func newJudge(w *world) *judge {
 	return &judge{
 		Timeline: w.seed.Timeline, world: w, data: map[string][]byte{}, lines: map[string][]contender{}, until: map[string]contender{}, builds: map[string]*zkmodel.Build{},
 		uploads: map[string]*zkmodel.Upload{}, ids: map[string]bool{}, live: map[string][]string{}, asked: map[string]bool{}, there: map[string]bool{}, found: map[string]bool{}, moves: map[string]int{},
+		unread: map[string]*unreadable{}, noted: map[string]bool{}, handled: map[string]time.Time{},
 	}
 }
 
@@ -99,10 +105,12 @@ func (j *judge) rolledBack(to *zookeeper.Snapshot) {
 	clear(j.builds)
 	clear(j.uploads)
 	clear(j.found)
+	clear(j.unread)
+	clear(j.noted)
 	to.Each(func(p string, data []byte, session int64) {
 		j.found[p] = isFinding(p)
 		if recipe.IsContender(path.Base(p)) {
-			j.lines[path.Dir(p)] = append(j.lines[path.Dir(p)], contender{path.Base(p), session, "?"})
+			j.lines[path.Dir(p)] = append(j.lines[path.Dir(p)], contender{path.Base(p), session, "?", time.Time{}})
 			return
 		}
 		parts := strings.Split(strings.TrimPrefix(p, zkmodel.ImagesRoot+"/"), "/")
@@ -113,9 +121,11 @@ func (j *judge) rolledBack(to *zookeeper.Snapshot) {
 		switch {
 		case len(parts) == 3 && parts[1] == "builds" && parts[2] != "lock":
 			j.builds[p] = zkmodel.DecodeBuild(parts[0], parts[2], data, recipe.Stat{})
+			j.restored(p, data, j.builds[p].Broken)
 		case len(parts) == 7 && parts[5] == "images" && parts[6] != "lock":
 			key := zkmodel.UploadKey{Image: parts[0], Build: parts[2], Provider: parts[4], ID: parts[6]}
 			j.uploads[p] = zkmodel.DecodeUpload(key, data, recipe.Stat{})
+			j.restored(p, data, j.uploads[p].Broken)
 		}
 	})
 }
@@ -125,7 +135,7 @@ func (j *judge) line(t zookeeper.Transaction, c zookeeper.Change) {
 	dir, name := path.Dir(c.Path), path.Base(c.Path)
 	switch c.Kind {
 	case zookeeper.Create:
-		j.lines[dir] = append(j.lines[dir], contender{name, t.Session, t.Client})
+		j.lines[dir] = append(j.lines[dir], contender{name, t.Session, t.Client, time.Now()})
 	case zookeeper.Delete:
 		if _, known := j.until[dir]; !known {
 			j.until[dir] = j.holder(dir) // a record goes with its lock, in one transaction
@@ -173,6 +183,7 @@ func (j *judge) build(t zookeeper.Transaction, c zookeeper.Change, image, id str
 		}
 	case zookeeper.Delete:
 		delete(j.builds, c.Path)
+		j.respects(t.Client, c.Path, nil, true, zkmodel.BuildsLockPath(image), zkmodel.LockPath(c.Path))
 		j.held(t, c.Path, zkmodel.BuildsLockPath(image), zkmodel.LockPath(c.Path))
 		j.moved(t.Client, "build", string(was.State), "gone")
 		j.Note(t.Client, "removes the record of build %s-%s, which was %s", image, id, was.State)
@@ -192,6 +203,11 @@ func (j *judge) build(t zookeeper.Transaction, c zookeeper.Change, image, id str
 	if was != nil {
 		from = was.State
 	}
+	if t.Client == hand {
+		j.byHand(c.Path, c.Data, "build", string(from), string(is.State), is.Broken)
+		return
+	}
+	j.respects(t.Client, c.Path, c.Data, false)
 	j.held(t, c.Path, zkmodel.BuildsLockPath(image), zkmodel.LockPath(c.Path))
 	if from == is.State {
 		return
@@ -214,6 +230,7 @@ func (j *judge) upload(t zookeeper.Transaction, c zookeeper.Change, key zkmodel.
 	switch c.Kind {
 	case zookeeper.Delete:
 		delete(j.uploads, c.Path)
+		j.respects(t.Client, c.Path, nil, true, zkmodel.UploadsLockPath(key.Image, key.Build, key.Provider), zkmodel.LockPath(c.Path))
 		j.held(t, c.Path, zkmodel.UploadsLockPath(key.Image, key.Build, key.Provider), zkmodel.LockPath(c.Path))
 		j.taken(t, was, nil)
 		j.moved(t.Client, "upload", string(was.State), "gone")
@@ -229,6 +246,11 @@ func (j *judge) upload(t zookeeper.Transaction, c zookeeper.Change, key zkmodel.
 	if was != nil {
 		from = was.State
 	}
+	if t.Client == hand {
+		j.byHand(c.Path, c.Data, "upload", string(from), string(is.State), is.Broken)
+		return
+	}
+	j.respects(t.Client, c.Path, c.Data, false)
 	j.held(t, c.Path, zkmodel.UploadsLockPath(key.Image, key.Build, key.Provider), zkmodel.LockPath(c.Path))
 	j.taken(t, was, is)
 	if from == is.State {
@@ -266,7 +288,7 @@ func (j *judge) taken(t zookeeper.Transaction, was, is *zkmodel.Upload) {
 			n++
 		}
 	}
-	if n < kept[was.Image] {
+	if n < kept[was.Image] && !j.disturbed(was.Image) {
 		j.Wrong(t.Client, "takes upload %s away, which leaves %d of %d that are to stay", brief(was.UploadKey), n, kept[was.Image])
 	}
 }
@@ -379,6 +401,7 @@ func (j *judge) changed(e cloud.Event) {
 			j.Wrong(e.Agent, "image %s is made in %s, and upload %s has no record that says so", e.ID, e.Provider, brief(key))
 		}
 	case cloud.OpDeleteImage:
+		j.imageKept(e.Agent, e.ID, key)
 		if site := e.Metadata[providers.MetaSite]; site == "" || site == "another" {
 			j.Wrong(e.Agent, "deletes image %s in %s, which is another's", e.ID, e.Provider)
 		}

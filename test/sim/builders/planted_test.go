@@ -13,6 +13,7 @@ var planted = map[string]string{
 	"deadline": "beside",                // a guard that ignores its lease, so that builds go on when their lock is lost
 	"upload":   "has no record",         // an image is made before its record says so
 	"keep":     "that are to stay",      // none is kept but the newest
+	"garbled":  "cannot be read since",  // a record that cannot be read is taken for an empty one
 	"reuse":    "is used a second time", // after a backup was restored
 }
 

@@ -45,14 +45,16 @@ type world struct {
 	clouds  *cloud.Cloud
 	hosts   []*site
 	looker  *recipe.Client // an operator's; no fault meets it
+	hand    *recipe.Client // of people with editors; none meets it, either
 	store   *zkmodel.Store
 	others  sync.WaitGroup // what goes on beside
 	folder  string         // of the hosts' files
 
-	backup *zookeeper.Snapshot
 	siteID string // of this installation
 
 	mu      sync.Mutex
+	backup  *zookeeper.Snapshot
+	spoilt  []spoilt // records, by people
 	version version
 	shut    bool // no builder starts
 }
@@ -93,6 +95,7 @@ func run(t *testing.T, seed *series.Seed) {
 		s.running().stop()
 	}
 	w.looker.Close()
+	w.hand.Close()
 	w.judge.counts(w)
 	seed.Lived(hosts * seed.Age())
 }
@@ -119,8 +122,13 @@ func (w *world) dial() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	editor, err := recipe.Dial(recipe.Config{Servers: w.cluster.Addrs(), Timeout: sessionTimeout, Dial: w.cluster.Dialer(hand)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.hand = editor
 	w.looker, w.store = client, zkmodel.NewStore(session, nil)
 }
 
