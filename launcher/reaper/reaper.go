@@ -150,12 +150,10 @@ func (r *Reaper) reapLocked(ctx context.Context, lock *recipe.Held, n *zkmodel.N
 		return r.Launch.Adopt(ctx, lock, n)
 	case reap.DutySettle:
 		return r.settleNode(ctx, lock, n, c.Why)
-	case reap.DutyExpire:
-		if n.StateTime != c.Node.StateTime || n.HoldExpiration != c.Node.HoldExpiration {
+	case reap.DutyRecover, reap.DutyExpire, reap.DutyRemove:
+		if c.Duty == reap.DutyExpire && (n.StateTime != c.Node.StateTime || n.HoldExpiration != c.Node.HoldExpiration) {
 			return nil // its hold was prolonged; the next look decides anew
 		}
-		return r.remove(ctx, lock, n, c.Why)
-	case reap.DutyRecover, reap.DutyRemove:
 		if reap.NoProvider(n) {
 			return r.removeNowhere(ctx, lock, n)
 		}
