@@ -43,6 +43,9 @@ func (c *call) startSnapshot() (Doc, error) {
 		if c.in.Has("Encrypted") || c.in.Has("KmsKeyArn") {
 			return nil, fault("ValidationException", "Encrypted and KmsKeyArn cannot be given with ParentSnapshotId")
 		}
+		if c.w.encrypt && !parent.Doc.Bool("Encrypted") {
+			return nil, fault("ValidationException", "The parent snapshot is not encrypted, and this account encrypts by default")
+		}
 		if c.in.Int("VolumeSize") < number(parent.Doc["VolumeSize"]) {
 			return nil, fault("ValidationException", "VolumeSize is less than that of the parent snapshot")
 		}
@@ -52,6 +55,9 @@ func (c *call) startSnapshot() (Doc, error) {
 	t := c.w.add(c.now, "snapshot", c.w.id("snap-"), tags, doc)
 	t.blocks, t.written = blocks, map[int64]bool{}
 	result["SnapshotId"] = t.ID
+	if doc.Bool("Encrypted") {
+		result["KmsKeyArn"] = "arn:aws:kms:" + c.e.Region + ":" + c.e.Account + ":key/00000000-0000-4000-8000-000000000000"
+	}
 	if len(tags) > 0 {
 		result["Tags"] = tagList(tags)
 	}

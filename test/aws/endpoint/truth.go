@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 )
@@ -79,7 +80,8 @@ func (e *Endpoint) Uploads() []string {
 	return keys
 }
 
-// SnapshotBytes are the bytes of a snapshot up to the end of its last block that is not a hole.
+// SnapshotBytes are the bytes of a snapshot up to the end of its last block that is not a hole. In one that is
+// encrypted a hole holds noise, as what was not encrypted is decrypted.
 func (e *Endpoint) SnapshotBytes(id string) []byte {
 	var data []byte
 	e.locked(func() {
@@ -87,9 +89,13 @@ func (e *Endpoint) SnapshotBytes(id string) []byte {
 		if t == nil {
 			return
 		}
+		filling := []byte{0}
+		if t.Doc.Bool("Encrypted") {
+			filling = []byte{0xa5}
+		}
 		for index, block := range t.blocks {
 			if end := int(index)*blockSize + len(block); end > len(data) {
-				data = append(data, make([]byte, end-len(data))...)
+				data = append(data, bytes.Repeat(filling, end-len(data))...)
 			}
 			copy(data[int(index)*blockSize:], block)
 		}
