@@ -176,7 +176,7 @@ func (b both) call(service, operation string, params map[string]any, body []byte
 	return answer, code
 }
 
-// The same calls by Amazon's command and by boto3, each at an endpoint of its own, are answered the same.
+// The same calls by the SDK, by Amazon's command and by boto3, each at an endpoint of its own, are answered the same.
 func TestClientsAgree(t *testing.T) {
 	clientsNeeded(t)
 	t.Parallel()
@@ -186,6 +186,10 @@ func TestClientsAgree(t *testing.T) {
 	}
 	e := start(t)
 	want := live(t, e, newPython(t, e))
+	e = start(t)
+	if diff := cmp.Diff(want, live(t, e, newSDK(t, e))); diff != "" {
+		t.Errorf("the SDK is answered otherwise (+) than boto3 (-):\n%s", diff)
+	}
 	e = start(t)
 	if diff := cmp.Diff(want, live(t, e, both{command{t, e, environ(t, e)}, newPython(t, e)})); diff != "" {
 		t.Errorf("Amazon's command is answered otherwise (+) than boto3 (-):\n%s", diff)
