@@ -3,7 +3,10 @@ package launcher_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -153,6 +156,65 @@ func TestSlotsOnNodesOfOthers(t *testing.T) {
 	}
 	for _, job := range append(jobs[1:], job) {
 		s.back(job)
+	}
+	s.released("slots", "bunks")
+}
+
+// Mistake: a slot that two jobs have at a time, a node without one, or a backing node that goes
+// below a job, while launchers compete and one of them dies.
+func TestSlotsUnderLoad(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, strings.ReplaceAll(slotted, "grace-time: 1", "grace-time: 0"))
+	s.image()
+	doomed := s.launch(named("nl01"))
+	s.launch(named("nl02"))
+	s.launch(named("nl03"))
+	zktest.Eventually(t, func() bool { return len(s.pools()) == 12 }, "all registered")
+	var mu sync.Mutex
+	taken := map[string]string{}
+	use := func(n *zuul.Node) (done func()) {
+		on := n.Object("driver_data")
+		slot := fmt.Sprint(on["backing_node"], "/", on["slot"])
+		mu.Lock()
+		defer mu.Unlock()
+		if other := taken[slot]; other != "" {
+			t.Errorf("%s and %s have slot %s", other, n.ID, slot)
+		}
+		taken[slot] = n.ID
+		if backing := s.node(fmt.Sprint(on["backing_node"])); backing.State != zkmodel.NodeInUse || backing.BacksFor() != n.Text("provider") {
+			t.Errorf("below node %s: %+v", n.ID, backing)
+		}
+		return func() {
+			mu.Lock()
+			defer mu.Unlock()
+			delete(taken, slot)
+		}
+	}
+	var jobs sync.WaitGroup
+	for i := range 36 {
+		jobs.Go(func() {
+			labels := [][]string{{"slot"}, {"bunk"}, {"slot", "slot"}, {"tiny"}, {"bunk", "bunk", "bunk"}, {"slot"}}[i%6]
+			err := s.zuul.Run(t.Context(), zuul.Wish{Labels: labels}, func(nodes []*zuul.Node) error {
+				if i == 18 {
+					doomed.client.Close() // every lock goes
+				}
+				for _, n := range nodes {
+					if n.Text("provider") != "other" {
+						defer use(n)()
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	jobs.Wait()
+	for _, n := range s.nodesAt("other") { // nodes of a request that had more than it got
+		if n.State == zkmodel.NodeReady {
+			s.rewrite(n.ID, func(n *zkmodel.Node) { n.State = zkmodel.NodeUsed })
+		}
 	}
 	s.released("slots", "bunks")
 }

@@ -132,6 +132,7 @@ func mission(t *testing.T, binary string) {
 	}
 	do(t, "return", j.ReturnNode)
 	person(t, j)
+	slots(t, binary, j)
 }
 
 // checkUmask: what an environment that root has started holds can be used by others,
