@@ -1,0 +1,231 @@
+// Package site_test has whole sites make nodes of an Amazon that is checked, with launchers that are killed.
+package site_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"poolkeeper/test/aws/endpoint"
+	"poolkeeper/test/zktest"
+	"poolkeeper/test/zuul"
+)
+
+// siteConfig is a site's configuration: host and port of ZooKeeper, the endpoint's region, image, subnet and group.
+const siteConfig = `
+zookeeper-servers: [{host: %s, port: %s}]
+zookeeper-timeout: 3
+webapp: {port: 0, listen_address: 127.0.0.1}
+labels: [{name: work}, {name: spot}]
+providers:
+- name: amazon
+  driver: aws
+  region-name: %s
+  rate: 1000
+  host-key-checking: false
+  unanswered-create-timeout: 2
+  cloud-images: [{name: debian, image-id: %s, username: admin}]
+  pools:
+  - name: main
+    subnet-id: %s
+    security-group-id: %s
+    labels:
+    - {name: work, cloud-image: debian, instance-type: t3.small, key-name: key, volume-size: 10}
+    - {name: spot, cloud-image: debian, instance-type: t3.small, key-name: key, use-spot: true}
+`
+
+// site is ZooKeeper, Zuul and an Amazon, with launchers as processes of their own.
+type site struct {
+	t         *testing.T
+	dir       string
+	program   string
+	amazon    *endpoint.Endpoint
+	zuul      *zuul.Client
+	launchers []*process
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	if os.Getenv(endpoint.RequiredVariable) == "" {
+		t.Skip("make test-aws runs this test")
+	}
+	zk := zktest.Start(t)
+	s := &site{t: t, dir: t.TempDir(), amazon: endpoint.Start(t, endpoint.Options{Pace: 300 * time.Millisecond})}
+	host, port, err := net.SplitHostPort(zk.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := s.amazon
+	text := fmt.Sprintf(siteConfig, host, port, e.Region, e.SeededImages()[0].ID, e.Subnets[0], e.SecurityGroup)
+	if err := os.WriteFile(filepath.Join(s.dir, "nodepool.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.program = filepath.Join(s.dir, "poolkeeper")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", s.program, "poolkeeper/cmd/poolkeeper")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the program: %v: %s", err, out)
+	}
+	if s.zuul, err = zuul.Dial(t.Context(), []string{zk.Addr()}, "", "zuul"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.end)
+	return s
+}
+
+// process is a launcher that ends with this process, however that ends.
+type process struct {
+	cmd    *exec.Cmd
+	exited chan struct{}
+	err    error // of Wait, behind exited
+}
+
+func (s *site) launcher() *process {
+	s.t.Helper()
+	log, err := os.OpenFile(filepath.Join(s.dir, "launcher.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer log.Close() //nolint:errcheck // the launcher writes it
+	p := &process{
+		cmd:    exec.CommandContext(context.WithoutCancel(s.t.Context()), s.program, "launcher", "-c", filepath.Join(s.dir, "nodepool.yaml")),
+		exited: make(chan struct{}),
+	}
+	p.cmd.Env = os.Environ()
+	for name, value := range s.amazon.Environment() {
+		p.cmd.Env = append(p.cmd.Env, name+"="+value)
+	}
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	go func() { // Pdeathsig is about the thread that started it
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = p.cmd.Wait()
+			close(p.exited)
+		}
+	}()
+	if err := <-started; err != nil {
+		s.t.Fatal(err)
+	}
+	s.launchers = append(s.launchers, p)
+	return p
+}
+
+// kill ends a launcher as a crash does.
+func (s *site) kill(p *process) {
+	s.t.Helper()
+	_ = p.cmd.Process.Kill() // exited tells
+	<-p.exited
+	s.launchers = slices.DeleteFunc(s.launchers, func(q *process) bool { return p == q })
+}
+
+func (s *site) end() {
+	s.zuul.Close()
+	for _, p := range s.launchers {
+		_ = p.cmd.Process.Signal(syscall.SIGTERM) // exited tells
+		<-p.exited
+		if p.err != nil {
+			s.t.Errorf("a launcher ended with %v", p.err)
+		}
+	}
+	if s.t.Failed() {
+		text, err := os.ReadFile(filepath.Join(s.dir, "launcher.log"))
+		s.t.Logf("launchers (%v):\n%s", err, text)
+	}
+}
+
+// take waits for a request, and takes its node over as Zuul does.
+func (s *site) take(request string) *zuul.Node {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Minute)
+	defer cancel()
+	out, err := s.zuul.Wait(ctx, request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	nodes, err := s.zuul.Accept(ctx, out)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.zuul.Use(nodes...); err != nil {
+		s.t.Fatal(err)
+	}
+	return nodes[0]
+}
+
+// soon waits without a pause: what it waits for lasts milliseconds.
+func (s *site) soon(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !ok(); runtime.Gosched() {
+		if time.Now().After(end) {
+			text, _ := os.ReadFile(filepath.Join(s.dir, "launcher.log"))
+			t.Fatalf("not within a minute: %s\n%s", what, text)
+		}
+	}
+}
+
+// A launcher is killed at each thing that Amazon has of a node, while it comes and while it goes: the next one
+// goes on, and of each node there is one machine, and none at the end.
+func TestSiteKilled(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	e := s.amazon
+	state := func(want string) func() bool {
+		return func() bool {
+			list := e.Instances()
+			return len(list) > 0 && list[len(list)-1].State() == want
+		}
+	}
+	asked := 0
+	for _, step := range []struct {
+		name, label string
+		before      func()
+		seen        func() bool
+	}{
+		{"asked for", "work", nil, func() bool { return e.Count("RunInstances") > asked }},
+		{"asked for, and the answer lost", "work", func() { e.LoseAnswer("RunInstances", 3) }, state("pending")},
+		{"pending", "work", nil, state("pending")},
+		{"running", "work", nil, state("running")},
+		{"spot", "spot", nil, state("pending")},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			asked = e.Count("RunInstances")
+			if step.before != nil {
+				step.before()
+			}
+			victim := s.launcher()
+			request, err := s.zuul.Submit(zuul.Wish{Labels: []string{step.label}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.soon(t, step.name, step.seen)
+			s.kill(victim)
+			next := s.launcher()
+			n := s.take(request)
+			zktest.Eventually(t, func() bool { list := e.Instances(); return len(list) == 1 && list[0].State() == "running" }, "one machine runs")
+			if err := s.zuul.Return(n); err != nil {
+				t.Fatal(err)
+			}
+			s.soon(t, "the machine goes", func() bool { return !state("running")() })
+			s.kill(next)
+			last := s.launcher()
+			if err := s.zuul.WaitGone(t.Context(), n.ID); err != nil {
+				t.Error(err)
+			}
+			zktest.Eventually(t, func() bool { return len(e.Instances())+len(e.Volumes()) == 0 }, "nothing is left")
+			s.kill(last)
+		})
+	}
+}
