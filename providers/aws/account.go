@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,6 +61,13 @@ func connect(cfg *configs.Provider, own *configs.AWSDriver, opts Options) (*acco
 		config.WithRetryer(func() sdk.Retryer {
 			return retry.NewStandard(func(o *retry.StandardOptions) {
 				o.MaxAttempts, o.MaxBackoff, o.RateLimiter = tries, longestPause, ratelimit.None
+				// The service calls it an error of its own, but another zone is the better try.
+				o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(func(err error) sdk.Ternary {
+					if slices.Contains(capacityCodes, codeOf(err)) {
+						return sdk.FalseTernary
+					}
+					return sdk.UnknownTernary
+				})}, o.Retryables...)
 			})
 		}),
 		config.WithAPIOptions([]func(*middleware.Stack) error{a.paced}),

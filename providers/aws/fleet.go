@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -21,8 +22,23 @@ const templatePrefix = "poolkeeper-"
 // templateTag tells a template's content, so that one of before is known.
 const templateTag = "poolkeeper_template"
 
-// fleet has Amazon choose type and zone of an instance.
+// fleet has Amazon choose type and zone of an instance. A launch template that was made a moment
+// ago may be unknown yet; one that was deleted is made anew.
 func (m *making) fleet(ctx context.Context, list []place, spot bool) (string, error) {
+	for start := clock.Now(ctx); ; {
+		id, err := m.tryFleet(ctx, list, spot)
+		waited := clock.Now(ctx).Sub(start)
+		if !strings.HasPrefix(codeOf(err), "InvalidLaunchTemplate") || waited > m.p.fresh.settle {
+			return id, err
+		}
+		m.p.templates.forget()
+		if err := m.p.sleep(ctx, waited); err != nil {
+			return "", err
+		}
+	}
+}
+
+func (m *making) tryFleet(ctx context.Context, list []place, spot bool) (string, error) {
 	template, err := m.template(ctx, list)
 	if err != nil {
 		return "", err
@@ -158,7 +174,7 @@ func (m *making) template(ctx context.Context, list []place) (string, error) {
 			providers.MetaProvider: m.p.cfg.Name, templateTag: sum, providers.MetaSite: m.spec.Metadata[providers.MetaSite],
 		}
 		made, err := m.p.account.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
-			LaunchTemplateName: sdk.String(name), LaunchTemplateData: data, ClientToken: sdk.String(token(name)),
+			LaunchTemplateName: sdk.String(name), LaunchTemplateData: data,
 			TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeLaunchTemplate, Tags: tags(name, nil, ours)}},
 		})
 		if err == nil {

@@ -106,7 +106,7 @@ func configured(err error) error {
 	if err == nil || !missing(err) {
 		return err
 	}
-	return fmt.Errorf("%w: %s", providers.ErrInvalid, err.Error())
+	return &refusal{kind: providers.ErrInvalid, code: codeOf(err), text: err.Error()}
 }
 
 // lacking are the zones that had no such machine a moment ago. The zero value is ready.

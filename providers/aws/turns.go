@@ -70,3 +70,10 @@ func (c *cached[T]) get(ctx context.Context, key string, age time.Duration, ask 
 	}
 	return value, err
 }
+
+// forget has all be asked for anew.
+func (c *cached[T]) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.kept)
+}
