@@ -218,3 +218,28 @@ func TestSlotsAreLeftToNodepool(t *testing.T) {
 	}
 	s.back(job)
 }
+
+// Mistake: a backing node that is deleted under its jobs, or a record that nobody can decode, after
+// which no slots are given any more, or slots on what is gone.
+func TestSlotsBesideWhatIsBroken(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, slotted)
+	s.image()
+	s.launchTwo()
+	first, job := s.given("slot")
+	gone := s.backing(first)
+	s.write(zkmodel.BackingFolder("slots")+"/bad", "{}")
+	s.unlock(gone.ID) // by hand: a launcher of its provider deletes it, as nobody has it
+	zktest.Eventually(t, func() bool { _, err := s.store.Node(t.Context(), gone.ID); return errors.Is(err, zkmodel.ErrNotFound) }, "the backing node gone")
+	second, another := s.given("slot")
+	if s.backing(second).ID == gone.ID {
+		t.Error("a node on what is gone")
+	}
+	s.back(job)
+	s.back(another)
+	zktest.Eventually(t, func() bool {
+		names, err := s.store.Session().Children(t.Context(), zkmodel.BackingFolder("slots"))
+		return err == nil && len(names) == 1 && names[0] == "bad"
+	}, "but for what cannot be decoded nothing is known")
+	s.eventuallyEmpty()
+}

@@ -111,7 +111,9 @@ func (k *Keeper) pass(ctx context.Context) (again time.Time, err error) {
 	if err != nil || k.Rival() != "" {
 		return time.Time{}, err
 	}
-	err = k.adopt(ctx, s)
+	if err = s.broken; err == nil { // else the node of a broken record would seem to have none
+		err = k.adopt(ctx, s)
+	}
 	known := map[string]bool{}
 	for _, b := range s.records {
 		known[b.ID] = true

@@ -28,11 +28,11 @@ func NewFolder(client *recipe.Client, provider string, log hclog.Logger) *Folder
 	return &Folder{provider: provider, Tree: recipe.NewTree(client, zkmodel.BackingFolder(provider), recipe.TreeOptions{Logger: log.Named("backing")})}
 }
 
-// records are those of the tree, by id, and the version of their folder.
+// records are those of the tree, and the version of their folder. broken tells of those that
+// nobody can decode: their nodes take no new ones, and the rest serves.
 //
-// Errors: those of a record that cannot be read, so that no slot is taken to be free that
-// is not.
-func (f *Folder) records() (records []*zkmodel.Backing, version int32, err error) {
+// Errors: those of a record that cannot be read at present.
+func (f *Folder) records() (records []*zkmodel.Backing, version int32, broken, err error) {
 	root := zkmodel.BackingFolder(f.provider)
 	f.View(func(v recipe.View) {
 		if e, there := v.Get(root); there {
@@ -40,21 +40,24 @@ func (f *Folder) records() (records []*zkmodel.Backing, version int32, err error
 		}
 		v.Each(root, func(c recipe.Child) {
 			e := c.Entry()
-			b, broken := zkmodel.DecodeBacking(f.provider, c.Name(), e.Data, e.Stat)
-			if bad := errors.Join(e.Err, broken); bad != nil {
-				err = errors.Join(err, bad)
-				return
+			b, bad := zkmodel.DecodeBacking(f.provider, c.Name(), e.Data, e.Stat)
+			switch {
+			case e.Err != nil:
+				err = errors.Join(err, e.Err)
+			case bad != nil:
+				broken = errors.Join(broken, bad)
+			default:
+				records = append(records, b)
 			}
-			records = append(records, b)
 		})
 	})
-	return records, version, err
+	return records, version, broken, err
 }
 
 // Counts are how many backing nodes there are, with those that are asked for, and how many
 // of their slots are used.
 func (f *Folder) Counts() (there, wanted, slots, used int) {
-	records, _, err := f.records()
+	records, _, _, err := f.records()
 	if err != nil {
 		return 0, 0, 0, 0
 	}
@@ -99,6 +102,7 @@ var _ providers.Backing = (*Known)(nil)
 type seen struct {
 	records  []*zkmodel.Backing
 	version  int32                    // of their folder
+	broken   error                    // records that nobody can decode
 	nodes    map[string]*zkmodel.Node // of the whole tree
 	requests map[string]*zkmodel.Request
 	surplus  []*zkmodel.Request // whose answer was lost when they were made, so that others were
@@ -110,7 +114,7 @@ func (k *Known) look(ctx context.Context) (*seen, error) {
 	s := &seen{nodes: map[string]*zkmodel.Node{}, requests: map[string]*zkmodel.Request{}}
 	err := k.Folder.Barrier(ctx)
 	if err == nil {
-		s.records, s.version, err = k.Folder.records()
+		s.records, s.version, s.broken, err = k.Folder.records()
 	}
 	if err == nil {
 		err = k.Tree.Barrier(ctx)
@@ -280,7 +284,7 @@ func (k *Known) Save(ctx context.Context, n providers.BackingNode) error {
 
 // create adds a record, if none was added since the last look.
 func (k *Known) create(ctx context.Context, b *zkmodel.Backing) error {
-	_, version, err := k.Folder.records()
+	_, version, _, err := k.Folder.records()
 	if err != nil {
 		return err
 	}
