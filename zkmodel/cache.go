@@ -56,3 +56,26 @@ func (c *cache[T]) trim(listed []T, name func(T) string) {
 	}
 	c.records = kept
 }
+
+// lists keeps lists that were read from a tree until that changes.
+type lists[T any] struct {
+	mu      sync.Mutex
+	version uint64 // of the tree
+	known   map[string][]T
+}
+
+// at returns the list of this name as of a version of the tree, reading it if need be. The list
+// must not be changed.
+func (l *lists[T]) at(version uint64, name string, read func() []T) []T {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known == nil || l.version != version {
+		l.version, l.known = version, map[string][]T{}
+	}
+	list, ok := l.known[name]
+	if !ok {
+		list = read()
+		l.known[name] = list
+	}
+	return list
+}

@@ -33,6 +33,7 @@ type Mirror struct {
 	nodeCache      cache[*Node]
 	requestCache   cache[*Request]
 	componentCache cache[*Component]
+	componentLists lists[*Component]
 }
 
 // NewMirror makes a Mirror of some parts; it follows them while Run runs.

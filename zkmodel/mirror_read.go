@@ -199,24 +199,31 @@ func (m *Mirror) viewRequest(id string, mzxid int64, entry func() recipe.Entry) 
 	})
 }
 
-// Components lists the running daemons or pools of a kind.
+// Components lists the running daemons or pools of a kind. They change seldom, and each
+// decision asks for them, so the list is kept until something changes.
 func (m *Mirror) Components(kind string) []*Component {
 	var list []*Component
-	parent := ComponentsRoot + "/" + kind
 	m.components.View(func(v recipe.View) {
-		for _, name := range v.Children(parent) {
-			full := path.Join(parent, name)
-			if entry, ok := v.Get(full); ok {
-				list = append(list, m.componentCache.get(full, stamp{mzxid: entry.Stat.Mzxid}, func() *Component {
-					c := DecodeComponent(name, entry.Data)
-					c.Broken = broken(entry, c.Broken)
-					if c.Broken != nil {
-						c.Kind = kind
-					}
-					return c
-				}))
-			}
-		}
+		list = m.componentLists.at(v.Version(), kind, func() []*Component { return m.viewComponents(v, kind) })
 	})
+	return slices.Clone(list)
+}
+
+func (m *Mirror) viewComponents(v recipe.View, kind string) []*Component {
+	var list []*Component
+	parent := ComponentsRoot + "/" + kind
+	for _, name := range v.Children(parent) {
+		full := path.Join(parent, name)
+		if entry, ok := v.Get(full); ok {
+			list = append(list, m.componentCache.get(full, stamp{mzxid: entry.Stat.Mzxid}, func() *Component {
+				c := DecodeComponent(name, entry.Data)
+				c.Broken = broken(entry, c.Broken)
+				if c.Broken != nil {
+					c.Kind = kind
+				}
+				return c
+			}))
+		}
+	}
 	return list
 }

@@ -16,7 +16,7 @@ import (
 // the ones before it have left. It has no side effects. Requests that others
 // have, or that are done, get no decision.
 func Assign(s *Snapshot) []Decision {
-	a := newAssignment(s)
+	var a *assignment // made when there is something to decide, which for most looks there is not
 	var decisions []Decision
 	for _, r := range ordered(s.Requests) {
 		if r.Broken != nil || s.Busy[r.ID] {
@@ -24,6 +24,9 @@ func Assign(s *Snapshot) []Decision {
 		}
 		switch r.State {
 		case zkmodel.RequestRequested:
+			if a == nil {
+				a = newAssignment(s)
+			}
 			decisions = append(decisions, a.decide(r))
 		case zkmodel.RequestPending:
 			if s.Lost[r.ID] {
