@@ -1,6 +1,9 @@
 package configs
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,5 +40,35 @@ func TestSlotsMeanWhatNodepoolsMean(t *testing.T) {
 	defaults := defaultProvider("p", DriverMetastatic)
 	if defaults.BootTimeout != 2*time.Minute || defaults.LaunchTimeout != time.Hour || defaults.LaunchRetries != 3 {
 		t.Errorf("defaults %+v", defaults)
+	}
+}
+
+// The configuration of the page means what the page says of it, beside a provider of the backing nodes.
+func TestMetastaticPage(t *testing.T) {
+	page, err := os.ReadFile("../docs/metastatic.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(page), "```yaml\n")
+	block, _, found := strings.Cut(block, "```")
+	if !found {
+		t.Fatal("the page shows no configuration")
+	}
+	file := filepath.Join(t.TempDir(), "nodepool.yaml")
+	text := "zookeeper-servers: [{host: localhost}]\nlabels: [{name: small-node}, {name: large-node}]\n" + block +
+		"  - {name: cloud, driver: static, pools: [{name: main, nodes: [{name: 127.0.0.1, labels: [large-node], host-key-checking: false}]}]}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := Load(file, Options{Env: alone(), Strict: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _ := config.Provider("slots")
+	main, _ := p.Pool("main")
+	label, _ := main.Label("small-node")
+	own, _ := label.Settings.(*MetastaticLabel)
+	if own == nil || own.GraceTime != 10*time.Minute || own.MaxParallelJobs != 8 || p.BackingLabels()["small-node"] != "large-node" {
+		t.Errorf("label %+v %+v", label, own)
 	}
 }

@@ -92,6 +92,7 @@ var standIns = []struct{ page, line, why, instead string }{
 var standInConfigurations = map[string]string{
 	"docs/openstack.md":    "TestOpenStackPage",
 	"docs/kubernetes.md":   "TestSiteOfSharedNamespace",
+	"docs/metastatic.md":   "TestMetastaticPage",
 	"docs/architecture.md": "TestANewDriver",
 	"docs/secrets.md":      "TestMergedCloudsOfThePage",
 	"docs/waves.md":        "TestScheduleOfThePage",

@@ -49,7 +49,7 @@ func running(e *endpoint.Endpoint) []endpoint.Thing {
 
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // a busy machine sends 1 GiB meanwhile
 	t.Cleanup(cancel)
 	return ctx
 }
