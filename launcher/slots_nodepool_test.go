@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -177,5 +178,41 @@ func TestWeGoOnWithNodepoolsSlots(t *testing.T) {
 	s.released("slots", "bunks")
 	if slices.ContainsFunc(s.nodes(), func(n *zkmodel.Node) bool { return n.ID == burnt }) {
 		t.Error("the failed one is left")
+	}
+}
+
+// Mistake: a launcher that makes a list of any length because a record says so, and ends with it.
+func TestSlotsBeyondAllBounds(t *testing.T) {
+	s := newSite(t, slotted)
+	s.image()
+	backing, children := s.nodepools(3, false, zkmodel.NodeInUse, zkmodel.NodeInUse)
+	s.rewrite(backing, func(n *zkmodel.Node) {
+		n.UserData = zkmodel.TextValue(`{"owner": "NodePool:metastatic:slots", "label": "slot", "slots": 4611686018427387904, "failed": false, "launched": 1}`)
+	})
+	s.rewrite(children[0], func(n *zkmodel.Node) {
+		n.DriverData = zkmodel.ObjectValue(map[string]any{"backing_node": backing, "slot": 2000000000, "node": children[0]})
+	})
+	s.launch(named("nl01"))
+	s.given("slot") // on another backing node
+}
+
+// Mistake: a node that is put where Nodepool's launcher noted that nothing runs any more.
+func TestFailureThatNodepoolNoted(t *testing.T) {
+	s := newSite(t, slotted)
+	s.image()
+	with := s.launch(named("nl01"))
+	child, _ := s.given("slot")
+	with.stop()
+	on, _ := child.OnSlot()
+	s.rewrite(on.Backing, func(n *zkmodel.Node) {
+		n.UserData = zkmodel.TextValue(strings.Replace(n.UserData.Text(), `"failed":false`, `"failed":true`, 1))
+		if said, _ := n.Backs(); !said.Failed {
+			t.Fatalf("user_data is %s", n.UserData.Text())
+		}
+	})
+	s.launch(named("nl02"))
+	next, _ := s.given("slot")
+	if now, _ := next.OnSlot(); now.Backing == on.Backing {
+		t.Error("the next node is on the same backing node")
 	}
 }

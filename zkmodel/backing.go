@@ -131,6 +131,10 @@ func (d SlotData) Value() Value {
 	return JSONValue(text)
 }
 
+// MostSlots is how many slots a backing node may have, whoever says so: what people or another
+// launcher wrote must not have us make a list of any length.
+const MostSlots = 1000
+
 // OnSlot reads on which backing node a node is; false for any other node.
 func (n *Node) OnSlot() (SlotData, bool) {
 	var d SlotData
@@ -138,7 +142,7 @@ func (n *Node) OnSlot() (SlotData, bool) {
 	if err != nil || n.DriverData.IsNull() || json.Unmarshal(text, &d) != nil {
 		return SlotData{}, false
 	}
-	return d, d.Backing != ""
+	return d, d.Backing != "" && d.Slot < MostSlots
 }
 
 // BackingMarkOf is the requestor_data of a request for the node of a record.

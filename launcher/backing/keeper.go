@@ -242,7 +242,11 @@ func (k *Keeper) keep(ctx context.Context, s *seen, b *zkmodel.Backing) (again t
 	if !readable(n) {
 		return time.Time{}, nil
 	}
-	if said, _ := n.Backs(); b.Failed != "" && !said.Failed {
+	switch said, _ := n.Backs(); {
+	case b.Failed == "" && view.Failed != "": // a launcher of Nodepool's noted it
+		b.Failed = view.Failed
+		return time.Time{}, k.Store.SaveBacking(ctx, b)
+	case b.Failed != "" && !said.Failed:
 		if err := k.mark(ctx, b); err != nil {
 			return time.Time{}, err
 		}
@@ -311,7 +315,7 @@ func (k *Keeper) adopt(ctx context.Context, s *seen) error {
 	var failed error
 	for _, n := range s.nodes {
 		said, backs := n.Backs()
-		if !backs || n.BacksFor() != k.Provider || n.State != zkmodel.NodeInUse || !n.Locked || said.Slots < 1 || said.Label == "" ||
+		if !backs || n.BacksFor() != k.Provider || n.State != zkmodel.NodeInUse || !n.Locked || said.Slots < 1 || said.Slots > zkmodel.MostSlots || said.Label == "" ||
 			slices.ContainsFunc(s.records, func(b *zkmodel.Backing) bool { return b.Node == n.ID }) {
 			continue
 		}

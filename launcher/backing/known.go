@@ -178,6 +178,9 @@ func (k *Known) node(s *seen, b *zkmodel.Backing) providers.BackingNode {
 		n.Failed = why
 		return n
 	}
+	if said, backs := record.Backs(); backs && said.Failed && n.Failed == "" { // noted by a launcher of Nodepool's
+		n.Failed = "its record says that it has failed"
+	}
 	n.Like = like(record)
 	if n.Leaving == "" {
 		n.Leaving = k.Leaving(record.Provider)

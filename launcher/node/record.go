@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
@@ -53,14 +54,15 @@ func describeSlot(n *zkmodel.Node, on providers.OnSlot) {
 
 // overlaid is an object with the keys of another before its own.
 func overlaid(under []byte, over zkmodel.Value) zkmodel.Value {
-	all := map[string]any{}
+	var all, own map[string]any
 	if json.Unmarshal(under, &all) != nil || all == nil {
 		return over
 	}
 	text, err := over.MarshalJSON()
-	if err != nil || json.Unmarshal(text, &all) != nil {
+	if err != nil || json.Unmarshal(text, &own) != nil { // none at all is null
 		return over
 	}
+	maps.Copy(all, own)
 	return zkmodel.ObjectValue(all)
 }
 

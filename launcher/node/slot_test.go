@@ -42,6 +42,18 @@ func TestDescribeSlot(t *testing.T) {
 	}
 }
 
+// Mistake: a pool without attributes, as most are, that takes away those of the backing node.
+func TestDescribeSlotOfABarePool(t *testing.T) {
+	t.Parallel()
+	for name, own := range map[string]zkmodel.Value{"empty": zkmodel.ObjectValue(map[string]any{}), "none": {}} {
+		n := &zkmodel.Node{Attributes: own}
+		Describe(n, providers.Instance{Slot: &providers.OnSlot{Backing: "1", Attributes: providers.NewVerbatim([]byte(`{"executor-zone":"there"}`))}})
+		if text, _ := n.Attributes.MarshalJSON(); string(text) != `{"executor-zone":"there"}` {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
 // Keys of a slot are those of the backing node; scanned they have to be. Mistake: keys of another
 // machine at that address that are handed to Zuul.
 func TestHostKeysOfASlot(t *testing.T) {
