@@ -121,7 +121,7 @@ func (w *world) live() {
 	calm, quiet := context.WithCancel(w.t.Context())
 	defer quiet()
 	var busy sync.WaitGroup
-	w.watch.flow.begin()
+	w.watch.flow.begin(time.Now())
 	for i := range requestors {
 		busy.Go(func() { newCustomer(w, i).live(calm) })
 	}

@@ -110,6 +110,8 @@ func (c *customer) job(ctx context.Context, w wish) error {
 	if err != nil {
 		return err
 	}
+	c.w.watch.flow.waits(id, w)
+	defer c.w.watch.flow.over(id)
 	if !w.patient && c.r.IntN(4) == 0 {
 		pause(ctx, c.r, 0, 500*time.Millisecond)
 		switch c.r.IntN(4) {
@@ -132,6 +134,7 @@ func (c *customer) job(ctx context.Context, w wish) error {
 	patient, cancel := context.WithTimeout(now, w.starving())
 	defer cancel()
 	out, err := c.zuul.Wait(patient, id)
+	c.w.watch.flow.over(id)
 	if errors.Is(err, context.DeadlineExceeded) {
 		c.w.compareServers()
 		return fmt.Errorf("%w: %+v starves: %w", errWrong, w.Wish, err)
@@ -144,7 +147,7 @@ func (c *customer) job(ctx context.Context, w wish) error {
 		c.w.watch.count("requests failed")
 		return errors.Join(w.mayFail(out), c.zuul.Cancel(id))
 	}
-	c.w.watch.flow.fulfilled()
+	c.w.watch.flow.fulfilled(time.Now())
 	if w.fails != "" || len(out.Nodes) != len(w.Labels) {
 		return fmt.Errorf("%w: request %s of %v has nodes %v", errWrong, id, w.Labels, out.Nodes)
 	}

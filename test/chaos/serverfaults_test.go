@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -121,17 +120,8 @@ func goBackAfter(nth int) time.Duration {
 
 // mendGarbled mends the records that were garbled when the tree was saved.
 func (w *world) mendGarbled(ctx context.Context) {
-	h, err := newHand(w)
-	if err != nil {
-		w.t.Error(err)
-		return
-	}
-	defer h.close()
 	w.garbled.Range(func(at, data any) bool {
-		before := data.([]byte)                                       //nolint:forcetypeassert // nothing else is in it
-		if bytes.Equal(h.read(at.(string)), before[:len(before)/2]) { //nolint:forcetypeassert // the same
-			h.mend(context.WithoutCancel(ctx), at.(string), before, -1) //nolint:forcetypeassert // the same
-		}
+		w.mend(ctx, at.(string), data.([]byte)) //nolint:forcetypeassert // nothing else is in it
 		return true
 	})
 }

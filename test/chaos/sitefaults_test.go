@@ -35,12 +35,15 @@ func siteFaults(w *world) []fault {
 		{"record garbled by hand", func(ctx context.Context, r *rand.Rand) string {
 			return w.idleNode(ctx, r, func(h *hand, n *zkmodel.Node) string {
 				data := h.read(n.Path())
+				if data == nil {
+					return ""
+				}
 				w.garbled.Store(n.Path(), data)
-				if data == nil || !h.write(n.Path(), data[:len(data)/2], n.Stat.Version) {
+				if !h.garble(n.Path(), data, n.Stat.Version) {
 					return ""
 				}
 				wait(ctx, 3*time.Second)
-				h.mend(context.WithoutCancel(ctx), n.Path(), data, n.Stat.Version+1)
+				w.mend(ctx, n.Path(), data)
 				return "node " + n.ID
 			})
 		}},
@@ -80,10 +83,17 @@ func (w *world) cloudFault(kind string, f fake.Faults) fault {
 	}}
 }
 
+// mend mends a garbled record, also when there are no more faults.
+func (w *world) mend(ctx context.Context, at string, data []byte) {
+	if !mend(context.WithoutCancel(ctx), w.ensemble.Addrs(), at, data) {
+		w.watch.wrong("no server would have %s mended for %s", at, mendTime)
+	}
+}
+
 // idleNode does something to a node of small that nobody has, as soon as there is one.
 func (w *world) idleNode(ctx context.Context, r *rand.Rand, do func(*hand, *zkmodel.Node) string) string {
 	pick := r.Uint64()
-	h, err := newHand(w)
+	h, err := newHand(w.ensemble.Addrs())
 	if err != nil {
 		return ""
 	}

@@ -56,6 +56,18 @@ func (c *customer) wish() wish {
 	return w
 }
 
+// only is the one cloud that can serve it; "" where there are several, or none with room to lie about.
+func (w wish) only() string {
+	switch {
+	case w.patient:
+		return "east" // no other has the label kept
+	case w.plain && (w.Provider == "east" || w.Provider == "west"):
+		return w.Provider
+	default:
+		return ""
+	}
+}
+
 // mayFail tells what is wrong with a failure: it needs a reason, and a true one.
 func (w wish) mayFail(out zuul.Outcome) error {
 	want := w.fails
