@@ -55,10 +55,11 @@ func (p Proof) Of(path string) error {
 }
 
 // Absent proves that there is no record at path: of a build or upload, a node, or a
-// request. It takes a view that is complete, to which all that was committed before
-// the call has come, and lacks the record; and then the word of a server that has
-// caught up with all others. It takes no lock, which might leave something behind
-// where nothing is.
+// request. It takes the word of a majority of the servers that ours has what they have
+// committed before the call: a leader that was cut off, or stopped, and is none any more,
+// answers a sync from what it knew until it finds out. And then a view that is complete, to
+// which all that has come, and that lacks the record; and the word of our server.
+// It takes no lock, which might leave something behind where nothing is.
 //
 // Errors: recipe.ErrUnread when part of the tree around it could not be read,
 // ErrRecorded when there is a record.
@@ -79,7 +80,7 @@ func (m *Mirror) AllAbsent(ctx context.Context, s *recipe.Session, paths ...stri
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	tree, _ := m.around(paths[0])
+	tree, scope := m.around(paths[0])
 	if tree == nil {
 		return nil, fmt.Errorf("prove that %s is gone: %w: it is not followed", paths[0], recipe.ErrUnread)
 	}
@@ -92,7 +93,10 @@ func (m *Mirror) AllAbsent(ctx context.Context, s *recipe.Session, paths ...stri
 		}
 		return proofs, nil
 	}
-	if err := errors.Join(tree.Barrier(ctx), s.Sync(ctx)); err != nil {
+	if err := askMajority(ctx, s, scope); err != nil {
+		return nil, fmt.Errorf("prove that %s is gone: %w", paths[0], err)
+	}
+	if err := tree.Barrier(ctx); err != nil {
 		return nil, fmt.Errorf("prove that %s is gone: %w", paths[0], err)
 	}
 	var mu sync.Mutex
@@ -117,6 +121,21 @@ func (m *Mirror) AllAbsent(ctx context.Context, s *recipe.Session, paths ...stri
 		return nil, err
 	}
 	return proofs, nil
+}
+
+// askMajority has the servers agree on a transaction that changes nothing. Ours has all then that was
+// committed before it, and no server that has less takes our session over. Whether path is there
+// does not matter: the refusal is agreed on, too.
+func askMajority(ctx context.Context, s *recipe.Session, path string) error {
+	for {
+		_, err := s.Multi(ctx, recipe.OpCheck(path, recipe.AnyVersion))
+		switch {
+		case errors.Is(err, recipe.ErrNoNode):
+			return nil
+		case !errors.Is(err, recipe.ErrConnectionLost):
+			return err
+		}
+	}
 }
 
 // absent asks view and server, both up to date, whether a record is gone.
