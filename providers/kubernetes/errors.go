@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"poolkeeper/providers"
@@ -29,6 +30,8 @@ func meaningOf(err error) error {
 		return providers.ErrTransient
 	}
 	switch code := status.Status().Code; {
+	case isQuota(err) && isBeyond(err.Error()):
+		return providers.ErrInvalid
 	case isQuota(err):
 		return providers.ErrQuota
 	case isEnding(err):
@@ -51,6 +54,31 @@ func meaningOf(err error) error {
 // isQuota tells a refusal because of a ResourceQuota: later may work.
 func isQuota(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
+}
+
+// isBeyond tells that a quota could never give what was requested, even with nothing used: waiting
+// for room would not help. What cannot be read is taken for a quota that is full now.
+func isBeyond(text string) bool {
+	_, text, _ = strings.Cut(text, ", requested: ")
+	requested, text, found := strings.Cut(text, ", used: ")
+	_, limited, more := strings.Cut(text, ", limited: ")
+	if !found || !more {
+		return false
+	}
+	most := map[string]string{}
+	for one := range strings.SplitSeq(limited, ",") {
+		name, amount, _ := strings.Cut(strings.TrimSpace(one), "=")
+		most[name] = amount
+	}
+	for one := range strings.SplitSeq(requested, ",") {
+		name, amount, _ := strings.Cut(strings.TrimSpace(one), "=")
+		wants, err := resource.ParseQuantity(amount)
+		has, err2 := resource.ParseQuantity(most[name])
+		if err == nil && err2 == nil && wants.Cmp(has) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // isPolicy tells a refusal of what was asked for, as by a LimitRange, PodSecurity or a webhook,

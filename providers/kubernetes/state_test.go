@@ -72,6 +72,11 @@ func TestWhatErrorsMean(t *testing.T) {
 		want error
 	}{
 		{forbidden("exceeded quota: room, requested: pods=1, used: pods=3, limited: pods=3"), providers.ErrQuota},
+		// More than there is at all: a request would wait for ever.
+		{forbidden("exceeded quota: room, requested: limits.cpu=500m,limits.memory=4Gi, used: limits.cpu=0,limits.memory=0, limited: limits.cpu=1,limits.memory=2048Mi"), providers.ErrInvalid},
+		{forbidden("exceeded quota: room, requested: pods=1, used: pods=0, limited: pods=0"), providers.ErrInvalid},
+		{forbidden("exceeded quota: room, requested: limits.cpu=1500m, used: limits.cpu=1, limited: limits.cpu=2"), providers.ErrQuota},
+		{forbidden("exceeded quota: room"), providers.ErrQuota},
 		{forbidden("unable to create new content in namespace x because it is being terminated"), providers.ErrNotFound},
 		{forbidden(`error looking up service account x/default: serviceaccount "default" not found`), providers.ErrTransient},
 		{forbidden("status unknown for quota: room, resources: pods"), providers.ErrTransient},
