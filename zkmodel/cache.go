@@ -1,6 +1,10 @@
 package zkmodel
 
-import "sync"
+import (
+	"sync"
+
+	"poolkeeper/zkmodel/recipe"
+)
 
 // cache keeps decoded records, so that listing thousands of unchanged ones
 // decodes nothing. A record is decoded again when its stamp changes.
@@ -15,10 +19,16 @@ type cached[T any] struct {
 }
 
 // stamp identifies one state of a record: the transaction that wrote it, and
-// whether its lock was taken.
+// whether its lock was taken. The number of a transaction comes again once an older
+// snapshot was restored, so its time belongs to it, in milliseconds.
 type stamp struct {
-	mzxid  int64
-	locked bool
+	mzxid, mtime int64
+	locked       bool
+}
+
+// stampOf is the stamp of a record with this Stat.
+func stampOf(st recipe.Stat, locked bool) stamp {
+	return stamp{st.Mzxid, st.Mtime.UnixMilli(), locked}
 }
 
 // get returns the record with this stamp, decoding it if need be.

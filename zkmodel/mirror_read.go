@@ -136,7 +136,7 @@ func (m *Mirror) Nodes() []*Node {
 	list := make([]*Node, 0, m.nodeCache.size())
 	m.nodes.View(func(v recipe.View) {
 		v.Each(NodesRoot, func(c recipe.Child) {
-			list = append(list, m.viewNode(c.Name(), stamp{c.Mzxid(), c.Unread() || c.Has(lockName, recipe.IsContender)}, c.Entry))
+			list = append(list, m.viewNode(c.Name(), stamp{c.Mzxid(), c.Mtime(), c.Unread() || c.Has(lockName, recipe.IsContender)}, c.Entry))
 		})
 	})
 	m.nodeCache.trim(list, func(n *Node) string { return n.ID })
@@ -150,7 +150,7 @@ func (m *Mirror) Node(id string) *Node {
 		if entry, ok := v.Get(NodePath(id)); ok && !isLost(id, entry) {
 			lock, _ := v.Get(LockPath(NodePath(id)))
 			locked := entry.Err != nil || lock.Err != nil || slices.ContainsFunc(v.Children(LockPath(NodePath(id))), recipe.IsContender)
-			n = m.viewNode(id, stamp{entry.Stat.Mzxid, locked}, func() recipe.Entry { return entry })
+			n = m.viewNode(id, stampOf(entry.Stat, locked), func() recipe.Entry { return entry })
 		}
 	})
 	return n
@@ -171,7 +171,7 @@ func (m *Mirror) Requests() []*Request {
 	list := make([]*Request, 0, m.requestCache.size())
 	m.requests.View(func(v recipe.View) {
 		v.Each(RequestsRoot, func(c recipe.Child) {
-			list = append(list, m.viewRequest(c.Name(), c.Mzxid(), c.Entry))
+			list = append(list, m.viewRequest(c.Name(), stamp{c.Mzxid(), c.Mtime(), false}, c.Entry))
 		})
 	})
 	m.requestCache.trim(list, func(r *Request) string { return r.ID })
@@ -184,14 +184,14 @@ func (m *Mirror) Request(id string) *Request {
 	var r *Request
 	m.requests.View(func(v recipe.View) {
 		if entry, ok := v.Get(RequestPath(id)); ok {
-			r = m.viewRequest(id, entry.Stat.Mzxid, func() recipe.Entry { return entry })
+			r = m.viewRequest(id, stampOf(entry.Stat, false), func() recipe.Entry { return entry })
 		}
 	})
 	return r
 }
 
-func (m *Mirror) viewRequest(id string, mzxid int64, entry func() recipe.Entry) *Request {
-	return m.requestCache.get(id, stamp{mzxid: mzxid}, func() *Request {
+func (m *Mirror) viewRequest(id string, s stamp, entry func() recipe.Entry) *Request {
+	return m.requestCache.get(id, s, func() *Request {
 		e := entry()
 		r := DecodeRequest(id, e.Data, e.Stat)
 		r.Broken = broken(e, r.Broken)
@@ -215,7 +215,7 @@ func (m *Mirror) viewComponents(v recipe.View, kind string) []*Component {
 	for _, name := range v.Children(parent) {
 		full := path.Join(parent, name)
 		if entry, ok := v.Get(full); ok {
-			list = append(list, m.componentCache.get(full, stamp{mzxid: entry.Stat.Mzxid}, func() *Component {
+			list = append(list, m.componentCache.get(full, stampOf(entry.Stat, false), func() *Component {
 				c := DecodeComponent(name, entry.Data)
 				c.Broken = broken(entry, c.Broken)
 				if c.Broken != nil {

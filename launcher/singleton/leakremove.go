@@ -11,12 +11,19 @@ import (
 // Node ids come again when ZooKeeper goes back in time: its data was wiped, or a
 // snapshot restored. Then a machine may carry the id of a node that another launch made.
 // The launch id, which machine, record and a node below /poolkeeper carry, tells them
-// apart. Where it is missing on either side the node's id decides.
+// apart. Where it is missing on either side, as on Nodepool's machines, the node's id
+// decides, but for a record of another provider: a node never moves.
 
 // ofAnotherLaunch reports whether a machine is surely not the one that a node's record
 // stands for, although it carries the node's id.
 func (l *Leaks) ofAnotherLaunch(ctx context.Context, n *zkmodel.Node, m providers.NodeInfo) (bool, error) {
-	if n.Unknown() || n.Leftover() || m.Metadata[providers.MetaLaunch] == "" || n.ExternalID.Text() == m.ExternalID {
+	if n.Unknown() || n.Leftover() {
+		return false, nil
+	}
+	if n.Provider != "" && n.Provider != l.provider {
+		return true, nil
+	}
+	if m.Metadata[providers.MetaLaunch] == "" || n.ExternalID.Text() == m.ExternalID {
 		return false, nil
 	}
 	launch, err := l.records.LaunchOf(ctx, n)

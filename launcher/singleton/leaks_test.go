@@ -129,7 +129,7 @@ func (c *leakCloud) passes(t *testing.T, times int) string {
 // asks the cloud within a decision, so that a push of a configuration waits for it.
 func TestLeaksAreWhatHasNoRecord(t *testing.T) {
 	node := func(id, external string) *zkmodel.Node {
-		return &zkmodel.Node{ID: id, State: zkmodel.NodeReady, ExternalID: zkmodel.TextValue(external)}
+		return &zkmodel.Node{ID: id, State: zkmodel.NodeReady, Provider: "cloud", ExternalID: zkmodel.TextValue(external)}
 	}
 	for name, tc := range map[string]struct {
 		machine  providers.NodeInfo
@@ -146,7 +146,12 @@ func TestLeaksAreWhatHasNoRecord(t *testing.T) {
 		"of another launch":         {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{node("1", "n")}, launches: map[string]string{"1": "y"}, want: "remove m of 1"},
 		"launch not known":          {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{node("1", "n")}},
 		"launch known, id the same": {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{node("1", "m")}, launches: map[string]string{"1": "y"}},
-		"record cannot be read":     {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{{ID: "1", Broken: errDown}}, launches: map[string]string{"1": "y"}},
+		"record of another provider": {
+			machine: machine("1"), want: "remove m of 1",
+			nodes: []*zkmodel.Node{{ID: "1", State: zkmodel.NodeReady, Provider: "b", ExternalID: zkmodel.TextValue("m")}},
+		},
+		"no launch, another id": {machine: machine("1"), nodes: []*zkmodel.Node{node("1", "n")}},
+		"record cannot be read": {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{{ID: "1", Broken: errDown}}, launches: map[string]string{"1": "y"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &leakCloud{tree: tree{nodes: tc.nodes}, machines: []providers.NodeInfo{tc.machine}, launches: tc.launches}

@@ -93,7 +93,9 @@ func (n *treeNode) entry() Entry {
 
 // applyData stores what was read of n.
 func (t *Tree) applyData(n *treeNode, path string, data []byte, st Stat) {
-	fresh := !n.loaded || n.record == nil || n.record.mzxid != st.Mzxid || n.record.czxid != st.Czxid
+	// After an older snapshot was restored numbers of transactions come again, so their time counts too.
+	fresh := !n.loaded || n.record == nil || n.record.mzxid != st.Mzxid || n.record.czxid != st.Czxid ||
+		n.record.mtime != st.Mtime.UnixMilli()
 	n.loaded = true
 	n.record = &treeRecord{
 		data: data, czxid: st.Czxid, mzxid: st.Mzxid, owner: st.EphemeralOwner,

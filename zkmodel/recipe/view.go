@@ -3,6 +3,7 @@ package recipe
 import (
 	"slices"
 	"sync"
+	"time"
 )
 
 // Entry is a node as a Tree knows it.
@@ -125,6 +126,14 @@ func (c Child) Mzxid() int64 {
 		return 0
 	}
 	return c.node.record.mzxid
+}
+
+// Mtime is that of the node's Stat, in milliseconds since 1970.
+func (c Child) Mtime() int64 {
+	if c.node.record == nil {
+		return time.Time{}.UnixMilli()
+	}
+	return c.node.record.mtime
 }
 
 // Has reports whether the node has a child called name that has a child for which
