@@ -10,11 +10,11 @@ import (
 
 // planted are the mistakes that are compiled in on purpose, and what the judge says of each.
 var planted = map[string]string{
-	"deadline": "beside",                // a guard that ignores its lease, so that builds go on when their lock is lost
-	"upload":   "has no record",         // an image is made before its record says so
-	"keep":     "that are to stay",      // none is kept but the newest
-	"garbled":  "cannot be read since",  // a record that cannot be read is taken for an empty one
-	"reuse":    "is used a second time", // after a backup was restored
+	"deadline": "beside",                                       // a guard that ignores its lease, so that builds go on when their lock is lost
+	"upload":   "has no record",                                // an image is made before its record says so
+	"keep":     "that are to stay|takes the last ready upload", // none is kept but the newest
+	"garbled":  "cannot be read since",                         // a record that cannot be read is taken for an empty one
+	"reuse":    "is used a second time",                        // after a backup was restored
 }
 
 // Mistake: a simulation that finds nothing.
