@@ -5,6 +5,7 @@ package dib
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"poolkeeper/test/tempdir"
 )
 
 // daemonCommand makes the test binary a daemon that runs the given Run.
@@ -65,7 +68,8 @@ func startDaemon(t *testing.T, r Run, lease time.Duration) *exec.Cmd {
 	return cmd
 }
 
-// mountingBuild leaves everything that a build can leave.
+// mountingBuild leaves everything that a build can leave. $OUT/dev stands for the machine's /dev, which a sweep that
+// goes wrong would delete.
 const mountingBuild = `
 mkdir -p "$TMP_DIR/image/mnt/dev"
 truncate -s 16M "$TMP_DIR/image/raw"
@@ -73,45 +77,57 @@ mkfs.ext4 -q "$TMP_DIR/image/raw"
 dev=$(losetup --show -f "$TMP_DIR/image/raw")
 mount $dev "$TMP_DIR/image/mnt"
 mkdir -p "$TMP_DIR/image/mnt/dev" "$TMP_DIR/image/mnt/with blank"
-mount --bind /dev "$TMP_DIR/image/mnt/dev"
+mount --bind "$OUT/dev" "$TMP_DIR/image/mnt/dev"
 mount -t tmpfs none "$TMP_DIR/image/mnt/with blank"
 (cd "$TMP_DIR/image/mnt" && setsid sleep 1000) &
 touch "$OUT/up"
 sleep 1000
 `
 
-func TestNothingIsLeftOfADaemonThatWasKilled(t *testing.T) {
+// newMountingRun makes a run of mountingBuild, after which nothing may be left, and no device be gone.
+func newMountingRun(t *testing.T) (r Run, check func()) {
+	t.Helper()
 	needRoot(t)
-	r := newRun(t, mountingBuild)
+	r = newRun(t, mountingBuild)
+	null := filepath.Join(r.Dir, "dev", "null")
+	if err := errors.Join(os.Mkdir(filepath.Dir(null), 0o700), os.WriteFile(null, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return r, func() {
+		t.Helper()
+		nothingLeft(t, r)
+		if !exists(null) {
+			t.Error("the sweep went through a bind mount")
+		}
+	}
+}
+
+func TestNothingIsLeftOfADaemonThatWasKilled(t *testing.T) {
+	r, check := newMountingRun(t)
 	cmd := startDaemon(t, r, 0)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
 	eventually(t, "the guard swept", func() bool { return !exists(r.Scratch.Dir) })
-	nothingLeft(t, r)
+	check()
 	eventually(t, "the log tells why", func() bool {
 		return hasLine(readLog(t, r), "poolkeeper: build stopped: the builder is gone")
 	})
-	if !exists("/dev/null") {
-		t.Fatal("the sweep went through a bind mount")
-	}
 }
 
 func TestNothingIsLeftOfADaemonThatIsPaused(t *testing.T) {
-	needRoot(t)
-	r := newRun(t, mountingBuild)
+	r, check := newMountingRun(t)
 	cmd := startDaemon(t, r, time.Second)
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the guard swept", func() bool { return !exists(r.Scratch.Dir) })
-	nothingLeft(t, r)
+	check()
 }
 
 func TestReclaimAfterDaemonAndGuardWereKilled(t *testing.T) {
-	needRoot(t)
-	r := newRun(t, mountingBuild)
+	r, check := newMountingRun(t)
 	cmd := startDaemon(t, r, 0)
 	var noted Processes
 	data, err := os.ReadFile(filepath.Join(r.Dir, "processes"))
@@ -134,7 +150,7 @@ func TestReclaimAfterDaemonAndGuardWereKilled(t *testing.T) {
 	if err := Reclaim(t.Context(), noted, r.Scratch); err != nil {
 		t.Fatal(err)
 	}
-	nothingLeft(t, r)
+	check()
 	if err := Reclaim(t.Context(), noted, r.Scratch); err != nil {
 		t.Errorf("again: %v", err)
 	}
@@ -165,7 +181,7 @@ func TestReclaimKillsNobodyElse(t *testing.T) {
 	}
 	id := newProcessID(other.Process.Pid)
 	reused := Processes{Guard: ProcessID{PID: id.PID, Start: id.Start + "0", Boot: id.Boot}}
-	if err := Reclaim(t.Context(), reused, Scratch{Dir: filepath.Join(t.TempDir(), "tmp"), Token: "x"}); err != nil {
+	if err := Reclaim(t.Context(), reused, Scratch{Dir: filepath.Join(tempdir.New(t), "tmp"), Token: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	if !id.alive() {

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"poolkeeper/test/script"
+	"poolkeeper/test/tempdir"
 )
 
 // The test binary is its own guard, and the daemon that a test kills.
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 // newRun makes a run of a script in fresh folders.
 func newRun(t *testing.T, body string) Run {
 	t.Helper()
-	dir := t.TempDir()
+	dir := tempdir.New(t)
 	scratch, err := NewScratch(dir, "tmp", "builder")
 	if err != nil {
 		t.Fatal(err)

@@ -12,13 +12,15 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"poolkeeper/test/tempdir"
 )
 
 // Catches: a mount that stays, and whose files a sweep then removes, because its name
 // is written with escapes in the kernel's list, or its source is empty.
 func TestMountsOfOddNames(t *testing.T) {
 	needRoot(t)
-	dir := t.TempDir()
+	dir := tempdir.New(t)
 	var want []string
 	for _, name := range []string{`a b`, `a b/c\d#e`, "a b/c\\d#e/f\ng", `\040`, "ü - x"} {
 		point := filepath.Join(dir, name)
@@ -52,7 +54,7 @@ func TestProcessOfAnOddName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	odd := filepath.Join(t.TempDir(), ") R 1 2 (3")
+	odd := filepath.Join(tempdir.New(t), ") R 1 2 (3")
 	if err := os.Symlink(sleep, odd); err != nil {
 		t.Fatal(err)
 	}

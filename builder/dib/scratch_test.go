@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"poolkeeper/test/tempdir"
 )
 
 // made is a scratch folder with something in it.
 func made(t *testing.T) Scratch {
 	t.Helper()
-	s, err := NewScratch(t.TempDir(), "poolkeeper-img-1", "builder")
+	s, err := NewScratch(tempdir.New(t), "poolkeeper-img-1", "builder")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +85,7 @@ func TestScratchIsNobodyElses(t *testing.T) {
 func TestSweepAfterADeathInMake(t *testing.T) {
 	for name, size := range map[string]int{"no folder": -2, "no marker": -1, "empty marker": 0, "half a marker": 9} {
 		t.Run(name, func(t *testing.T) {
-			s, err := NewScratch(t.TempDir(), "poolkeeper-img-1", "builder")
+			s, err := NewScratch(tempdir.New(t), "poolkeeper-img-1", "builder")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -151,7 +153,7 @@ func TestSweepTouchesOnlyWhatTheBuildMade(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			precious := filepath.Join(t.TempDir(), "precious")
+			precious := filepath.Join(tempdir.New(t), "precious")
 			fill(t, precious)
 			replace(t, s, precious)
 			alive := living(t, precious)
@@ -187,7 +189,7 @@ func TestSweepOfAnEarlierRelease(t *testing.T) {
 		swept bool
 	}{"ours": {"/images/img-1", true}, "another installation's": {"/other/img-1", false}} {
 		t.Run(name, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "poolkeeper-img-1")
+			dir := filepath.Join(tempdir.New(t), "poolkeeper-img-1")
 			fill(t, dir)
 			alive := living(t, "/", "TMP_DIR="+dir, "DIB_IMAGE_FILENAME="+c.base)
 			err := LegacyScratch(dir, "/images/img-1").Sweep(t.Context())

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"poolkeeper/test/tempdir"
 	"poolkeeper/test/zktest"
 	"poolkeeper/test/zuul"
 )
@@ -101,7 +102,7 @@ func newFolder(t *testing.T) string {
 			t.Logf("logs and files are in %s", dir)
 			return
 		}
-		if err := os.RemoveAll(dir); err != nil {
+		if err := tempdir.Remove(dir); err != nil {
 			t.Error(err)
 		}
 	})

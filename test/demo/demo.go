@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"poolkeeper/test/journey"
+	"poolkeeper/test/tempdir"
 )
 
 // limit is how long the whole may take.
@@ -54,7 +55,7 @@ func run(ctx context.Context, binary string, keep bool, out io.Writer) error {
 	if err == nil {
 		summarize(out, j.Facts, p)
 	}
-	return errors.Join(err, os.RemoveAll(dir))
+	return errors.Join(err, tempdir.Remove(dir))
 }
 
 // cleanUp ends the environment, however far the journey has come, and makes sure

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"poolkeeper/test/tempdir"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -43,7 +44,7 @@ func newSite(t *testing.T, lines ...string) site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := site{dir: t.TempDir()}
+	s := site{dir: tempdir.New(t)}
 	s.config = filepath.Join(s.dir, "nodepool.yaml")
 	server, root := zktest.Shared(t).Addr(), zktest.Root(t)
 	host, port, _ := strings.Cut(server, ":")

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"poolkeeper/test/journey"
+	"poolkeeper/test/tempdir"
 )
 
 // killedDemo kills the demonstration while a node boots, without a warning: what it has
 // started ends by itself, launchers and guest included.
 func killedDemo(t *testing.T, binary string) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := tempdir.New(t)
 	program, told := filepath.Join(dir, "demo"), filepath.Join(dir, "told")
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", program, "poolkeeper/test/demo")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does, which has compiled most of it

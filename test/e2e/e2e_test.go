@@ -13,6 +13,7 @@ import (
 
 	"poolkeeper/cmd/poolkeeper/devenv"
 	"poolkeeper/test/journey"
+	"poolkeeper/test/tempdir"
 )
 
 // The programs run as from a careful person's shell: what they make for others
@@ -48,7 +49,7 @@ func needMachine(t *testing.T) {
 // buildBinary builds the program as `make build` does.
 func buildBinary(t *testing.T) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "poolkeeper")
+	file := filepath.Join(tempdir.New(t), "poolkeeper")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", file, "poolkeeper/cmd/poolkeeper")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -106,7 +107,7 @@ func do(t *testing.T, name string, step func(context.Context) error) {
 // document says, and the listings show what a kazoo client reads.
 func mission(t *testing.T, binary string) {
 	t.Helper()
-	j := start(t, binary, t.TempDir())
+	j := start(t, binary, tempdir.New(t))
 	checkUmask(t, j)
 	do(t, "build", j.AwaitBuild)
 	if file := j.Build.Files["qcow2"]; file.Size < 1<<20 || len(file.MD5) != 32 || len(file.SHA256) != 64 {
@@ -159,7 +160,7 @@ func checkUmask(t *testing.T, j *journey.Journey) {
 // start, and no record promises a node that is not there.
 func ctrlC(t *testing.T, binary string) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := tempdir.New(t)
 	look := func(ctx context.Context) error { return journey.CheckNothingLeft(ctx, dir) }
 	j := start(t, binary, dir)
 	do(t, "build", j.AwaitMounts)

@@ -9,6 +9,7 @@ import (
 
 	"poolkeeper/configs"
 	"poolkeeper/test/journey"
+	"poolkeeper/test/tempdir"
 )
 
 // badKVM: on a host whose KVM passes the probe and fails its guests, in one way after
@@ -18,7 +19,7 @@ func badKVM(t *testing.T, binary string) {
 	if _, err := os.Stat("/dev/kvm"); err != nil {
 		t.Skipf("this machine has no KVM to lie with: %v", err)
 	}
-	dir := t.TempDir()
+	dir := tempdir.New(t)
 	host, err := filepath.Abs("../badkvm/host")
 	if err != nil {
 		t.Fatal(err)

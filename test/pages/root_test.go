@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"poolkeeper/test/tempdir"
 )
 
 // rootEnv names a folder with a file system, such as debootstrap makes, in which the
@@ -57,7 +59,7 @@ exec chroot "$root" bash /walk.sh
 // inRoot runs a walk as user in a root of its own.
 func inRoot(t *testing.T, w Walk, user string) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := tempdir.New(t)
 	for _, sub := range []string{"upper", "work", "root"} {
 		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil { //nolint:gosec // the root of others, too
 			t.Fatal(err)
