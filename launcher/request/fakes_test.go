@@ -100,8 +100,10 @@ type launches struct {
 	busy  func(n *launch.Run)
 
 	mu      sync.Mutex
-	brought []string // labels; "again" in front of those that another had begun
-	alone   []bool   // whether they are the only ones of their requests
+	brought []string         // labels; "again" in front of those that another had begun
+	alone   []bool           // whether they are the only ones of their requests
+	rounds  []int            // of the clouds' lessons, as they were decided
+	written map[string]int32 // of nodes whose launches have ended, the versions of their records, by label
 }
 
 func (l *launches) Begin(_ context.Context, _ *launch.Order, _ []*launch.Run, write func(also ...recipe.Op) error) error {
@@ -124,6 +126,7 @@ func (l *launches) Bring(ctx context.Context, o *launch.Order, n *launch.Run) er
 	l.mu.Lock()
 	l.brought = append(l.brought, map[bool]string{true: "again "}[n.Resumed]+n.Place.Label)
 	l.alone = append(l.alone, o.Alone)
+	l.rounds = append(l.rounds, o.Asked.Round)
 	l.mu.Unlock()
 	if n.Node.State != zkmodel.NodeBuilding {
 		return n.Err
@@ -141,7 +144,14 @@ func (l *launches) Bring(ctx context.Context, o *launch.Order, n *launch.Run) er
 	if n.Unsaved = o.Alone && failed == nil; n.Unsaved {
 		return nil
 	}
-	return errors.Join(failed, l.Save(ctx, n))
+	err := errors.Join(failed, l.Save(ctx, n))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.written == nil {
+		l.written = map[string]int32{}
+	}
+	l.written[n.Place.Label] = n.Node.Stat.Version
+	return err
 }
 
 // lines are what is logged.

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"poolkeeper/zkmodel"
 )
@@ -71,4 +73,32 @@ func TestOrphansAreFound(t *testing.T) {
 	is(t, &none, "orphan")
 	o.Forget("orphan")
 	is(t, &o, "marked-unknown", "marked-waits")
+}
+
+// Mistake: a tree full of requests is asked about all at once, and nothing else comes through meanwhile.
+func TestNotAllAreAskedAboutAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var o Orphans
+		var requests []*zkmodel.Request
+		for i := range asked + 7 {
+			requests = append(requests, &zkmodel.Request{ID: fmt.Sprint(i), State: zkmodel.RequestPending})
+		}
+		var begun atomic.Int64
+		answer := make(chan struct{})
+		found := make(chan struct{})
+		go func() {
+			defer close(found)
+			o.Find(requests, nil, nil, func(*zkmodel.Request) (bool, error) { begun.Add(1); <-answer; return false, nil })
+		}()
+		synctest.Wait()
+		if n := begun.Load(); n != asked {
+			t.Errorf("%d are asked about at once, want %d", n, asked)
+		}
+		close(answer)
+		<-found
+		if n := len(o.All()); n != len(requests) {
+			t.Errorf("%d of %d are found", n, len(requests))
+		}
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"poolkeeper/launcher/launch"
+	"poolkeeper/launcher/lesson"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/step"
 	"poolkeeper/test/zktest"
@@ -79,6 +80,18 @@ func (r *room) letGo(request string, nodes ...string) {
 	zktest.Eventually(r.t, func() bool {
 		return !r.Own.Requests()[request] && !slices.ContainsFunc(nodes, r.Own.Mine)
 	}, "request and nodes are let go")
+}
+
+// Mistake: what a cloud refuses to a launch that was taken over is taken for an answer of long ago, and teaches nothing.
+func TestTakeOverIsOfThisRound(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	r.Clouds["here"].Heed(lesson.Lesson{Number: 9, Round: 7})
+	req := r.waiting("small")
+	r.takeOver(req, r.node(zkmodel.NodeBuilding, "small", of(req)))
+	if !slices.Equal(r.launches.rounds, []int{7}) {
+		t.Errorf("launched in the rounds %v", r.launches.rounds)
+	}
 }
 
 // Mistake: the only node of a request is written twice, as it is one of several when its launch goes on elsewhere.

@@ -1,0 +1,78 @@
+package request
+
+import (
+	"testing"
+	"time"
+
+	"poolkeeper/configs/clock"
+	"poolkeeper/launcher/launch"
+	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+)
+
+// late is a clock by which all that was waited for is over at once.
+type late struct{}
+
+func (late) Now() time.Time { return time.Now() }
+
+func (late) AfterFunc(_ time.Duration, f func()) clock.Stopper {
+	f()
+	return late{}
+}
+
+func (late) Stop() bool { return false }
+
+// Mistake: that the locks of a request could not be given up in time is told to nobody, or also where the session, and so the
+// locks, have ended; or a request stays in our hands by that.
+func TestLocksThatAreGivenUpLate(t *testing.T) {
+	t.Parallel()
+	const message = "Locks of a request are given up late"
+	release := func(r *room, atLast func()) *zkmodel.Request {
+		req := r.request([]string{"small"})
+		lock, now, err := r.Store.LockRequest(t.Context(), req.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Own.Take(req.ID)
+		atLast()
+		r.releaseLocks(clock.With(t.Context(), clock.From(late{})), &run{Order: launch.Order{Request: now}, lock: lock})
+		return req
+	}
+	r := newRoom(t)
+	var req *zkmodel.Request
+	for range 50 { // the server may be quicker than a busy machine
+		if req = release(r, func() {}); r.log.has(message) {
+			break
+		}
+	}
+	if !r.log.has(message) {
+		t.Error("nothing is told")
+	}
+	r.letGo(req.ID)
+	r = newRoom(t)
+	if release(r, r.client.Close); r.log.has(message) {
+		t.Error("told although the session has ended")
+	}
+}
+
+// Mistake: a node whose launch has failed is written again as its request is given back, over what was written of it since.
+func TestWhatHasFailedIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	req := r.request([]string{"small", "large"})
+	r.launches.fails = map[string]error{"large": providers.ErrQuota}
+	var failed *launch.Run
+	r.launches.busy = func(n *launch.Run) {
+		if n.Place.Label == "large" {
+			failed = n
+		}
+	}
+	r.carryOut(r.accept(req))
+	n, err := r.Store.Node(t.Context(), failed.Node.ID)
+	if err != nil || n.State != zkmodel.NodeFailed {
+		t.Fatalf("node is %s: %v", n.State, err)
+	}
+	if want := r.launches.written["large"]; n.Stat.Version != want {
+		t.Errorf("its record is of version %d, and was of %d as it failed", n.Stat.Version, want)
+	}
+}
