@@ -143,7 +143,7 @@ func (m *making) at(ctx context.Context, at place, spot bool) (string, error) {
 	in.Placement = &types.Placement{AvailabilityZone: text(at.zone), HostId: text(host), Tenancy: types.TenancyHost}
 	id, err := m.run(ctx, in, at, false)
 	if err != nil && !errors.Is(err, providers.ErrUnanswered) && ctx.Err() == nil {
-		err = errors.Join(err, m.p.releaseHost(ctx, host))
+		err = errors.Join(err, m.p.giveHostBack(ctx, host))
 	}
 	return id, err
 }

@@ -112,7 +112,7 @@ func meaning(code string, status int) error {
 // isMissing tells codes of ids that nothing has, also of those that nothing could have.
 func isMissing(code string) bool {
 	return strings.HasSuffix(code, ".NotFound") || strings.HasSuffix(code, ".Malformed") && strings.Contains(code, "ID") ||
-		strings.HasSuffix(code, "NotFoundException") || code == "NoSuchKey" || code == "NotFound" || code == "InvalidAMIID.Unavailable" || code == "ResourceNotFoundException"
+		strings.HasSuffix(code, "NotFoundException") || code == "NoSuchKey" || code == "InvalidConversionTaskId" || code == "NotFound" || code == "InvalidAMIID.Unavailable" || code == "ResourceNotFoundException"
 }
 
 // missing reports whether a service said that something does not exist.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -71,24 +72,36 @@ func (p *Provider) releaseOwnHost(ctx context.Context, id string) error {
 	if metadata(h.Tags)[providers.MetaProvider] != p.cfg.Name || metadata(h.Tags)[providers.MetaNode] == "" {
 		return nil // the operator's
 	}
-	return p.releaseHost(ctx, id)
+	return p.giveHostBack(ctx, id)
+}
+
+// giveHostBack releases a host now or, by the search for leaks, later.
+func (p *Provider) giveHostBack(ctx context.Context, id string) error {
+	err := p.releaseHost(ctx, id)
+	if errors.Is(err, errNotYet) {
+		return nil
+	}
+	return err
 }
 
 // releaseHost releases a host. One that Amazon has to keep for a while (those of Apple's
 // machines for 24 hours) is released by the search for leaks, later.
+//
+// Errors: errNotYet.
 func (p *Provider) releaseHost(ctx context.Context, id string) error {
 	done, err := p.account.ec2.ReleaseHosts(ctx, &ec2.ReleaseHostsInput{HostIds: []string{id}})
 	if err != nil && !missing(err) {
 		return p.named(ctx, "release host "+id, err)
 	}
-	p.fresh.gone(id)
 	if done != nil {
 		for _, u := range done.Unsuccessful {
-			if u.Error != nil {
+			if u.Error != nil && !isMissing(strings.TrimPrefix(sdk.ToString(u.Error.Code), "Client.")) {
 				p.log.Info("A host cannot be released yet, it is tried again later", "provider", p.cfg.Name, "id", id, "error", sdk.ToString(u.Error.Message))
+				return errNotYet
 			}
 		}
 	}
+	p.fresh.gone(id)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package aws
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,9 +32,21 @@ type suspects struct {
 // leakAge is how long something has to look leaked before it is deleted. An upload in another
 // process is longer under way: what it makes looks so only while nothing uses it.
 const (
-	leakAge       = 2 * time.Minute
-	leakAgeUpload = 6 * time.Hour
+	leakAge        = 2 * time.Minute
+	leakAgeUpload  = 6 * time.Hour
+	leakAgeEndless = 8 * 24 * time.Hour // where uploads may take as long as they like
 )
+
+// errNotYet says that something cannot be deleted yet.
+var errNotYet = errors.New("it cannot be deleted yet")
+
+// uploadAge is for how long what an upload made is left alone: longer than any takes.
+func (p *Provider) uploadAge() time.Duration {
+	if p.cfg.ImageUploadTimeout <= 0 {
+		return leakAgeEndless
+	}
+	return max(leakAgeUpload, p.cfg.ImageUploadTimeout+time.Hour)
+}
 
 // kind is one kind of things that outlive what they were made for.
 type leakKind struct {
@@ -64,10 +77,10 @@ func (p *Provider) leakKinds() []leakKind {
 		{"volumes", leakAge, p.looseVolumes, p.deleteVolume},
 		{"hosts", leakAge, p.leakedHosts, p.releaseHost},
 		{"launch templates", leakAgeUpload, p.looseTemplates, p.deleteTemplate},
-		{"snapshots", leakAgeUpload, p.looseSnapshots, p.deleteSnapshot},
+		{"snapshots", p.uploadAge(), p.looseSnapshots, p.deleteSnapshot},
 	}
 	if p.own.Bucket != "" {
-		kinds = append(kinds, leakKind{"objects", leakAgeUpload, p.looseObjects, p.deleteObject})
+		kinds = append(kinds, leakKind{"objects", p.uploadAge(), p.looseObjects, p.deleteObject})
 	}
 	return kinds
 }
@@ -88,10 +101,15 @@ func (p *Provider) cleanKind(ctx context.Context, k leakKind, site string) (dele
 		if now.Sub(p.leaks.first(key, now)) < k.age {
 			continue
 		}
-		if failed := k.remove(ctx, one.id); failed != nil {
+		failed := k.remove(ctx, one.id)
+		if errors.Is(failed, errNotYet) {
+			continue
+		}
+		if failed != nil {
 			err = errors.Join(err, p.named(ctx, "delete leaked "+k.name+" "+one.id, failed))
 			continue
 		}
+		delete(seen, key) // a list that shows it still begins anew
 		deleted++
 	}
 	p.leaks.only(k.name+" ", seen)
@@ -195,18 +213,28 @@ func (p *Provider) looseSnapshots(ctx context.Context) ([]found, error) {
 			}
 		}
 	}
+	list, err := p.snapshots(ctx, p.mine())
+	if err != nil {
+		return nil, err
+	}
+	unmarked, err := p.unmarkedSnapshots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(append(list, unmarked...), func(f found) bool { return f.meta[providers.MetaUpload] == "" || used[f.id] }), nil
+}
+
+// snapshots are those of the account that pass filters.
+func (p *Provider) snapshots(ctx context.Context, filters []types.Filter) ([]found, error) {
 	var list []found
-	pages := ec2.NewDescribeSnapshotsPaginator(p.account.ec2, &ec2.DescribeSnapshotsInput{OwnerIds: []string{"self"}, Filters: p.mine()})
+	pages := ec2.NewDescribeSnapshotsPaginator(p.account.ec2, &ec2.DescribeSnapshotsInput{OwnerIds: []string{"self"}, Filters: filters})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, p.named(ctx, "list snapshots", err)
 		}
 		for i := range page.Snapshots {
-			s := &page.Snapshots[i]
-			if meta := metadata(s.Tags); meta[providers.MetaUpload] != "" && !used[sdk.ToString(s.SnapshotId)] {
-				list = append(list, found{sdk.ToString(s.SnapshotId), meta})
-			}
+			list = append(list, found{sdk.ToString(page.Snapshots[i].SnapshotId), metadata(page.Snapshots[i].Tags)})
 		}
 	}
 	return list, nil

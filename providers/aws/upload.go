@@ -263,5 +263,6 @@ func (p *Provider) ListImages(ctx context.Context) ([]providers.Image, error) {
 			list = append(list, providers.Image{ExternalID: sdk.ToString(one.ImageId), Name: name, Format: meta[formatTag], Metadata: meta})
 		}
 	}
-	return list, nil
+	unmarked, err := p.unmarkedImages(ctx)
+	return append(list, unmarked...), err
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"poolkeeper/configs"
 	"poolkeeper/providers"
@@ -73,6 +74,24 @@ func TestZerosAreSentWhereVolumesAreEncrypted(t *testing.T) {
 	_, sent, _ := upload(t, p, filepath.Join(t.TempDir(), "tiny-0000000001.raw"), bytes.Repeat([]byte{0}, 3*block))
 	if sent != 1<<30 {
 		t.Errorf("sent are %d bytes of a volume of 1 GiB", sent)
+	}
+}
+
+// What was made a moment ago is not shown yet: an upload waits for it.
+func TestUploadsOfWhatIsShownLate(t *testing.T) {
+	for _, method := range []string{configs.AWSImportSnapshot, configs.AWSImportEBSDirect, configs.AWSImportImage} {
+		t.Run(method, func(t *testing.T) {
+			e, p := amazon(t, method)
+			e.Lag(300 * time.Millisecond)
+			id, _, _ := upload(t, p, filepath.Join(t.TempDir(), "tiny-0000000001.raw"), bytes.Repeat([]byte{1}, 2*block))
+			if !e.Exists(id) {
+				t.Errorf("%s is not there", id)
+			}
+			e.Lag(0)
+			if err := p.DeleteImage(t.Context(), id); err != nil || len(e.Images())+len(e.Snapshots())+len(e.Objects(e.Bucket)) > 0 {
+				t.Errorf("left are %v, %v, %v: %v", e.Images(), e.Snapshots(), e.Objects(e.Bucket), err)
+			}
+		})
 	}
 }
 

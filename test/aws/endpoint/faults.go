@@ -20,6 +20,7 @@ type faults struct {
 	allowed  []string
 	limited  bool
 	full     map[string]bool
+	keeps    bool // hosts
 }
 
 type failing struct {
@@ -80,6 +81,9 @@ func (e *Endpoint) Capacity() { e.locked(func() { e.faults.full = nil }) }
 func (e *Endpoint) Allow(actions ...string) {
 	e.locked(func() { e.faults.allowed, e.faults.limited = actions, actions != nil })
 }
+
+// KeepHosts lets hosts not be released, as those of Apple's machines for a day.
+func (e *Endpoint) KeepHosts(yes bool) { e.locked(func() { e.faults.keeps = yes }) }
 
 func (e *Endpoint) locked(do func()) {
 	e.mu.Lock()

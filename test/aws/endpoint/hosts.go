@@ -40,6 +40,8 @@ func (c *call) releaseHosts() (Doc, error) {
 		switch {
 		case t == nil:
 			failed = append(failed, Doc{"ResourceId": id, "Error": Doc{"Code": "Client.InvalidHostID.NotFound", "Message": "The host ID '" + id + "' does not exist"}})
+		case c.e.faults.keeps:
+			failed = append(failed, Doc{"ResourceId": id, "Error": Doc{"Code": "Client.InvalidHost.Occupied", "Message": "The minimum allocation time of the host has not passed"}})
 		case len(c.onHost(id)) > 0:
 			failed = append(failed, Doc{"ResourceId": id, "Error": Doc{"Code": "Client.InvalidHost.Occupied", "Message": "Dedicated host '" + id + "' cannot be released as it is occupied."}})
 		default:

@@ -88,20 +88,14 @@ func (c *call) importImage() (Doc, error) {
 	}
 	id := c.w.id("import-ami-")
 	doc := Doc{"Status": "active", "StatusMessage": "pending", "Progress": "1", "Architecture": c.in.Str("Architecture"), "Description": c.in.Str("Description")}
-	c.w.add(c.now, "import-image-task", id, tags, doc)
+	task := c.w.add(c.now, "import-image-task", id, tags, doc)
 	c.w.after(c.now, c.e.options.Pace, func() {
 		if doc.Str("Status") != "active" {
 			return
 		}
 		snapshot := c.imported(data, format, nil)
-		image := c.imageDoc(id, c.in.Str("Architecture"), []Doc{{"DeviceName": "/dev/sda1", "Ebs": Doc{
-			"SnapshotId": snapshot.ID, "VolumeSize": snapshot.Doc["VolumeSize"], "VolumeType": "gp2", "DeleteOnTermination": true, "Encrypted": snapshot.Doc["Encrypted"],
-		}}})
-		image["Description"], image["EnaSupport"] = "AWS-VMImport", true
-		doc["ImageId"] = c.w.add(c.now, "image", c.w.id("ami-"), nil, image).ID
+		c.importDone(task, snapshot)
 		doc["SnapshotDetails"] = []Doc{{"SnapshotId": snapshot.ID, "Status": "completed", "Format": format, "DiskImageSize": float64(len(data.data))}}
-		doc["Status"], doc["Progress"] = "completed", "100"
-		delete(doc, "StatusMessage")
 	})
 	result := Doc{"ImportTaskId": id, "Status": "active", "Progress": "1", "StatusMessage": "pending"}
 	if len(tags) > 0 {
@@ -125,4 +119,16 @@ func (c *call) cancelImportTask() (Doc, error) {
 		status["Status"], status["StatusMessage"] = "deleted", c.in.Str("CancelReason")
 	}
 	return Doc{"ImportTaskId": t.ID, "PreviousState": before, "State": status.Str("Status")}, nil
+}
+
+// importDone makes the image of a task. It has no tags, either.
+func (c *call) importDone(task, snapshot *Thing) {
+	image := c.imageDoc(task.ID, task.Doc.Str("Architecture"), []Doc{{"DeviceName": "/dev/sda1", "Ebs": Doc{
+		"SnapshotId": snapshot.ID, "VolumeSize": snapshot.Doc["VolumeSize"], "VolumeType": "gp2", "DeleteOnTermination": true, "Encrypted": snapshot.Doc["Encrypted"],
+	}}})
+	image["Description"], image["EnaSupport"] = "AWS-VMImport", true
+	task.Doc["ImageId"] = c.w.add(c.now, "image", c.w.id("ami-"), nil, image).ID
+	task.Doc["SnapshotDetails"] = []Doc{{"SnapshotId": snapshot.ID, "Status": "completed", "Format": "RAW", "DiskImageSize": 1.0}}
+	task.Doc["Status"], task.Doc["Progress"] = "completed", "100"
+	delete(task.Doc, "StatusMessage")
 }

@@ -44,12 +44,13 @@ providers:
 
 // site is ZooKeeper, Zuul and an Amazon, with launchers as processes of their own.
 type site struct {
-	t         *testing.T
-	dir       string
-	program   string
-	amazon    *endpoint.Endpoint
-	zuul      *zuul.Client
-	launchers []*process
+	t       *testing.T
+	dir     string
+	config  string
+	program string
+	amazon  *endpoint.Endpoint
+	zuul    *zuul.Client
+	daemons []*process
 }
 
 func newSite(t *testing.T) *site {
@@ -64,8 +65,8 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	e := s.amazon
-	text := fmt.Sprintf(siteConfig, host, port, e.Region, e.SeededImages()[0].ID, e.Subnets[0], e.SecurityGroup)
-	if err := os.WriteFile(filepath.Join(s.dir, "nodepool.yaml"), []byte(text), 0o600); err != nil {
+	s.config = fmt.Sprintf(siteConfig, host, port, e.Region, e.SeededImages()[0].ID, e.Subnets[0], e.SecurityGroup)
+	if err := os.WriteFile(filepath.Join(s.dir, "nodepool.yaml"), []byte(s.config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.program = filepath.Join(s.dir, "poolkeeper")
@@ -81,22 +82,24 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// process is a launcher that ends with this process, however that ends.
+// process is a daemon that ends with this process, however that ends.
 type process struct {
 	cmd    *exec.Cmd
 	exited chan struct{}
 	err    error // of Wait, behind exited
 }
 
-func (s *site) launcher() *process {
+func (s *site) launcher() *process { return s.daemon("launcher") }
+
+func (s *site) daemon(name string) *process {
 	s.t.Helper()
-	log, err := os.OpenFile(filepath.Join(s.dir, "launcher.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(filepath.Join(s.dir, "daemons.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	defer log.Close() //nolint:errcheck // the launcher writes it
+	defer log.Close() //nolint:errcheck // the daemon writes it
 	p := &process{
-		cmd:    exec.CommandContext(context.WithoutCancel(s.t.Context()), s.program, "launcher", "-c", filepath.Join(s.dir, "nodepool.yaml")),
+		cmd:    exec.CommandContext(context.WithoutCancel(s.t.Context()), s.program, name, "-c", filepath.Join(s.dir, "nodepool.yaml")),
 		exited: make(chan struct{}),
 	}
 	p.cmd.Env = os.Environ()
@@ -119,30 +122,30 @@ func (s *site) launcher() *process {
 	if err := <-started; err != nil {
 		s.t.Fatal(err)
 	}
-	s.launchers = append(s.launchers, p)
+	s.daemons = append(s.daemons, p)
 	return p
 }
 
-// kill ends a launcher as a crash does.
+// kill ends a daemon as a crash does.
 func (s *site) kill(p *process) {
 	s.t.Helper()
 	_ = p.cmd.Process.Kill() // exited tells
 	<-p.exited
-	s.launchers = slices.DeleteFunc(s.launchers, func(q *process) bool { return p == q })
+	s.daemons = slices.DeleteFunc(s.daemons, func(q *process) bool { return p == q })
 }
 
 func (s *site) end() {
 	s.zuul.Close()
-	for _, p := range s.launchers {
+	for _, p := range s.daemons {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM) // exited tells
 		<-p.exited
 		if p.err != nil {
-			s.t.Errorf("a launcher ended with %v", p.err)
+			s.t.Errorf("a daemon ended with %v", p.err)
 		}
 	}
 	if s.t.Failed() {
-		text, err := os.ReadFile(filepath.Join(s.dir, "launcher.log"))
-		s.t.Logf("launchers (%v):\n%s", err, text)
+		text, err := os.ReadFile(filepath.Join(s.dir, "daemons.log"))
+		s.t.Logf("daemons (%v):\n%s", err, text)
 	}
 }
 
@@ -170,7 +173,7 @@ func (s *site) soon(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); runtime.Gosched() {
 		if time.Now().After(end) {
-			text, _ := os.ReadFile(filepath.Join(s.dir, "launcher.log"))
+			text, _ := os.ReadFile(filepath.Join(s.dir, "daemons.log"))
 			t.Fatalf("not within a minute: %s\n%s", what, text)
 		}
 	}
