@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/middleware"
 	"golang.org/x/time/rate"
 
@@ -31,6 +32,7 @@ import (
 const (
 	// tries are those of one call: the service throttles whom it does not like, and says so.
 	tries        = 8
+	fewTries     = 3 // where a person waits
 	longestPause = 20 * time.Second
 	// readsPerChange is how many calls that read may be made for one that changes something, as
 	// Nodepool's.
@@ -44,6 +46,7 @@ type account struct {
 	ebs    *ebs.Client
 	s3     *s3.Client
 	quotas *servicequotas.Client
+	sts    *sts.Client
 
 	transport      *http.Transport
 	changes, reads *rate.Limiter
@@ -54,13 +57,17 @@ type account struct {
 // environment, the profile, which may assume a role or log in by SSO, or the machine's role.
 func connect(cfg *configs.Provider, own *configs.AWSDriver, opts Options) (*account, error) {
 	a := &account{changes: limiter(own.Rate), reads: limiter(own.Rate * readsPerChange)}
+	attempts, pause := tries, longestPause
+	if opts.RetryTime > 0 {
+		attempts, pause = fewTries, opts.RetryTime
+	}
 	load := []func(*config.LoadOptions) error{
 		config.WithRegion(cfg.Region),
 		config.WithHTTPClient(awshttp.NewBuildableClient()),
 		config.WithAppID("poolkeeper"),
 		config.WithRetryer(func() sdk.Retryer {
 			return retry.NewStandard(func(o *retry.StandardOptions) {
-				o.MaxAttempts, o.MaxBackoff, o.RateLimiter = tries, longestPause, ratelimit.None
+				o.MaxAttempts, o.MaxBackoff, o.RateLimiter = attempts, pause, ratelimit.None
 				// The service calls it an error of its own, but another zone is the better try.
 				o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(func(err error) sdk.Ternary {
 					if slices.Contains(capacityCodes, codeOf(err)) {
@@ -91,7 +98,7 @@ func connect(cfg *configs.Provider, own *configs.AWSDriver, opts Options) (*acco
 	a.transport.MaxIdleConnsPerHost = blocksAtOnce
 	found.HTTPClient = &http.Client{Transport: a.transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	found.Credentials = sdk.NewCredentialsCache(&told{found.Credentials, opts.Secrets, cfg.Name})
-	a.ec2, a.ebs, a.quotas = ec2.NewFromConfig(found), ebs.NewFromConfig(found), servicequotas.NewFromConfig(found)
+	a.ec2, a.ebs, a.quotas, a.sts = ec2.NewFromConfig(found), ebs.NewFromConfig(found), servicequotas.NewFromConfig(found), sts.NewFromConfig(found)
 	a.s3 = s3.NewFromConfig(found, func(o *s3.Options) {
 		o.UsePathStyle = o.BaseEndpoint != nil // an endpoint of one's own has no names of buckets
 		o.RequestChecksumCalculation = sdk.RequestChecksumCalculationWhenRequired

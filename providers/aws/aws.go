@@ -22,6 +22,9 @@ type Options struct {
 	Secrets *redact.Secrets // is told what we log in with; nil is told nothing
 	// CallTime is how long the service may take to begin an answer; 0 is a minute.
 	CallTime time.Duration
+	// RetryTime, when set, is the longest pause before a call that failed is repeated, and that
+	// is done twice only: a person waits.
+	RetryTime time.Duration
 	// Poll is the shortest pause between two looks at what is awaited; 0 is 2 s.
 	Poll time.Duration
 	// Settle is how long what was made may be unknown to the service; 0 is 2 min.

@@ -28,10 +28,10 @@ func table() map[string]driver {
 		configs.DriverStatic:        {open: plain(static.New)},
 		configs.DriverFake:          {open: logged(fake.New)},
 		configs.DriverLocal:         {open: openLocal, guests: localGuests},
-		configs.DriverKubernetes:    {open: cluster(kubernetes.New)},
-		configs.DriverOpenShiftPods: {open: cluster(kubernetes.NewPods)},
+		configs.DriverKubernetes:    {open: cluster(kubernetes.New), checks: true},
+		configs.DriverOpenShiftPods: {open: cluster(kubernetes.NewPods), checks: true},
 		configs.DriverMetastatic:    {open: plain(metastatic.New)},
-		configs.DriverAWS:           {open: openAWS},
+		configs.DriverAWS:           {open: openAWS, checks: true},
 	}
 }
 
@@ -96,7 +96,7 @@ func openOpenStack(cfg configs.Provider, p *Process) (providers.Provider, error)
 }
 
 func openAWS(cfg configs.Provider, p *Process) (providers.Provider, error) {
-	return aws.New(cfg, aws.Options{Logger: p.Logger, Secrets: p.Secrets, CallTime: p.CallTime})
+	return aws.New(cfg, aws.Options{Logger: p.Logger, Secrets: p.Secrets, CallTime: p.CallTime, RetryTime: p.RetryTime})
 }
 
 // logged is for drivers that take a logger, and share nothing else.

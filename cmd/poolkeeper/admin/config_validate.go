@@ -15,7 +15,7 @@ import (
 type ConfigValidateCmd struct {
 	Strict  bool `help:"Fail also for what Nodepool accepts and what is surely not meant: keys and names given twice, labels that can never be launched, drivers that are not supported."`
 	Keyless bool `help:"Pass over sealed values that no key on this host opens; what is damaged is told all the same."`
-	Clouds  bool `help:"Ask each OpenStack cloud for what the configuration names: flavors, images, networks, key pairs, security groups, zones. Fails for what is not there, and for a cloud that cannot be asked."`
+	Clouds  bool `help:"Ask each cloud (OpenStack, Kubernetes, Amazon) for what the configuration names: flavors, images, networks, key pairs, security groups, zones, rights. Fails for what is not there, and for a cloud that cannot be asked."`
 }
 
 // Run is the command.

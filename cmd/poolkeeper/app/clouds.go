@@ -63,7 +63,7 @@ func checkCloud(ctx context.Context, cfg *configs.Config, section configs.Provid
 	at := configs.Item("providers", section.Name)
 	unreachable := func(err error) *configs.Finding {
 		text := strings.ReplaceAll(process.Secrets.Error(err).Error(), "\n", "; ")
-		return cfg.Finding("the cloud cannot be asked: "+text, at+".cloud", at)
+		return cfg.Finding("the cloud cannot be asked: "+text, at+".cloud", at+".profile-name", at+".context", at)
 	}
 	p, err := process.Open(section)
 	if err != nil {

@@ -62,9 +62,15 @@ func section(e *endpoint.Endpoint, method string) configs.Provider {
 
 func open(t *testing.T, cfg configs.Provider) *aws.Provider {
 	t.Helper()
+	return openPatient(t, cfg, 0)
+}
+
+// openPatient opens a provider that repeats calls after a while.
+func openPatient(t *testing.T, cfg configs.Provider, retry time.Duration) *aws.Provider {
+	t.Helper()
 	p, err := aws.New(cfg, aws.Options{
 		Logger: hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Debug}),
-		Poll:   20 * time.Millisecond, Settle: 5 * time.Second,
+		Poll:   20 * time.Millisecond, Settle: 5 * time.Second, RetryTime: retry,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -112,6 +112,9 @@ func TestPolicyOfThePage(t *testing.T) {
 	}
 	for _, method := range []string{configs.AWSImportSnapshot, configs.AWSImportEBSDirect, configs.AWSImportImage} {
 		q := open(t, section(e, method))
+		if missing, err := q.CheckCloud(ctx); err != nil || len(missing) > 0 {
+			t.Errorf("it lacks %v: %v", missing, err)
+		}
 		id, _, _ := upload(t, q, filepath.Join(t.TempDir(), "tiny-0000000001.raw"), bytes.Repeat([]byte{1}, 2*block))
 		if err := q.DeleteImage(ctx, id); err != nil {
 			t.Error(err)

@@ -125,6 +125,9 @@ func (c *call) checks(r *http.Request, body []byte) error {
 			return fault(f.fails[i].code, "as the test asked for")
 		}
 	}
+	if c.in.Bool("DryRun") && !slices.Contains([]string{"RunInstances", "TerminateInstances"}, c.op) { // these look closer
+		return fault("DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
+	}
 	return checksum(r, body)
 }
 

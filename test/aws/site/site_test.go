@@ -3,6 +3,7 @@ package site_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -82,6 +84,26 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
+// run runs a command of the program.
+func (s *site) run(t *testing.T, args ...string) (out string, code int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), s.program, append([]string{"-c", filepath.Join(s.dir, "nodepool.yaml")}, args...)...)
+	cmd.Env = s.environment()
+	text, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(text), s.dir+"/", ""), cmd.ProcessState.ExitCode()
+}
+
+func (s *site) environment() []string {
+	all := os.Environ()
+	for name, value := range s.amazon.Environment() {
+		all = append(all, name+"="+value)
+	}
+	return all
+}
+
 // process is a daemon that ends with this process, however that ends.
 type process struct {
 	cmd    *exec.Cmd
@@ -102,10 +124,7 @@ func (s *site) daemon(name string) *process {
 		cmd:    exec.CommandContext(context.WithoutCancel(s.t.Context()), s.program, name, "-c", filepath.Join(s.dir, "nodepool.yaml")),
 		exited: make(chan struct{}),
 	}
-	p.cmd.Env = os.Environ()
-	for name, value := range s.amazon.Environment() {
-		p.cmd.Env = append(p.cmd.Env, name+"="+value)
-	}
+	p.cmd.Env = s.environment()
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
