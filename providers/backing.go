@@ -28,10 +28,11 @@ type Backed interface {
 // Backing is what is known of the backing nodes of one provider, by all launchers alike.
 type Backing interface {
 	// List is all of them, at least as new as what was saved before the call. The list is
-	// complete, or an error.
-	List(ctx context.Context) ([]BackingNode, error)
-	// Save writes one as it was listed and changed, or adds one, whose ID is "": the launcher
-	// then asks for its node.
+	// complete, or an error. The revision is that of the list: whoever adds one because of what
+	// is, or is not, in it hands it on.
+	List(ctx context.Context) (list []BackingNode, revision any, err error)
+	// Save writes one as it was listed and changed, or adds one, whose ID is "", with the
+	// revision of the list: the launcher then asks for its node.
 	//
 	// Errors: ErrChanged when it, or, for a new one, the list of them has changed since.
 	Save(ctx context.Context, n BackingNode) error
@@ -46,7 +47,7 @@ var ErrChanged = errors.New("changed by another")
 // BackingNode is a node of another provider, or what stands for one that is asked for.
 type BackingNode struct {
 	ID       string
-	Revision any       // that was listed; whoever saves hands it on as it is
+	Revision any       // that was listed, of a new one that of the list; whoever saves hands it on as it is
 	Label    string    // of the provider, whose nodes are its slots
 	Wants    string    // the label that is asked for
 	Slots    []SlotUse // by number

@@ -331,13 +331,14 @@ func (k *Keeper) adopt(ctx context.Context, s *seen) error {
 		if said.Failed {
 			b.Failed = "it had failed before we took it over"
 		}
-		if err := k.create(ctx, b); err != nil {
-			if errors.Is(err, providers.ErrChanged) {
+		if err := k.create(ctx, b, s.version); err != nil {
+			if outdated(err) {
 				return failed // the change has us look again
 			}
 			failed = errors.Join(failed, err)
 			continue
 		}
+		s.version++ // by what we have added
 		k.Log.Info("Backing node of another launcher is taken over", "provider", k.Provider, "label", b.Label, "node", n.ID, "slots", len(b.Slots))
 	}
 	return failed

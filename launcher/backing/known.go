@@ -28,16 +28,47 @@ func NewFolder(client *recipe.Client, provider string, log hclog.Logger) *Folder
 	return &Folder{provider: provider, Tree: recipe.NewTree(client, zkmodel.BackingFolder(provider), recipe.TreeOptions{Logger: log.Named("backing")})}
 }
 
-// records are those of the tree, and the version of their folder. broken tells of those that
-// nobody can decode: their nodes take no new ones, and the rest serves.
+// version is that of the folder, which each record adds to; 0 while there is none.
+//
+// Errors: those of a folder that cannot be read at present.
+func (f *Folder) version() (int32, error) {
+	e, there := f.Get(zkmodel.BackingFolder(f.provider))
+	if !there {
+		return 0, nil
+	}
+	return e.Stat.Version, e.Err
+}
+
+// list is complete as of a version of the folder: what is added after that may be in it or
+// not, and has another version. A Tree learns of the folder's version and of its children one
+// after the other, so that the version beside a list may be newer than the list.
+func (f *Folder) list(ctx context.Context) (records []*zkmodel.Backing, version int32, broken, err error) {
+	if version, err = f.version(); err == nil {
+		err = f.Barrier(ctx)
+	}
+	for err == nil {
+		before := version
+		records, broken, err = f.records()
+		if err == nil {
+			version, err = f.version()
+		}
+		if err == nil && version == before {
+			return records, version, broken, nil
+		}
+		if err == nil {
+			err = f.Barrier(ctx)
+		}
+	}
+	return nil, 0, nil, err
+}
+
+// records are those of the tree. broken tells of those that nobody can decode: their nodes
+// take no new ones, and the rest serves.
 //
 // Errors: those of a record that cannot be read at present.
-func (f *Folder) records() (records []*zkmodel.Backing, version int32, broken, err error) {
+func (f *Folder) records() (records []*zkmodel.Backing, broken, err error) {
 	root := zkmodel.BackingFolder(f.provider)
 	f.View(func(v recipe.View) {
-		if e, there := v.Get(root); there {
-			version, err = e.Stat.Version, e.Err
-		}
 		v.Each(root, func(c recipe.Child) {
 			e := c.Entry()
 			b, bad := zkmodel.DecodeBacking(f.provider, c.Name(), e.Data, e.Stat)
@@ -51,13 +82,13 @@ func (f *Folder) records() (records []*zkmodel.Backing, version int32, broken, e
 			}
 		})
 	})
-	return records, version, broken, err
+	return records, broken, err
 }
 
 // Counts are how many backing nodes there are, with those that are asked for, and how many
 // of their slots are used.
 func (f *Folder) Counts() (there, wanted, slots, used int) {
-	records, _, _, err := f.records()
+	records, _, err := f.records()
 	if err != nil {
 		return 0, 0, 0, 0
 	}
@@ -101,7 +132,7 @@ var _ providers.Backing = (*Known)(nil)
 // seen is a look at all of them.
 type seen struct {
 	records  []*zkmodel.Backing
-	version  int32                    // of their folder
+	version  int32                    // of their folder, as of which they are all
 	broken   error                    // records that nobody can decode
 	nodes    map[string]*zkmodel.Node // of the whole tree
 	requests map[string]*zkmodel.Request
@@ -112,10 +143,8 @@ type seen struct {
 // one that was just taken over would else seem to be lost.
 func (k *Known) look(ctx context.Context) (*seen, error) {
 	s := &seen{nodes: map[string]*zkmodel.Node{}, requests: map[string]*zkmodel.Request{}}
-	err := k.Folder.Barrier(ctx)
-	if err == nil {
-		s.records, s.version, s.broken, err = k.Folder.records()
-	}
+	var err error
+	s.records, s.version, s.broken, err = k.Folder.list(ctx)
 	if err == nil {
 		err = k.Tree.Barrier(ctx)
 	}
@@ -149,22 +178,22 @@ func (k *Known) look(ctx context.Context) (*seen, error) {
 }
 
 // List implements providers.Backing.
-func (k *Known) List(ctx context.Context) ([]providers.BackingNode, error) {
+func (k *Known) List(ctx context.Context) (nodes []providers.BackingNode, listed any, err error) {
 	s, err := k.look(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	list := make([]providers.BackingNode, 0, len(s.records))
 	for _, b := range s.records {
 		list = append(list, k.node(s, b))
 	}
-	return list, nil
+	return list, revision{folder: s.version}, nil
 }
 
 // node is a record as the provider sees it.
 func (k *Known) node(s *seen, b *zkmodel.Backing) providers.BackingNode {
 	n := providers.BackingNode{
-		ID: b.ID, Revision: revision{b, s.version}, Label: b.Label, Wants: b.Wants, Node: b.Node, Failed: b.Failed,
+		ID: b.ID, Revision: revision{record: b.Stat, slots: len(b.Slots)}, Label: b.Label, Wants: b.Wants, Node: b.Node, Failed: b.Failed,
 		Launched: b.Launched.Time(), Used: b.Used.Time(), Leaving: k.Leaving(k.Provider),
 	}
 	for _, slot := range b.Slots {
@@ -257,10 +286,11 @@ func verbatim(v zkmodel.Value) providers.Verbatim {
 	return providers.Verbatim{}
 }
 
-// revision is what Save hands back.
+// revision is what whoever saves hands back: what was listed.
 type revision struct {
-	record  *zkmodel.Backing
-	version int32
+	record recipe.Stat // of one record
+	slots  int         // that it had itself, without those of nodes that only say so
+	folder int32       // of the list: the folder's version
 }
 
 // Save implements providers.Backing.
@@ -276,33 +306,37 @@ func (k *Known) Save(ctx context.Context, n providers.BackingNode) error {
 		}
 		b.Slots = append(b.Slots, slot)
 	}
-	if n.ID == "" {
-		return k.create(ctx, b)
+	was, listed := n.Revision.(revision)
+	switch {
+	case !listed:
+		return fmt.Errorf("save a backing node of %s: %w: it was not listed", k.Provider, providers.ErrInvalid)
+	case n.ID == "":
+		return changed(k.create(ctx, b, was.folder))
 	}
-	if was, listed := n.Revision.(revision); listed {
-		b.Stat, b.Slots = was.record.Stat, b.Slots[:min(len(b.Slots), len(was.record.Slots))]
-	}
+	b.Stat, b.Slots = was.record, b.Slots[:min(len(b.Slots), was.slots)]
 	return changed(k.Store.SaveBacking(ctx, b))
 }
 
-// create adds a record, if none was added since the last look.
-func (k *Known) create(ctx context.Context, b *zkmodel.Backing) error {
-	_, version, _, err := k.Folder.records()
-	if err != nil {
-		return err
-	}
+// create adds a record, if none was added since the folder had the version.
+func (k *Known) create(ctx context.Context, b *zkmodel.Backing, version int32) error {
 	b.ID = kit.RandomHex(8)
 	if err := k.Store.CreateBacking(ctx, b, version); err != nil {
-		return changed(err)
+		return err
 	}
 	k.Step(step.BackingNoted)
 	return nil
 }
 
-// changed makes of what another has changed an error that the provider knows.
+// outdated reports whether a write was refused because another had changed what it was to
+// change: that is seen, and has the keeper look again.
+func outdated(err error) bool {
+	return errors.Is(err, recipe.ErrVersion) || errors.Is(err, zkmodel.ErrNotFound) || errors.Is(err, recipe.ErrNodeExists)
+}
+
+// changed makes of what another has changed an error that the provider knows. After a lost
+// connection it has to list again, too: what it wrote may be there.
 func changed(err error) error {
-	switch {
-	case errors.Is(err, recipe.ErrVersion), errors.Is(err, zkmodel.ErrNotFound), errors.Is(err, recipe.ErrNodeExists), errors.Is(err, recipe.ErrConnectionLost):
+	if outdated(err) || errors.Is(err, recipe.ErrConnectionLost) {
 		return fmt.Errorf("%w: %w", providers.ErrChanged, err)
 	}
 	return err

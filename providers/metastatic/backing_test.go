@@ -67,10 +67,11 @@ func (f *tree) change(one func(n *providers.BackingNode)) {
 	f.write(list)
 }
 
-func (f *tree) List(ctx context.Context) ([]providers.BackingNode, error) {
+func (f *tree) List(ctx context.Context) ([]providers.BackingNode, any, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.read(), context.Cause(ctx)
+	all := f.read()
+	return all, len(all), context.Cause(ctx)
 }
 
 func (f *tree) Save(ctx context.Context, n providers.BackingNode) error {
@@ -86,6 +87,9 @@ func (f *tree) Save(ctx context.Context, n providers.BackingNode) error {
 	}
 	list := f.read()
 	if n.ID == "" {
+		if n.Revision != len(list) {
+			return fmt.Errorf("add one: %w", providers.ErrChanged)
+		}
 		n.ID, n.Revision = fmt.Sprint("b", len(list)), 0
 		if !f.held {
 			there(&n)

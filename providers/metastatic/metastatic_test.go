@@ -66,7 +66,7 @@ func create(t *testing.T, p *metastatic.Provider, node string) string {
 
 func list(t *testing.T, known *tree) []providers.BackingNode {
 	t.Helper()
-	all, err := known.List(t.Context())
+	all, _, err := known.List(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +95,17 @@ func TestTwoLaunchersShareBackingNodes(t *testing.T) {
 	create(t, other, "5")
 	if all = list(t, known); all[0].Slots[1].Node != "5" {
 		t.Errorf("after one went: %+v", all)
+	}
+}
+
+// Mistake: two launchers that both find no room, and both ask for a backing node.
+func TestTwoLaunchersAskForOneBackingNode(t *testing.T) {
+	t.Parallel()
+	p, other, known := open(t, label)
+	known.quicker = func() { create(t, other, "1") }
+	create(t, p, "2")
+	if all := list(t, known); len(all) != 1 || all[0].Slots[0].Node != "1" || all[0].Slots[1].Node != "2" {
+		t.Errorf("backing nodes %+v", all)
 	}
 }
 

@@ -18,13 +18,13 @@ func (p *Provider) CreateNode(ctx context.Context, spec providers.NodeSpec) (str
 		return "", fmt.Errorf("create node %s: %w", spec.NodeID, err)
 	}
 	id := ""
-	err = p.change(ctx, "create node "+spec.NodeID, func(list []providers.BackingNode) *providers.BackingNode {
+	err = p.change(ctx, "create node "+spec.NodeID, func(list []providers.BackingNode, revision any) *providers.BackingNode {
 		if id = had(list, spec); id != "" {
 			return nil
 		}
 		n := p.choose(ctx, list, spec.Label)
 		if n == nil {
-			n = p.another(ctx, spec.Label, label)
+			n = p.another(ctx, spec.Label, label, revision)
 		}
 		id = free(list, spec)
 		n.Slots[firstFree(n)] = providers.SlotUse{ExternalID: id, Node: spec.NodeID, Name: spec.Hostname, Metadata: spec.Metadata}
@@ -38,7 +38,7 @@ func (p *Provider) CreateNode(ctx context.Context, spec providers.NodeSpec) (str
 
 // change lists the backing nodes and saves the one that do has changed, nil for none; again
 // where another was quicker.
-func (p *Provider) change(ctx context.Context, what string, do func(list []providers.BackingNode) *providers.BackingNode) error {
+func (p *Provider) change(ctx context.Context, what string, do func(list []providers.BackingNode, revision any) *providers.BackingNode) error {
 	known, err := p.backing(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -50,11 +50,11 @@ func (p *Provider) change(ctx context.Context, what string, do func(list []provi
 		return fmt.Errorf("%s: %w", what, context.Cause(ctx))
 	}
 	for {
-		list, err := known.List(ctx)
+		list, revision, err := known.List(ctx)
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		n := do(list)
+		n := do(list, revision)
 		if n == nil {
 			return nil
 		}
@@ -162,11 +162,12 @@ func firstFree(n *providers.BackingNode) int {
 	return -1
 }
 
-// another is a backing node to be asked for.
-func (p *Provider) another(ctx context.Context, label string, settings configs.MetastaticLabel) *providers.BackingNode {
+// another is a backing node to be asked for, as none of a list will do.
+func (p *Provider) another(ctx context.Context, label string, settings configs.MetastaticLabel, revision any) *providers.BackingNode {
 	now := clock.Now(ctx)
 	return &providers.BackingNode{
-		Label: label, Wants: settings.BackingLabel, Slots: make([]providers.SlotUse, settings.MaxParallelJobs), Launched: now, Used: now,
+		Revision: revision, Label: label, Wants: settings.BackingLabel, Slots: make([]providers.SlotUse, settings.MaxParallelJobs),
+		Launched: now, Used: now,
 	}
 }
 
@@ -179,7 +180,7 @@ func (p *Provider) WaitNode(ctx context.Context, externalID string) (providers.I
 	changed, stop := known.Watch()
 	defer stop()
 	for {
-		list, err := known.List(ctx)
+		list, _, err := known.List(ctx)
 		if err != nil {
 			return providers.Instance{}, fmt.Errorf("wait for node %s: %w", externalID, err)
 		}
@@ -215,7 +216,7 @@ func instance(n *providers.BackingNode, slot int) providers.Instance {
 
 // DeleteNode implements providers.Nodes: its slot becomes free.
 func (p *Provider) DeleteNode(ctx context.Context, externalID string) error {
-	return p.change(ctx, "delete node "+externalID, func(list []providers.BackingNode) *providers.BackingNode {
+	return p.change(ctx, "delete node "+externalID, func(list []providers.BackingNode, _ any) *providers.BackingNode {
 		n, slot, found := find(list, externalID)
 		if !found {
 			return nil
@@ -234,7 +235,7 @@ func (p *Provider) ListNodes(ctx context.Context) ([]providers.NodeInfo, error) 
 	if err != nil {
 		return nil, fmt.Errorf("list nodes of %s: %w", p.cfg.Name, err)
 	}
-	list, err := known.List(ctx)
+	list, _, err := known.List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list nodes of %s: %w", p.cfg.Name, err)
 	}
@@ -251,7 +252,7 @@ func (p *Provider) ListNodes(ctx context.Context) ([]providers.NodeInfo, error) 
 
 // Unreachable implements providers.Backed.
 func (p *Provider) Unreachable(ctx context.Context, externalID string, why error) error {
-	return p.change(ctx, "note that node "+externalID+" cannot be reached", func(list []providers.BackingNode) *providers.BackingNode {
+	return p.change(ctx, "note that node "+externalID+" cannot be reached", func(list []providers.BackingNode, _ any) *providers.BackingNode {
 		n, _, found := find(list, externalID)
 		if !found || n.Failed != "" {
 			return nil
