@@ -121,7 +121,7 @@ func (k *Keeper) pass(ctx context.Context) (again time.Time, err error) {
 		if !due.IsZero() && (again.IsZero() || due.Before(again)) {
 			again = due
 		}
-		if failed != nil && !errors.Is(changed(failed), providers.ErrChanged) { // else the change has us look again
+		if failed != nil && !outdated(failed) { // else the change has us look again
 			err = errors.Join(err, failed)
 		}
 	}

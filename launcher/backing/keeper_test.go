@@ -1,0 +1,114 @@
+package backing_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/launcher/backing"
+	"poolkeeper/providers"
+	"poolkeeper/test/zktest"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
+)
+
+// backed is a provider that keeps nothing.
+type backed struct{}
+
+func (backed) OnBacking(providers.Backing)                      {}
+func (backed) Keeps(providers.BackingNode) time.Time            { return time.Time{} }
+func (backed) Unreachable(context.Context, string, error) error { return nil }
+
+// keep runs a keeper until the test ends, or what it returns is called.
+func (m *member) keep(change ...func(k *backing.Keeper)) (stop func()) {
+	m.t.Helper()
+	k := &backing.Keeper{
+		Known: m.Known, Backed: backed{}, Now: time.Now, Log: hclog.NewNullLogger(),
+		Rival: func() string { return "" }, Wants: func(string) string { return "large" },
+	}
+	for _, c := range change {
+		c(k)
+	}
+	tree := m.Tree.(*zkmodel.Mirror) //nolint:forcetypeassert // made so
+	nodes, requests := tree.SubscribeNodes(), tree.SubscribeRequests()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(m.t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := k.Run(ctx, nodes, requests); err != nil {
+			m.t.Error(err)
+		}
+	})
+	stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+		nodes.Close()
+		requests.Close()
+	})
+	m.t.Cleanup(stop)
+	return stop
+}
+
+// asked is the request for a backing node, once there is one.
+func (m *member) asked(id string) *zkmodel.Request {
+	m.t.Helper()
+	var found *zkmodel.Request
+	zktest.Eventually(m.t, func() bool {
+		list, err := m.Store.Requests(m.t.Context())
+		for _, r := range list {
+			if err == nil && zkmodel.BackingOf(r) == id {
+				found = r
+			}
+		}
+		return found != nil
+	}, "the request for backing node %s", id)
+	return found
+}
+
+// rewrite writes a record as whoever has it would.
+func (m *member) rewrite(path, text string) {
+	m.t.Helper()
+	if _, err := m.Store.Session().Set(m.t.Context(), path, []byte(text), recipe.AnyVersion); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// Mistake: a write that a broken connection swallowed is taken for one that another has made
+// needless: nothing changes then, and nobody writes it ever.
+func TestWhatABrokenConnectionSwallowedIsWritten(t *testing.T) {
+	t.Parallel()
+	root := zktest.Root(t)
+	proxy := zktest.StartProxy(t, zktest.Shared(t).Addr())
+	one, other := newMember(t, proxy.Addr(), root), newMember(t, zktest.Shared(t).Addr(), root)
+	other.add("7")
+	stop := one.keep()
+	r := other.asked(other.records()[0].ID)
+	stop()
+	other.rewrite(r.Path(), fmt.Sprintf(`{"state": "failed", "node_types": ["large"], "requestor": %q, "requestor_data": {"poolkeeper-backing": %q}}`,
+		zkmodel.BackingOwner(slots), other.records()[0].ID))
+	one.listed() // nothing is left to be told of
+	var broken atomic.Bool
+	var breaking sync.WaitGroup
+	one.keep(func(k *backing.Keeper) {
+		k.Rival = func() string { // it has looked, and writes next that its request has failed
+			if broken.CompareAndSwap(false, true) {
+				proxy.CutUp()
+				breaking.Go(func() {
+					pause, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // for the write to be on its way
+					defer cancel()
+					<-pause.Done()
+					proxy.Break()
+					proxy.Heal()
+				})
+			}
+			return ""
+		}
+	})
+	zktest.Eventually(t, func() bool { return strings.Contains(other.records()[0].Failed, r.ID) }, "that its request has failed, in the record")
+	breaking.Wait()
+}
