@@ -22,8 +22,8 @@ func (s *session) heedPauses(ctx context.Context, snap *schedule.Snapshot) (agai
 		why := ""
 		if p := paused[name]; p != nil {
 			why = p.Text()
-		} else if s.backing[name] != nil {
-			why = zkmodel.BackingRival(snap.Registered, name)
+		} else {
+			why = s.rival(name)
 		}
 		c.Pause(why)
 	}
@@ -40,6 +40,15 @@ func (s *session) heedPauses(ctx context.Context, snap *schedule.Snapshot) (agai
 		}
 	}
 	return again
+}
+
+// rival says who else has all nodes of a provider for himself as long as he is there:
+// Nodepool's launcher, where they are slots; "" is nobody.
+func (l *Launcher) rival(provider string) string {
+	if l.backing[provider] == nil {
+		return ""
+	}
+	return zkmodel.BackingRival(l.mirror.Components(zkmodel.KindPool), provider)
 }
 
 // drained are the providers whose idle nodes are to go, and who wants that.

@@ -22,7 +22,7 @@ func (l *Launcher) runDuties(ctx context.Context) error {
 	duties := singleton.Duties{
 		Client: l.deps.Client, Config: l.cfg, Member: l.member, Mirror: l.mirror,
 		LimitsTree: l.limits.Tree, OfferView: l.offers, Clouds: clouds,
-		Stocked: l.stocked(), Pools: stockPools{l}, Machines: l.scanner, Backing: l.keepBacking,
+		Stocked: l.stocked(), Pools: stockPools{l}, Machines: l.scanner, Backing: l.keepBacking, Rival: l.rival,
 		Leaked: l.metrics.Leaked, Hold: l.deps.Process.Hold, Has: l.metrics.Duty,
 		Ahead: l.ahead, Now: l.now, Resync: l.deps.Resync, Log: l.log,
 	}
@@ -77,7 +77,7 @@ func (l *Launcher) keepBacking(ctx context.Context, provider string, store *zkmo
 	}
 	keeper := &backing.Keeper{
 		Known: known, Backed: cloud.Backed(), Now: l.now, Log: l.log,
-		Rival: func() string { return zkmodel.BackingRival(l.mirror.Components(zkmodel.KindPool), provider) },
+		Rival: func() string { return l.rival(provider) },
 		Wants: func(label string) string { return labels.BackingLabels()[label] },
 	}
 	return keeper.Run(ctx, wakes...)

@@ -2,6 +2,7 @@ package launcher_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -179,6 +180,36 @@ func TestWeGoOnWithNodepoolsSlots(t *testing.T) {
 	if slices.ContainsFunc(s.nodes(), func(n *zkmodel.Node) bool { return n.ID == burnt }) {
 		t.Error("the failed one is left")
 	}
+}
+
+// Mistake: nodes that Nodepool's launcher serves are deleted by ours, so that it has their slots
+// for used for ever.
+func TestNodesOfNodepoolsSlotsAreLeftToIt(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, slotted)
+	s.image()
+	_, children := s.nodepools(2, false, zkmodel.NodeUsed, zkmodel.NodeInUse)
+	for _, id := range children {
+		s.unlock(id)
+	}
+	leave := s.foreignPool(zkmodel.Component{ID: "nodepool-1", ProviderName: "slots", PoolName: "main", Priority: 100, SupportedLabels: zkmodel.Strings{"slot"}})
+	was := map[string]int64{}
+	for _, id := range children {
+		was[id] = s.node(id).Stat.Mzxid
+	}
+	s.launch(named("nl01"))
+	s.launch(named("nl02"))
+	for range 3 { // another provider's are deleted in the meantime
+		id := s.orphan(zkmodel.NodeUsed, func(n *zkmodel.Node) { n.Provider = "other" })
+		zktest.Eventually(t, func() bool { _, err := s.store.Node(t.Context(), id); return errors.Is(err, zkmodel.ErrNotFound) }, "the other provider's node gone")
+	}
+	for id, mzxid := range was {
+		if n, err := s.store.Node(t.Context(), id); err != nil || n.Stat.Mzxid != mzxid {
+			t.Errorf("node %s was touched: %+v, %v", id, n, err)
+		}
+	}
+	leave()
+	s.released("slots", "bunks")
 }
 
 // Mistake: a launcher that makes a list of any length because a record says so, and ends with it.

@@ -25,13 +25,14 @@ func (r *Reaper) Due(ctx context.Context, snap *schedule.Snapshot) time.Time {
 	return again
 }
 
-// rules are those of this launcher's configuration, and which providers are open.
+// rules are those of this launcher's configuration, and which providers are open and ours to
+// look after.
 func (r *Reaper) rules() reap.Rules {
 	rules := r.configured
 	rules.Served = map[string]bool{}
 	for name, c := range r.Clouds {
 		_, err := c.Use()
-		rules.Served[name] = err == nil // it wakes us once it is open
+		rules.Served[name] = err == nil && r.Rival(name) == "" // it wakes us once it is open
 	}
 	return rules
 }

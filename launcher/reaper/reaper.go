@@ -40,7 +40,7 @@ type Adopter interface {
 	Adopt(ctx context.Context, lock *recipe.Held, n *zkmodel.Node) error
 }
 
-// Deps is what a Reaper is given, all of it required but for Step, Judged and Drained.
+// Deps is what a Reaper is given, all of it required but for Step, Judged, Drained and Rival.
 type Deps struct {
 	Store  *zkmodel.Store
 	Config *configs.Config
@@ -58,7 +58,10 @@ type Deps struct {
 	Judged func(*zkmodel.Node) string
 	// Drained says of the providers that are drained who wants that, and why; nil drains none.
 	Drained func() map[string]string
-	Book    *canary.Book // nil counts nothing
+	// Rival says who else has all nodes of a provider for himself as long as he is there; "" is
+	// nobody. nil knows of none.
+	Rival func(provider string) string
+	Book  *canary.Book // nil counts nothing
 
 	Log     hclog.Logger
 	Refused *recipe.Throttle // of nodes that we may not change
@@ -87,6 +90,9 @@ func New(deps Deps) *Reaper {
 	}
 	if deps.Drained == nil {
 		deps.Drained = func() map[string]string { return nil }
+	}
+	if deps.Rival == nil {
+		deps.Rival = func(string) string { return "" }
 	}
 	return &Reaper{
 		Deps: deps, duties: reap.NewDuties(), configured: configuredRules(deps.Config, deps.Stock), told: map[string]time.Time{},
@@ -141,6 +147,10 @@ func (r *Reaper) reapLocked(ctx context.Context, lock *recipe.Held, n *zkmodel.N
 			return nil
 		}
 		return r.removeNowhere(ctx, lock, n)
+	}
+	if why := r.Rival(n.Provider); why != "" { // who has come since that was decided
+		r.Log.Debug("Node is left alone", "node", n.ID, "reason", why)
+		return nil
 	}
 	if n.State != c.Node.State || c.Duty != reap.DutyAdopt && r.duties.Node(n.State) != c.Duty {
 		return nil // it was moved; the next look decides anew

@@ -61,6 +61,9 @@ type Duties struct {
 	Machines StaticMachines
 	// Backing looks after the backing nodes of a provider, until ctx ends; nil looks after none.
 	Backing func(ctx context.Context, provider string, store *zkmodel.Store) error
+	// Rival says who else has all nodes of a provider for himself as long as he is there; "" is
+	// nobody.
+	Rival func(provider string) string
 	// Hold notes that a share is ours, until what it returns is called.
 	Hold func(path string) (release func())
 	// Leaked is called for each leaked machine that was deleted.
@@ -184,7 +187,9 @@ func (d *Duties) watchProvider(ctx context.Context, store *zkmodel.Store, h *rec
 		deleted := func() { d.Leaked(provider) }
 		now := func() time.Time { return d.Now().Add(d.Ahead()) } // others' findings count, too
 		memory := leakMemory{store: store, duty: h, provider: provider}
-		return NewLeaks(provider, site, cloud, d.Mirror, d.records(store), memory, deleted, d.Pools.Deciding, d.Log, now).Run(ctx, d.Resync)
+		leaks := NewLeaks(provider, site, cloud, d.Mirror, d.records(store), memory, deleted, d.Pools.Deciding, d.Log, now)
+		leaks.Rival = func() string { return d.Rival(provider) }
+		return leaks.Run(ctx, d.Resync)
 	})
 	if d.Backing != nil {
 		group.Go(func() error { return d.Backing(ctx, provider, store) })

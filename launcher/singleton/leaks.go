@@ -54,6 +54,10 @@ type LeakMemory interface {
 
 // Leaks deletes what is in one provider and belongs to no record.
 type Leaks struct {
+	// Rival says who else has the provider's nodes for himself; "" is nobody. As long as he is
+	// there nothing is searched.
+	Rival func() string
+
 	provider, site string
 	cloud          LeakCloud
 	view           LeakView
@@ -72,7 +76,7 @@ type Leaks struct {
 
 // NewLeaks makes a Leaks for a provider of an installation.
 func NewLeaks(provider, site string, cloud LeakCloud, view LeakView, records LeakRecords, memory LeakMemory, deleted func(), deciding func(context.Context) (done func()), log hclog.Logger, now func() time.Time) *Leaks {
-	return &Leaks{provider: provider, site: site, cloud: cloud, view: view, records: records, memory: memory, deleted: deleted, deciding: deciding, log: log, now: now}
+	return &Leaks{Rival: func() string { return "" }, provider: provider, site: site, cloud: cloud, view: view, records: records, memory: memory, deleted: deleted, deciding: deciding, log: log, now: now}
 }
 
 // Run looks for leaks now and every so often, until ctx ends.
@@ -93,6 +97,9 @@ func (l *Leaks) Run(ctx context.Context, every time.Duration) error {
 }
 
 func (l *Leaks) pass(ctx context.Context) error {
+	if l.Rival() != "" {
+		return nil
+	}
 	if err := l.collectMachines(ctx); err != nil {
 		return err
 	}

@@ -124,6 +124,26 @@ func (c *leakCloud) passes(t *testing.T, times int) string {
 	return strings.Join(removed, ", ")
 }
 
+// Catches a search in what Nodepool's launcher has for itself: what looks leaked there is its own.
+func TestNothingIsSearchedBesideARival(t *testing.T) {
+	c := &leakCloud{machines: []providers.NodeInfo{machine("7")}}
+	l, rival := c.leaks(), "Nodepool's launcher"
+	l.Rival = func() string { return rival }
+	for range 3 {
+		wantNone(t, l.pass(t.Context()))
+	}
+	if len(c.did) > 0 {
+		t.Errorf("beside a rival: %q", c.did)
+	}
+	rival = ""
+	for range 2 {
+		wantNone(t, l.pass(t.Context()))
+	}
+	if c.counted != 1 {
+		t.Errorf("without it: %q", c.did)
+	}
+}
+
 // Catches a search that deletes what is recorded, another installation's, another
 // provider's or nobody's, or that does not delete what leaked, or in the first search; one that
 // asks the cloud within a decision, so that a push of a configuration waits for it.
