@@ -29,6 +29,12 @@ var targets = []target{
 	},
 	// What is built, uploaded, tried and deleted.
 	{dir: "builder/plan", testers: []string{"builder/plan"}},
+	// What is deleted, in clouds, on disk and in the tree; what builders that are gone have left; what leaks.
+	{
+		dir:     "builder/actions",
+		files:   []string{"delete.go", "cloud.go", "lost.go", "leaks.go", "clean.go"},
+		testers: []string{"builder/actions"},
+	},
 	// What builders that are gone have left on a host.
 	{dir: "builder/disk", files: []string{"remove.go"}, testers: []string{"builder/disk"}},
 	// Transitions; claims of requests and nodes.
