@@ -11,8 +11,10 @@ import (
 // Node ids come again when ZooKeeper goes back in time: its data was wiped, or a
 // snapshot restored. Then a machine may carry the id of a node that another launch made.
 // The launch id, which machine, record and a node below /poolkeeper carry, tells them
-// apart. Where it is missing on either side, as on Nodepool's machines, the node's id
-// decides, but for a record of another provider: a node never moves.
+// apart. Where it is missing on either side the node's id decides, but in two cases: a
+// record of another provider, as a node never moves; and a machine that Nodepool made,
+// which says neither launch nor installation, beside a record of a launch of ours that
+// has its machine: ours say both.
 
 // ofAnotherLaunch reports whether a machine is surely not the one that a node's record
 // stands for, although it carries the node's id.
@@ -23,14 +25,16 @@ func (l *Leaks) ofAnotherLaunch(ctx context.Context, n *zkmodel.Node, m provider
 	if n.Provider != "" && n.Provider != l.provider {
 		return true, nil
 	}
-	if m.Metadata[providers.MetaLaunch] == "" || n.ExternalID.Text() == m.ExternalID {
+	made, machine := m.Metadata[providers.MetaLaunch], n.ExternalID.Text()
+	byNodepool := made == "" && m.Metadata[providers.MetaSite] == "" && machine != ""
+	if machine == m.ExternalID || made == "" && !byNodepool {
 		return false, nil
 	}
 	launch, err := l.records.LaunchOf(ctx, n)
 	if err != nil {
 		return false, err
 	}
-	return !providers.SameLaunch(m.Metadata, map[string]string{providers.MetaLaunch: launch}), nil
+	return byNodepool && launch != "" || !providers.SameLaunch(m.Metadata, map[string]string{providers.MetaLaunch: launch}), nil
 }
 
 // removeLeak deletes a machine whose node is proven to have no record.

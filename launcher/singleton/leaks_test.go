@@ -171,7 +171,15 @@ func TestLeaksAreWhatHasNoRecord(t *testing.T) {
 			nodes: []*zkmodel.Node{{ID: "1", State: zkmodel.NodeReady, Provider: "b", ExternalID: zkmodel.TextValue("m")}},
 		},
 		"no launch, another id": {machine: machine("1"), nodes: []*zkmodel.Node{node("1", "n")}},
-		"record cannot be read": {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{{ID: "1", Broken: errDown}}, launches: map[string]string{"1": "y"}},
+		"Nodepool's, and the record is of a launch of ours": {
+			machine: machine("1", providers.MetaSite, ""), nodes: []*zkmodel.Node{node("1", "n")}, launches: map[string]string{"1": "y"}, want: "remove m of 1",
+		},
+		"Nodepool's, and the record is of ours, without its machine": {
+			machine: machine("1", providers.MetaSite, ""), nodes: []*zkmodel.Node{node("1", "")}, launches: map[string]string{"1": "y"},
+		},
+		"Nodepool's, and so is the record": {machine: machine("1", providers.MetaSite, ""), nodes: []*zkmodel.Node{node("1", "n")}},
+		"of an older release, without one": {machine: machine("1"), nodes: []*zkmodel.Node{node("1", "n")}, launches: map[string]string{"1": "y"}},
+		"record cannot be read":            {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{{ID: "1", Broken: errDown}}, launches: map[string]string{"1": "y"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &leakCloud{tree: tree{nodes: tc.nodes}, machines: []providers.NodeInfo{tc.machine}, launches: tc.launches}
