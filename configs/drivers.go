@@ -86,7 +86,7 @@ func Drivers() []string {
 
 // foreignDrivers are those that only Nodepool has.
 var foreignDrivers = map[string]bool{
-	"azure": true, "gce": true, "ibmvpc": true, "openshift": true, "example": true, "test": true,
+	"azure": true, "gce": true, "ibmvpc": true, "openshift": true, "runc": true, "example": true, "test": true,
 }
 
 // driverNames are those of all drivers that are known, ours and others'.

@@ -85,8 +85,8 @@ func openShiftPodsDriver() driver {
 			own := SettingsOf[KubernetesDriver](p)
 			maps.Copy(keys, fields{
 				"max-pods":     number(&own.MaxServers, 0, unlimited),
-				"max-servers":  renamed("max-pods", number(&own.MaxServers, 0, unlimited)),
-				"max-projects": renamed("max-pods", number(&own.MaxServers, 0, unlimited)),
+				"max-servers":  outdated("max-pods", number(&own.MaxServers, 0, unlimited)),
+				"max-projects": outdated("max-pods", number(&own.MaxServers, 0, unlimited)),
 				"pools":        named(&p.Pools, poolName, l.clusterPool(p, l.openShiftPodsLabel)),
 			})
 			return keys
