@@ -321,9 +321,7 @@ func withKey(t *testing.T, bare, line string) string {
 		at = at[step].([]any)[0].(map[string]any)
 	}
 	delete(at, instead)
-	for name, value := range more {
-		at[name] = value
-	}
+	maps.Copy(at, more)
 	if key == "dedicated-host: true" { // is launched in a zone that has to be said
 		provider["pools"].([]any)[0].(map[string]any)["availability-zone"] = "a"
 	}

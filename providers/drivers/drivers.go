@@ -24,14 +24,24 @@ import (
 // table has a line for each driver; configs has the other table.
 func table() map[string]driver {
 	return map[string]driver{
-		configs.DriverOpenStack:     {open: openOpenStack, checks: true},
-		configs.DriverStatic:        {open: plain(static.New)},
-		configs.DriverFake:          {open: logged(fake.New)},
-		configs.DriverLocal:         {open: openLocal, guests: localGuests},
-		configs.DriverKubernetes:    {open: cluster(kubernetes.New), checks: true},
-		configs.DriverOpenShiftPods: {open: cluster(kubernetes.NewPods), checks: true},
-		configs.DriverMetastatic:    {open: plain(metastatic.New)},
-		configs.DriverAWS:           {open: openAWS, checks: true},
+		configs.DriverOpenStack:     made(openOpenStack),
+		configs.DriverStatic:        made(plain(static.New)),
+		configs.DriverFake:          made(logged(fake.New)),
+		configs.DriverLocal:         made(openLocal).runs(localGuests),
+		configs.DriverKubernetes:    made(cluster(kubernetes.New)),
+		configs.DriverOpenShiftPods: made(cluster(kubernetes.NewPods)),
+		configs.DriverMetastatic:    made(plain(metastatic.New)),
+		configs.DriverAWS:           made(openAWS),
+	}
+}
+
+// made is the entry of a driver whose providers are of the type P: what they can is what P implements.
+func made[P providers.Provider](open func(configs.Provider, *Process) (P, error)) driver {
+	var none P
+	_, checks := any(none).(providers.Checker)
+	return driver{
+		open:   func(cfg configs.Provider, p *Process) (providers.Provider, error) { return open(cfg, p) },
+		checks: checks,
 	}
 }
 
@@ -42,8 +52,14 @@ type driver struct {
 	// guests, when set, says how the machines of a section run on this host, and why.
 	// It tries nothing out.
 	guests func(cfg configs.Provider) (accel, why string)
-	// checks says that its providers are a providers.Checker.
+	// checks says that its providers are a providers.Checker, before one of them is opened.
 	checks bool
+}
+
+// runs is the driver whose machines run on this host.
+func (d driver) runs(guests func(cfg configs.Provider) (accel, why string)) driver {
+	d.guests = guests
+	return d
 }
 
 // Process is what all providers of one process share. Logger is required.
@@ -89,34 +105,34 @@ func Guests(cfg configs.Provider) (accel, why string, here bool) {
 	return accel, why, true
 }
 
-func openOpenStack(cfg configs.Provider, p *Process) (providers.Provider, error) {
+func openOpenStack(cfg configs.Provider, p *Process) (*openstack.Provider, error) {
 	return openstack.New(cfg, openstack.Options{
 		Logger: p.Logger, Secrets: p.Secrets, Logins: &p.logins, CallTime: p.CallTime, RetryTime: p.RetryTime,
 	})
 }
 
-func openAWS(cfg configs.Provider, p *Process) (providers.Provider, error) {
+func openAWS(cfg configs.Provider, p *Process) (*aws.Provider, error) {
 	return aws.New(cfg, aws.Options{Logger: p.Logger, Secrets: p.Secrets, CallTime: p.CallTime, RetryTime: p.RetryTime})
 }
 
 // logged is for drivers that take a logger, and share nothing else.
-func logged[P providers.Provider](open func(configs.Provider, hclog.Logger) (P, error)) func(configs.Provider, *Process) (providers.Provider, error) {
-	return func(cfg configs.Provider, p *Process) (providers.Provider, error) { return open(cfg, p.Logger) }
+func logged[P providers.Provider](open func(configs.Provider, hclog.Logger) (P, error)) func(configs.Provider, *Process) (P, error) {
+	return func(cfg configs.Provider, p *Process) (P, error) { return open(cfg, p.Logger) }
 }
 
 // cluster is for drivers of a Kubernetes cluster.
-func cluster(open func(configs.Provider, kubernetes.Options) (*kubernetes.Provider, error)) func(configs.Provider, *Process) (providers.Provider, error) {
-	return func(cfg configs.Provider, p *Process) (providers.Provider, error) {
+func cluster(open func(configs.Provider, kubernetes.Options) (*kubernetes.Provider, error)) func(configs.Provider, *Process) (*kubernetes.Provider, error) {
+	return func(cfg configs.Provider, p *Process) (*kubernetes.Provider, error) {
 		return open(cfg, kubernetes.Options{Secrets: p.Secrets, CallTime: p.CallTime})
 	}
 }
 
 // plain is for drivers that cannot fail to open.
-func plain[P providers.Provider](open func(configs.Provider) P) func(configs.Provider, *Process) (providers.Provider, error) {
-	return func(cfg configs.Provider, _ *Process) (providers.Provider, error) { return open(cfg), nil }
+func plain[P providers.Provider](open func(configs.Provider) P) func(configs.Provider, *Process) (P, error) {
+	return func(cfg configs.Provider, _ *Process) (P, error) { return open(cfg), nil }
 }
 
-func openLocal(cfg configs.Provider, p *Process) (providers.Provider, error) {
+func openLocal(cfg configs.Provider, p *Process) (*local.Provider, error) {
 	return local.New(cfg, local.Options{Logger: p.Logger})
 }
 
