@@ -20,12 +20,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
 	"golang.org/x/time/rate"
 
 	"poolkeeper/configs"
 	"poolkeeper/configs/clock"
-	"poolkeeper/configs/redact"
 	"poolkeeper/providers"
 )
 
@@ -34,6 +34,9 @@ const (
 	tries        = 8
 	fewTries     = 3 // where a person waits
 	longestPause = 20 * time.Second
+	// renewBefore is how long before their end keys are renewed: one's clock may be late, and a
+	// request under way. Amazon has new ones of a machine's role five minutes before.
+	renewBefore = 3 * time.Minute
 	// readsPerChange is how many calls that read may be made for one that changes something, as
 	// Nodepool's.
 	readsPerChange = 10
@@ -65,6 +68,10 @@ func connect(cfg *configs.Provider, own *configs.AWSDriver, opts Options) (*acco
 		config.WithRegion(cfg.Region),
 		config.WithHTTPClient(awshttp.NewBuildableClient()),
 		config.WithAppID("poolkeeper"),
+		config.WithLogger(logging.LoggerFunc(func(_ logging.Classification, format string, args ...any) {
+			opts.Logger.Debug("Amazon's SDK has a remark", "provider", cfg.Name, "remark", fmt.Sprintf(format, args...))
+		})),
+		config.WithCredentialsCacheOptions(func(o *sdk.CredentialsCacheOptions) { o.ExpiryWindow = renewBefore }),
 		config.WithRetryer(func() sdk.Retryer {
 			return retry.NewStandard(func(o *retry.StandardOptions) {
 				o.MaxAttempts, o.MaxBackoff, o.RateLimiter = attempts, pause, ratelimit.None
@@ -84,7 +91,7 @@ func connect(cfg *configs.Provider, own *configs.AWSDriver, opts Options) (*acco
 	}
 	found, err := config.LoadDefaultConfig(context.Background(), load...)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", providers.ErrUnusable, err)
+		return nil, loginError(own.Profile, err)
 	}
 	client, ok := found.HTTPClient.(*awshttp.BuildableClient)
 	if !ok {
@@ -97,7 +104,7 @@ func connect(cfg *configs.Provider, own *configs.AWSDriver, opts Options) (*acco
 	}
 	a.transport.MaxIdleConnsPerHost = blocksAtOnce
 	found.HTTPClient = &http.Client{Transport: a.transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	found.Credentials = sdk.NewCredentialsCache(&told{found.Credentials, opts.Secrets, cfg.Name})
+	found.Credentials = sdk.NewCredentialsCache(&told{found.Credentials, opts.Secrets, cfg.Name, own.Profile})
 	a.ec2, a.ebs, a.quotas, a.sts = ec2.NewFromConfig(found), ebs.NewFromConfig(found), servicequotas.NewFromConfig(found), sts.NewFromConfig(found)
 	a.s3 = s3.NewFromConfig(found, func(o *s3.Options) {
 		o.UsePathStyle = o.BaseEndpoint != nil // an endpoint of one's own has no names of buckets
@@ -148,24 +155,4 @@ func (a *account) limit(operation string) *rate.Limiter {
 // isData tells calls that carry parts of images, which take as long as these are large.
 func isData(operation string) bool {
 	return operation == "PutSnapshotBlock" || operation == "UploadPart"
-}
-
-// told tells what we log in with to who keeps it out of logs.
-type told struct {
-	from    sdk.CredentialsProvider
-	secrets *redact.Secrets
-	whose   string
-}
-
-// Retrieve implements aws.CredentialsProvider.
-func (t *told) Retrieve(ctx context.Context) (sdk.Credentials, error) {
-	if t.from == nil {
-		return sdk.Credentials{}, fmt.Errorf("%w: no credentials are configured", providers.ErrUnusable)
-	}
-	c, err := t.from.Retrieve(ctx)
-	if err != nil {
-		return c, fmt.Errorf("%w: log in: %w", providers.ErrUnusable, err)
-	}
-	t.secrets.Set("aws "+t.whose, c.SecretAccessKey, c.SessionToken)
-	return c, nil
 }

@@ -1,4 +1,4 @@
-// Package endpoint is an Amazon of our own for tests: EC2, EBS direct, S3, Service Quotas and STS on one port of the
+// Package endpoint is an Amazon of our own for tests: EC2, EBS direct, S3, Service Quotas, STS and SSO on one port of the
 // loopback. Each request and each answer is checked against Amazon's published service model (package model), each
 // signature is verified, and it lies as the real one does where a test asks for it.
 package endpoint
@@ -35,6 +35,9 @@ type Endpoint struct {
 	VPC, SecurityGroup, KeyName, Bucket, Profile string
 	// ImageRole may import images.
 	ImageRole string
+	// WebToken is what the identity provider of a cluster gives to a pod, BearerToken what somebody has who is logged in by
+	// SSO, and RefreshToken gives another one.
+	WebToken, BearerToken, RefreshToken string
 
 	options Options
 	t       testing.TB
@@ -66,6 +69,7 @@ func Start(tb testing.TB, options Options) *Endpoint {
 	e := &Endpoint{
 		Region: "eu-central-1", Account: "123456789012", AccessKey: "AKIAPOOLKEEPERTEST00", SecretKey: "secret/of+the/endpoint",
 		KeyName: "key", Bucket: "images", Profile: "node", ImageRole: "vmimport",
+		WebToken: "web.identity.token", BearerToken: "bearer-token-of-sso", RefreshToken: "refresh-token-of-sso",
 		options: options, t: tb,
 		faults: faults{chance: rand.New(rand.NewPCG(options.Seed, 1))},
 	}
@@ -102,6 +106,8 @@ func (e *Endpoint) Environment() map[string]string {
 		"AWS_SESSION_TOKEN": "", "AWS_PROFILE": "", "AWS_REGION": e.Region, "AWS_DEFAULT_REGION": e.Region,
 		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
 		"AWS_PAGER": "",
+		// The SDK for Go heeds AWS_ENDPOINT_URL only when it has logged in.
+		"AWS_ENDPOINT_URL_STS": e.URL, "AWS_ENDPOINT_URL_SSO": e.URL, "AWS_ENDPOINT_URL_SSO_OIDC": e.URL,
 	}
 }
 

@@ -28,7 +28,8 @@ var types = []struct {
 func newWorld(e *Endpoint) *world {
 	w := &world{
 		e: e, things: map[string]*Thing{}, buckets: map[string]map[string]*object{}, uploads: map[string]*upload{}, tokens: map[string]idempotent{}, templates: map[string]Doc{},
-		keys: map[string]key{e.AccessKey: {name: "arn:aws:iam::" + e.Account + ":user/test", secret: e.SecretKey}},
+		keys:    map[string]key{e.AccessKey: {name: "arn:aws:iam::" + e.Account + ":user/test", secret: e.SecretKey}},
+		bearers: map[string]bool{e.BearerToken: true},
 		quotas: map[string]float64{
 			"ec2/L-1216C47A": 64, "ec2/L-34B43A08": 64, "ec2/L-417A185B": 16, "ec2/L-7212CCBC": 16, "ec2/L-A8448DC5": 1,
 			"ebs/L-7A658B76": 50, "ebs/L-D18FCD1D": 50,

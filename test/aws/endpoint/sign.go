@@ -44,6 +44,20 @@ func scopeOf(r *http.Request) (scope, bool) {
 	return s, s.service != "" && s.signature != "" && slices.Contains(s.headers, "host")
 }
 
+// unsigned are the requests by which one logs in, which have a token of their own.
+func unsigned(r *http.Request, body []byte) (scope, bool) {
+	switch {
+	case r.Header.Get("Authorization") != "":
+	case r.Method == http.MethodGet && r.URL.Path == "/federation/credentials":
+		return scope{service: "sso"}, true
+	case r.Method == http.MethodPost && r.URL.Path == "/token":
+		return scope{service: "ssooidc"}, true
+	case r.URL.Path == "/" && strings.Contains("&"+string(body), "&Action=AssumeRoleWithWebIdentity&"):
+		return scope{service: "sts"}, true
+	}
+	return scope{}, false
+}
+
 // authenticate verifies a signature of version 4, and says whose it is.
 func (e *Endpoint) authenticate(s scope, r *http.Request, body []byte, now time.Time) (string, error) {
 	who, known := e.world.keys[s.key]

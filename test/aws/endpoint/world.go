@@ -45,6 +45,8 @@ type world struct {
 	things    map[string]*Thing
 	order     []*Thing
 	keys      map[string]key
+	bearers   map[string]bool // of SSO, that are good
+	lasting   time.Duration   // of sessions; 0 is as long as was asked for
 	buckets   map[string]map[string]*object
 	uploads   map[string]*upload
 	quotas    map[string]float64

@@ -90,7 +90,7 @@ type Ref struct {
 
 // folders are the services that can be described, by the name that signatures carry.
 var folders = map[string]string{
-	"ec2": "ec2", "s3": "s3", "ebs": "ebs", "sts": "sts", "servicequotas": "service-quotas",
+	"ec2": "ec2", "s3": "s3", "ebs": "ebs", "sts": "sts", "servicequotas": "service-quotas", "sso": "sso", "ssooidc": "sso-oidc",
 }
 
 // Names are the services, by the names that signatures carry.
