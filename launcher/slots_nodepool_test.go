@@ -212,6 +212,34 @@ func TestNodesOfNodepoolsSlotsAreLeftToIt(t *testing.T) {
 	s.released("slots", "bunks")
 }
 
+// Mistake: nodes that stay locked for ever, as Nodepool's launcher was killed between the two
+// writes by which it takes a backing node, or gives one back.
+func TestLocksThatNodepoolLeft(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, slotted)
+	s.image()
+	used, _ := s.nodepools(2, false)
+	s.rewrite(used, func(n *zkmodel.Node) { n.State = zkmodel.NodeUsed })
+	ready, _ := s.nodepools(2, false)
+	theirs, _ := s.nodepools(2, false)
+	for id, requestor := range map[string]string{ready: "NodePool:metastatic:slots", theirs: "NodePool:metastatic:elsewhere"} {
+		s.rewrite(id, func(n *zkmodel.Node) {
+			n.State, n.UserData, n.AllocatedTo, n.Requestor = zkmodel.NodeReady, zkmodel.Value{}, "100-0000000042", requestor
+		})
+	}
+	s.launchTwo()
+	zktest.Eventually(t, func() bool { _, err := s.store.Node(t.Context(), used); return errors.Is(err, zkmodel.ErrNotFound) }, "the used one gone")
+	zktest.Eventually(t, func() bool { n := s.node(ready); return n.State == zkmodel.NodeReady && n.AllocatedTo == "" }, "the ready one free")
+	child, job := s.given("slot")
+	if on, _ := child.OnSlot(); on.Backing != ready {
+		t.Errorf("the next node is on %s, want %s", on.Backing, ready)
+	}
+	if n := s.node(theirs); n.AllocatedTo == "" {
+		t.Errorf("another provider's: %+v", n)
+	}
+	s.back(job)
+}
+
 // Mistake: a launcher that makes a list of any length because a record says so, and ends with it.
 func TestSlotsBeyondAllBounds(t *testing.T) {
 	s := newSite(t, slotted)

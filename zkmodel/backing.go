@@ -288,6 +288,19 @@ func (st *Store) giveBacking(ctx context.Context, n *Node, contender string, wit
 	return nil
 }
 
+// UnlockBacking ends a lock of the provider's on a node, which is as it was read.
+//
+// Errors: recipe.ErrVersion when the node has changed.
+func (st *Store) UnlockBacking(ctx context.Context, n *Node, contender string) error {
+	ops := []recipe.Op{
+		recipe.OpCheck(n.Path(), n.Stat.Version), recipe.OpDelete(path.Join(LockPath(n.Path()), contender), recipe.AnyVersion),
+	}
+	if err := st.apply(ctx, ops, nil); err != nil {
+		return fmt.Errorf("unlock node %s: %w", n.ID, notFound(err))
+	}
+	return nil
+}
+
 // MarkBacking has the record of a backing node say what is known of it, while we have it.
 func (st *Store) MarkBacking(ctx context.Context, b *Backing, n *Node, contender string) error {
 	n.UserData = b.Data().Value()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -112,7 +111,7 @@ func (k *Keeper) pass(ctx context.Context) (again time.Time, err error) {
 		return time.Time{}, err
 	}
 	if err = s.broken; err == nil { // else the node of a broken record would seem to have none
-		err = k.adopt(ctx, s)
+		err = errors.Join(k.adopt(ctx, s), k.unlockLeft(ctx, s))
 	}
 	known := map[string]bool{}
 	for _, b := range s.records {
@@ -247,7 +246,7 @@ func (k *Keeper) keep(ctx context.Context, s *seen, b *zkmodel.Backing) (again t
 		b.Failed = view.Failed
 		return time.Time{}, k.Store.SaveBacking(ctx, b)
 	case b.Failed != "" && !said.Failed:
-		if err := k.mark(ctx, b); err != nil {
+		if err := k.mark(ctx, b, n); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -257,7 +256,7 @@ func (k *Keeper) keep(ctx context.Context, s *seen, b *zkmodel.Backing) (again t
 	if until := k.Backed.Keeps(view); until.After(k.Now()) {
 		return until, nil
 	}
-	return time.Time{}, k.give(ctx, b)
+	return time.Time{}, k.give(ctx, b, n)
 }
 
 // readable reports whether a record says what its node is.
@@ -273,27 +272,19 @@ func (k *Keeper) letGo(ctx context.Context, b *zkmodel.Backing) error {
 	return k.Store.DropBacking(ctx, b, contender)
 }
 
-// mark has the node's record say that it has failed.
-func (k *Keeper) mark(ctx context.Context, b *zkmodel.Backing) error {
-	n, contender, err := k.had(ctx, b)
+// mark has the node's record, as it was listed, say that it has failed.
+func (k *Keeper) mark(ctx context.Context, b *zkmodel.Backing, n *zkmodel.Node) error {
+	contender, err := k.Store.BackingLock(ctx, k.Provider, b.Node)
 	if err != nil || contender == "" {
 		return err
 	}
-	return k.Store.MarkBacking(ctx, b, n, contender)
+	return k.Store.MarkBacking(ctx, b, new(*n), contender)
 }
 
-// had is the node of a record, and the contender that has its lock for us.
-func (k *Keeper) had(ctx context.Context, b *zkmodel.Backing) (n *zkmodel.Node, contender string, err error) {
-	if n, err = k.Store.Node(ctx, b.Node); err != nil {
-		return nil, "", err
-	}
-	contender, err = k.Store.BackingLock(ctx, k.Provider, b.Node)
-	return n, contender, err
-}
-
-// give gives a backing node back: the launcher of its provider deletes it.
-func (k *Keeper) give(ctx context.Context, b *zkmodel.Backing) error {
-	n, contender, err := k.had(ctx, b)
+// give gives a backing node back, whose record is as it was listed: what was decided by that
+// holds for no other. The launcher of its provider deletes it.
+func (k *Keeper) give(ctx context.Context, b *zkmodel.Backing, n *zkmodel.Node) error {
+	contender, err := k.Store.BackingLock(ctx, k.Provider, b.Node)
 	if err != nil {
 		return err
 	}
@@ -302,46 +293,12 @@ func (k *Keeper) give(ctx context.Context, b *zkmodel.Backing) error {
 		k.Log.Warn("Backing node is lost", "provider", k.Provider, "label", b.Label, "node", b.Node, "error", b.Failed)
 		return k.Store.DropBacking(ctx, b, "")
 	}
-	if err := k.Store.GiveBacking(ctx, b, n, contender); err != nil {
+	if err := k.Store.GiveBacking(ctx, b, new(*n), contender); err != nil {
 		return err
 	}
 	k.Step(step.BackingGiven)
 	k.Log.Info("Backing node is given back", "provider", k.Provider, "label", b.Label, "node", b.Node, "reason", b.Failed)
 	return nil
-}
-
-// adopt makes records of the backing nodes that Nodepool's launcher has taken.
-func (k *Keeper) adopt(ctx context.Context, s *seen) error {
-	var failed error
-	for _, n := range s.nodes {
-		said, backs := n.Backs()
-		if !backs || n.BacksFor() != k.Provider || n.State != zkmodel.NodeInUse || !n.Locked || said.Slots < 1 || said.Slots > zkmodel.MostSlots || said.Label == "" ||
-			slices.ContainsFunc(s.records, func(b *zkmodel.Backing) bool { return b.Node == n.ID }) {
-			continue
-		}
-		contender, err := k.Store.BackingLock(ctx, k.Provider, n.ID)
-		if err != nil || contender == "" {
-			failed = errors.Join(failed, err)
-			continue
-		}
-		b := &zkmodel.Backing{
-			Provider: k.Provider, Label: said.Label, Wants: k.Wants(said.Label), Node: n.ID,
-			Launched: zkmodel.Epoch(said.Launched), Used: zkmodel.EpochOf(k.Now()), Slots: make([]zkmodel.BackingSlot, said.Slots),
-		}
-		if said.Failed {
-			b.Failed = "it had failed before we took it over"
-		}
-		if err := k.create(ctx, b, s.version); err != nil {
-			if outdated(err) {
-				return failed // the change has us look again
-			}
-			failed = errors.Join(failed, err)
-			continue
-		}
-		s.version++ // by what we have added
-		k.Log.Info("Backing node of another launcher is taken over", "provider", k.Provider, "label", b.Label, "node", n.ID, "slots", len(b.Slots))
-	}
-	return failed
 }
 
 var _ Changes = (*recipe.Subscription)(nil)

@@ -78,6 +78,79 @@ func (m *member) rewrite(path, text string) {
 	}
 }
 
+// Mistake: a node that is given back although its record was changed since that was decided.
+func TestNodeIsGivenBackAsItWasListed(t *testing.T) {
+	t.Parallel()
+	one, other := two(t)
+	n := other.ready()
+	other.add("7")
+	b := other.records()[0]
+	if err := other.Store.TakeBacking(t.Context(), b, n, ""); err != nil {
+		t.Fatal(err)
+	}
+	b = other.records()[0]
+	b.Slots[0] = zkmodel.BackingSlot{}
+	if err := other.Store.SaveBacking(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	var keeps atomic.Int32
+	one.keep(func(k *backing.Keeper) {
+		k.Backed = deciding(func() time.Time {
+			if keeps.Add(1) > 1 {
+				return time.Now().Add(time.Hour) // by what it says now
+			}
+			now, err := other.Store.Node(t.Context(), n.ID)
+			if err == nil {
+				now.Comment = "changed"
+				var data []byte
+				if data, err = now.Encode(); err == nil {
+					_, err = other.Store.Session().Set(t.Context(), now.Path(), data, now.Stat.Version)
+				}
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			return time.Time{}
+		})
+	})
+	zktest.Eventually(t, func() bool { return keeps.Load() > 1 || len(other.records()) == 0 }, "it was decided again")
+	if now, err := other.Store.Node(t.Context(), n.ID); err != nil || now.State != zkmodel.NodeInUse || now.Comment != "changed" {
+		t.Errorf("it is %+v, %v", now, err)
+	}
+}
+
+// deciding is a provider that decides how long a backing node is kept.
+type deciding func() time.Time
+
+func (deciding) OnBacking(providers.Backing)                      {}
+func (d deciding) Keeps(providers.BackingNode) time.Time          { return d() }
+func (deciding) Unreachable(context.Context, string, error) error { return nil }
+
+// ready makes a node that is ready and free.
+func (m *member) ready() *zkmodel.Node {
+	m.t.Helper()
+	n := &zkmodel.Node{Provider: "cloud", Type: zkmodel.Strings{"large"}}
+	lock, err := m.Store.CreateNode(m.t.Context(), n)
+	for _, to := range []zkmodel.NodeState{zkmodel.NodeBuilding, zkmodel.NodeReady} {
+		if err == nil {
+			err = zkmodel.Move(n, to, zkmodel.ByUs, zkmodel.EpochOf(time.Now()))
+		}
+	}
+	if err == nil {
+		err = m.Store.SaveNode(m.t.Context(), lock, n)
+	}
+	if err == nil {
+		err = lock.Release(m.t.Context())
+	}
+	if err == nil {
+		n, err = m.Store.Node(m.t.Context(), n.ID)
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return n
+}
+
 // Mistake: a write that a broken connection swallowed is taken for one that another has made
 // needless: nothing changes then, and nobody writes it ever.
 func TestWhatABrokenConnectionSwallowedIsWritten(t *testing.T) {
