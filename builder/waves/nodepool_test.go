@@ -13,18 +13,20 @@ import (
 )
 
 // asNodepool serves flags as Nodepool's builder does (a pass over all images; the image's
-// lock is tried, the flag looked at again under it, and removed when the build is ready), in
-// Python and with kazoo's locks. The first build of image b fails. What a server that is
-// away interrupts is begun anew with the next pass.
+// lock is tried, the flag looked at again under it, and removed when the build is ready, if it is
+// there still), in Python and with kazoo's locks. The first build of image b fails. What a server
+// that is away interrupts is begun anew with the next pass: the build by its flag, and the
+// uploads of the newest build that is ready by what is missing of them.
 const asNodepool = `
 import json, time, threading
-images, failed = ['a', 'b', 'c'], False
-zk.create('/nodepool/components/builder/np-', b'{"hostname": "np", "kind": "builder", "model_api": 0, "state": "running", "version": "11.0.0"}',
-          ephemeral=True, sequence=True, makepath=True)
+images, failed, me = ['a', 'b', 'c'], False, None
 def record(state, **more):
     return json.dumps(dict(more, state=state, state_time=time.time())).encode()
-def settle(path, **more):
-    zk.set(path, record('ready', **more))
+def register():
+    global me
+    if me is None or not zk.exists(me):  # it went with a session
+        me = zk.create('/nodepool/components/builder/np-', b'{"hostname": "np", "kind": "builder", "model_api": 0, "state": "running", "version": "11.0.0"}',
+                       ephemeral=True, sequence=True, makepath=True)
 def build(image, base, flag):
     global failed
     made = dict(builder='np', builder_id='np', formats='qcow2', username='zuul', python_path='auto', shell_type=None)
@@ -33,16 +35,36 @@ def build(image, base, flag):
         failed = True
         zk.set(path, record('failed', **made))
         return
-    settle(path, **made)
-    zk.delete(flag)
+    zk.set(path, record('ready', **made))
+    try:
+        zk.delete(flag)
+    except NoNodeError:
+        pass  # who asked has taken it back, for the build that failed before
+def upload(image):
+    base = '/nodepool/images/%s/builds' % image
+    if not zk.exists(base):
+        return
+    builds = [base + '/' + n for n in sorted(zk.get_children(base)) if n != 'lock']
+    records = [(b, json.loads(zk.get(b)[0] or b'{}')) for b in builds]
+    ready = [(b, r['builder']) for b, r in records if r.get('state') == 'ready']
+    if not ready or ready[-1][1] != 'np':  # another's files
+        return
     for provider in ('north', 'south'):
-        folder = path + '/providers/' + provider + '/images'
+        folder = ready[-1][0] + '/providers/' + provider + '/images'
         zk.ensure_path(folder)
         lock = zk.Lock(folder + '/lock', 'np')
-        lock.acquire(timeout=10)
-        upload = zk.create(folder + '/', record('uploading'), sequence=True)
-        settle(upload, external_id='x', external_name='x', format='qcow2')
-        lock.release()
+        if not lock.acquire(blocking=False):
+            continue
+        try:
+            old = [folder + '/' + n for n in zk.get_children(folder) if n != 'lock']
+            if any(json.loads(zk.get(u)[0])['state'] == 'ready' for u in old):
+                continue
+            for interrupted in old:
+                zk.delete(interrupted)
+            path = zk.create(folder + '/', record('uploading'), sequence=True)
+            zk.set(path, record('ready', external_id='x', external_name='x', format='qcow2'))
+        finally:
+            lock.release()
 def look(image):
     base, flag = '/nodepool/images/%s/builds' % image, '/nodepool/images/%s/request-build' % image
     if not zk.exists(flag):
@@ -57,12 +79,13 @@ def look(image):
         lock.release()
 def passes():
     while True:
-        for image in images:
+        for step, of in [(lambda _: register(), None)] + [(f, i) for i in images for f in (look, upload)]:
             try:
-                look(image)
+                step(of)
             except Exception:
                 pass
         time.sleep(0.02)
+register()
 threading.Thread(target=passes, daemon=True).start()
 say('up')
 hear()

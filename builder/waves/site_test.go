@@ -78,7 +78,7 @@ func newSiteAt(t *testing.T, addr, root string, images ...string) *site {
 
 func (s *site) dial() *recipe.Client {
 	s.t.Helper()
-	return s.dialAt(s.addr, 10*time.Second)
+	return s.dialAt(s.addr, 30*time.Second) // a server that is restarted on a busy machine takes a while
 }
 
 func (s *site) dialAt(addr string, timeout time.Duration) *recipe.Client {
@@ -329,7 +329,7 @@ func (s *site) create(id string, change ...func(*wave.Wave)) {
 // result waits for the report of a wave.
 func (s *site) result(id string) *wave.Report {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), 3*time.Minute)
 	defer cancel()
 	data, err := s.store.Queue().Wait(ctx, id, "test")
 	if err != nil {
