@@ -53,6 +53,7 @@ type faults struct {
 	counts   map[string]int
 	backward []time.Time   // when the tree went back
 	going    bool          // it is going back just now
+	unledBy  int           // how many faults keep the servers without a leader just now
 	back     chan struct{} // closed when the tree goes back next
 }
 
@@ -210,6 +211,24 @@ func (f *faults) inThisTime(ctx context.Context) (context.Context, context.Cance
 
 // errBack says that the tree has gone back.
 var errBack = errors.New("the tree has gone back")
+
+// unled notes that the servers have no leader, until led is called.
+func (f *faults) unled() (led func()) {
+	count := func(by int) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.unledBy += by
+	}
+	count(1)
+	return func() { count(-1) }
+}
+
+// isUnled reports whether the servers have no leader, as far as we know.
+func (f *faults) isUnled() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.unledBy > 0
+}
 
 // isGoing reports whether the tree is going back just now.
 func (f *faults) isGoing() bool {

@@ -14,17 +14,20 @@ import (
 func serverFaults(w *world) []fault {
 	list := []fault{
 		{"leader killed", func(ctx context.Context, r *rand.Rand) string {
+			defer w.faults.unled()()
 			return w.killServers(ctx, r, w.ensemble.Leader(w.t)) //nolint:contextcheck // a test helper
 		}},
 		{"follower killed", func(ctx context.Context, r *rand.Rand) string {
 			return w.killServers(ctx, r, (w.ensemble.Leader(w.t)+1+r.IntN(2))%servers) //nolint:contextcheck // a test helper
 		}},
 		{"all servers killed", func(ctx context.Context, r *rand.Rand) string {
+			defer w.faults.unled()()
 			return w.killServers(ctx, r, 0, 1, 2)
 		}},
 		{"leader frozen", func(ctx context.Context, r *rand.Rand) string {
 			i := w.ensemble.Leader(w.t) //nolint:contextcheck // a test helper
 			d := time.Second + time.Duration(r.Int64N(int64(4*time.Second)))
+			defer w.faults.unled()()
 			w.ensemble.Servers[i].Pause()
 			wait(ctx, d)
 			w.ensemble.Servers[i].Resume()
@@ -37,6 +40,7 @@ func serverFaults(w *world) []fault {
 		list = append(list, fault{"leader cut off", func(ctx context.Context, r *rand.Rand) string {
 			i := w.ensemble.Leader(w.t) //nolint:contextcheck // a test helper
 			d := time.Second + time.Duration(r.Int64N(int64(4*time.Second)))
+			defer w.faults.unled()()
 			w.net.cut(serverName(i))
 			wait(ctx, d)
 			w.net.heal(serverName(i))
@@ -85,6 +89,7 @@ func (w *world) goBack(ctx context.Context, _ *rand.Rand) string {
 	old := w.last
 	w.last = w.save(w.number) //nolint:contextcheck // a test helper
 	w.number++
+	led := w.faults.unled()
 	w.faults.wentBack(true)
 	var all []int
 	for i := range servers {
@@ -100,6 +105,7 @@ func (w *world) goBack(ctx context.Context, _ *rand.Rand) string {
 	}
 	w.ensemble.Restart(w.t, all...) //nolint:contextcheck // a test helper
 	w.faults.wentBack(false)
+	led()
 	w.mendGarbled(ctx)
 	return fmt.Sprintf("by %s", time.Since(old.at).Round(time.Second))
 }

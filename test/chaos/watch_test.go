@@ -104,7 +104,7 @@ func (v *watch) run(ctx context.Context) {
 			images = time.Now()
 			v.lookAtImages(ctx)
 		}
-		v.flow.check(time.Now(), v.w.faults.isGoing(), v.honest, v.wrong)
+		v.flow.check(time.Now(), v.w.faults.isUnled(), v.honest, v.wrong)
 	}
 }
 
