@@ -168,10 +168,14 @@ func (s *Server) Pause() { s.process.signal(syscall.SIGSTOP) }
 // Resume lets a paused server go on.
 func (s *Server) Resume() { s.process.signal(syscall.SIGCONT) }
 
+// startPatience is how long a server may take to serve: three that begin at once have taken more than a minute on a
+// machine at a load of 57.
+const startPatience = 3 * time.Minute
+
 // await polls the server until ok accepts its mode: standalone, leader or
 // follower, or empty while it does not serve.
 func (s *Server) await(ok func(mode string) bool) error {
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(startPatience)
 	for !ok(s.mode()) {
 		switch {
 		case s.process.exited():
