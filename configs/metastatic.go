@@ -3,6 +3,7 @@ package configs
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -104,9 +105,46 @@ func (l *loader) metastaticLabel(p *Provider, shared map[string]MetastaticLabel)
 			v.fail("another label of the provider has the backing-label %q, and other settings of it: they have to be the same", own.BackingLabel)
 		}
 		shared[own.BackingLabel] = *own
-		v.later(func() { l.checkBacking(v, p, own.BackingLabel) })
+		v.later(func() {
+			if way := l.backTo(label.Name, own.BackingLabel); way != nil {
+				v.fail("the backing-label %q leads back to the label itself (%s): each node would ask for another", own.BackingLabel, strings.Join(way, ", "))
+				return
+			}
+			l.checkBacking(v, p, own.BackingLabel)
+		})
 		return label
 	}
+}
+
+// backTo is the way from a backing label over the backing labels of others, of whatever provider,
+// to the label that it is of; nil when there is none.
+func (l *loader) backTo(label, backing string) []string {
+	type way struct {
+		label string
+		from  *way
+	}
+	seen := map[string]bool{}
+	for queue := []*way{{label: backing}}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		if at.label == label {
+			var names []string
+			for ; at != nil; at = at.from {
+				names = append(names, at.label)
+			}
+			slices.Reverse(names)
+			return append([]string{label}, names...)
+		}
+		if seen[at.label] {
+			continue
+		}
+		seen[at.label] = true
+		for i := range l.cfg.Providers {
+			if next := l.cfg.Providers[i].BackingLabels()[at.label]; next != "" {
+				queue = append(queue, &way{next, at})
+			}
+		}
+	}
+	return nil
 }
 
 // mostSlots is how many slots the record of a backing node has room for.

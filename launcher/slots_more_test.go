@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"poolkeeper/launcher"
 	"poolkeeper/providers/fake"
 	"poolkeeper/test/sshd"
 	"poolkeeper/test/zktest"
@@ -157,6 +158,33 @@ func TestProviderOfSlotsLeavesTheConfiguration(t *testing.T) {
 	s.released("slots", "bunks")
 }
 
+// Mistake: a request for a backing node of a provider that left the configuration meanwhile, which
+// keeps what was made for it for nobody, for ever.
+func TestProviderOfSlotsLeavesWhileItAsks(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, slotted)
+	s.image()
+	booting := s.stall()
+	soon := func(d *launcher.Deps) { d.Resync = time.Second }
+	with := s.launch(named("nl01"), soon)
+	id := s.submit(wish("slot"))
+	<-booting
+	if err := s.zuul.Cancel(id); err != nil {
+		t.Fatal(err)
+	}
+	with.stop()
+	for _, cloud := range s.clouds {
+		cloud.SetHook(nil)
+	}
+	s.config = s.only("cloud", "other")
+	s.launch(named("nl02"), soon)
+	zktest.Eventually(t, func() bool { return len(s.requests()) == 0 }, "its request gone")
+	zktest.Eventually(t, func() bool {
+		nodes := s.nodesAt("cloud")
+		return len(nodes) == 1 && nodes[0].State == zkmodel.NodeReady && nodes[0].AllocatedTo == ""
+	}, "its node free for others")
+}
+
 // Mistake: a backing node that does not answer, or is another machine by now, that is given to
 // each new node in turn; with launchers that scan.
 func TestSlotsOnABackingNodeThatDoesNotAnswer(t *testing.T) {
@@ -174,7 +202,7 @@ func TestSlotsOnABackingNodeThatDoesNotAnswer(t *testing.T) {
 	changed, children := s.nodepools(2, false, zkmodel.NodeInUse)
 	s.rewrite(changed, func(n *zkmodel.Node) {
 		n.InterfaceIP, n.ConnectionType, n.ConnectionPort = "127.0.0.1", "ssh", zkmodel.IntValue(machine.Port)
-		n.HostKeys = zkmodel.Strings{"ssh-ed25519 another"}
+		n.HostKeys, n.Attributes = zkmodel.Strings{"ssh-ed25519 another"}, zkmodel.ObjectValue(map[string]any{"rack": "burnt"})
 	})
 	s.launchTwo()
 	zktest.Eventually(t, func() bool {
@@ -185,6 +213,9 @@ func TestSlotsOnABackingNodeThatDoesNotAnswer(t *testing.T) {
 		child, _ := s.given("slot")
 		if s.backing(child).ID == changed {
 			t.Error("a node on another machine")
+		}
+		if text, _ := child.Attributes.MarshalJSON(); strings.Contains(string(text), "burnt") {
+			t.Errorf("what the first attempt stood on is in the attributes: %s", text)
 		}
 	}
 	zktest.Eventually(t, func() bool { said, _ := s.node(changed).Backs(); return said.Failed }, "that said in its record")

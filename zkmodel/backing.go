@@ -158,6 +158,16 @@ func BackingOf(r *Request) string {
 	return mark[backingMark]
 }
 
+// BackingRequestor is the provider for which we have made a request for a backing node; "" for
+// any other request.
+func BackingRequestor(r *Request) string {
+	provider, of := strings.CutPrefix(r.Requestor, backingOwner)
+	if r.Broken != nil || !of || BackingOf(r) == "" {
+		return ""
+	}
+	return provider
+}
+
 // CreateBacking makes a record, whose ID is given, if none was made for the provider since
 // version of its folder.
 //

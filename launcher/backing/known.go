@@ -237,13 +237,14 @@ func (k *Known) addRecorded(s *seen, n *providers.BackingNode) {
 	}
 }
 
-// uses reports whether a node that says so uses its slot: while it is made, and when it goes,
-// it is the record of the backing node that tells.
+// uses reports whether a node that says so uses its slot: while it is made it is the record of
+// the backing node that tells. One that goes has it until its record is gone: Nodepool's launcher
+// does not start where two records say that they have one slot.
 func uses(n *zkmodel.Node) bool {
 	switch n.State {
-	case zkmodel.NodeReady, zkmodel.NodeInUse, zkmodel.NodeUsed, zkmodel.NodeHold, zkmodel.NodeTesting:
+	case zkmodel.NodeReady, zkmodel.NodeInUse, zkmodel.NodeUsed, zkmodel.NodeHold, zkmodel.NodeTesting, zkmodel.NodeFailed, zkmodel.NodeDeleting:
 		return n.Broken == nil
-	case zkmodel.NodeInit, zkmodel.NodeBuilding, zkmodel.NodeFailed, zkmodel.NodeAborted, zkmodel.NodeDeleting, zkmodel.NodeDeleted:
+	case zkmodel.NodeInit, zkmodel.NodeBuilding, zkmodel.NodeAborted, zkmodel.NodeDeleted:
 	}
 	return false
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"poolkeeper/providers"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
 )
 
 // Mistake: two launchers that both found no room, and both ask for a backing node, where one
@@ -90,5 +92,38 @@ func TestWritesCarryTheVersionListed(t *testing.T) {
 	}
 	if now := one.records(); len(now) != 1 || now[0].Failed != "it burns" || now[0].Slots[1].Node != "" {
 		t.Errorf("records %+v", now)
+	}
+}
+
+// Mistake: a slot that is given to another while the record of a node of Nodepool's that goes says
+// that it has it: Nodepool's launcher ends where two say so.
+func TestSlotIsUsedUntilTheRecordIsGone(t *testing.T) {
+	t.Parallel()
+	one, other := two(t)
+	n := other.ready()
+	other.add("7")
+	if err := other.Store.TakeBacking(t.Context(), other.records()[0], n, ""); err != nil {
+		t.Fatal(err)
+	}
+	for state, used := range map[zkmodel.NodeState]bool{zkmodel.NodeUsed: true, zkmodel.NodeFailed: true, zkmodel.NodeDeleting: true, zkmodel.NodeBuilding: false} {
+		child := &zkmodel.Node{Provider: slots, Type: zkmodel.Strings{"slot"}, State: state}
+		child.DriverData = zkmodel.SlotData{Backing: n.ID, Slot: 1, Node: "8"}.Value()
+		data, err := child.Encode()
+		var at string
+		if err == nil {
+			at, err = other.Store.Session().Create(t.Context(), zkmodel.NodesRoot+"/", data, recipe.Sequential)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list, _ := one.listed(); len(list) != 1 || list[0].Slots[1].Recorded != used {
+			t.Errorf("below a node that is %s: %+v", state, list)
+		}
+		if err := other.Store.Session().DeleteTree(t.Context(), at); err != nil {
+			t.Fatal(err)
+		}
+		if list, _ := one.listed(); len(list) != 1 || !list[0].Slots[1].Free() {
+			t.Errorf("after it: %+v", list)
+		}
 	}
 }

@@ -168,7 +168,7 @@ func (l *Launches) undo(ctx context.Context, c *supply.Provider, n *Run) error {
 	for begun, try := l.Now(), 1; ; try++ {
 		err := c.Remove(ctx, proof, n.Node.ID, n.Node.ExternalID.Text())
 		if err == nil {
-			n.Node.ExternalID = zkmodel.Value{}
+			n.Node.ExternalID, n.Node.Slot, n.Node.DriverData = zkmodel.Value{}, zkmodel.Value{}, zkmodel.Value{} // its slot is another's by now
 			return nil
 		}
 		last := try == undoTries || l.Now().Sub(begun) > undoTime

@@ -32,6 +32,7 @@ func (l *Launches) choose(o *Order, n *Run, upload *zkmodel.Upload) (providers.N
 		return providers.NodeSpec{}, err
 	}
 	spec := l.spec(o, n, image)
+	n.Node.Attributes = zkmodel.ObjectValue(o.Pool.Section.NodeAttributes) // without those of what an attempt before stood on
 	n.Node.ImageID = image.CloudImage
 	if image.DiskImage != "" {
 		if upload == nil {

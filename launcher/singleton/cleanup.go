@@ -38,8 +38,8 @@ type CleanupRemover interface {
 	RemoveVersion(ctx context.Context, path string, version int32) error
 }
 
-// Cleanup removes what requests and nodes left that are gone, and requests for stock
-// that nobody wants any more.
+// Cleanup removes what requests and nodes left that are gone, and requests for stock and for
+// backing nodes that nobody wants any more.
 type Cleanup struct {
 	view    CleanupView
 	folders CleanupFolders
@@ -56,7 +56,7 @@ func (c *Cleanup) Pass(ctx context.Context) error {
 	return errors.Join(
 		c.collectBelow(ctx, zkmodel.LocksRoot, zkmodel.RequestPath, func(id string) bool { return c.view.Request(id) != nil }),
 		c.collectBelow(ctx, zkmodel.LaunchesRoot, zkmodel.NodePath, func(id string) bool { return c.view.Node(id) != nil }),
-		c.dropStock(ctx))
+		c.dropStock(ctx), c.dropBacking(ctx))
 }
 
 // collectBelow removes the children of a folder that are called like records which are
@@ -109,17 +109,41 @@ func (c *Cleanup) dropStock(ctx context.Context) error {
 		if _, ours := isStock(r, ""); !ours || r.State == zkmodel.RequestPending {
 			continue
 		}
-		keepers, err := c.folders.Children(ctx, zkmodel.LabelDutyPath(r.NodeTypes[0])+"/members")
-		if err != nil && !errors.Is(err, recipe.ErrNoNode) {
-			return err
-		}
-		if len(keepers) > 0 {
-			continue
-		}
-		err = c.remover.RemoveVersion(ctx, r.Path(), r.Stat.Version)
-		if err != nil && !errors.Is(err, recipe.ErrNoNode) && !errors.Is(err, recipe.ErrVersion) {
+		if err := c.dropUnkept(ctx, r, zkmodel.LabelDutyPath(r.NodeTypes[0])); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// dropBacking deletes requests for backing nodes of providers that no launcher of ours has any
+// more: what is made for them would be kept for nobody. Where the provider comes back its
+// keeper asks again. Those of a Nodepool go with its session, and are left alone.
+func (c *Cleanup) dropBacking(ctx context.Context) error {
+	for _, r := range c.view.Requests() {
+		provider := zkmodel.BackingRequestor(r)
+		if provider == "" || r.State == zkmodel.RequestPending {
+			continue
+		}
+		if err := c.dropUnkept(ctx, r, zkmodel.ProviderDutyPath(provider)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropUnkept deletes a request of a duty in which no launcher takes part.
+func (c *Cleanup) dropUnkept(ctx context.Context, r *zkmodel.Request, duty string) error {
+	keepers, err := c.folders.Children(ctx, duty+"/members")
+	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
+		return err
+	}
+	if len(keepers) > 0 {
+		return nil
+	}
+	err = c.remover.RemoveVersion(ctx, r.Path(), r.Stat.Version)
+	if errors.Is(err, recipe.ErrNoNode) || errors.Is(err, recipe.ErrVersion) {
+		return nil
+	}
+	return err
 }
