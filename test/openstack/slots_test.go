@@ -47,7 +47,7 @@ func TestSiteSlots(t *testing.T) {
 
 	s.kill("launcher") // below both jobs
 	for _, n := range []*zuul.Node{first, second} {
-		if row := s.row(n.ID); row["state"] != "in-use" || fmt.Sprint(row["locked"]) == "unlocked" {
+		if row := s.row(n.ID); row["state"] != "in-use" || row["locked"] != "locked" {
 			t.Errorf("without a launcher the job's node is %v", row)
 		}
 	}
