@@ -41,6 +41,7 @@ func (s *session) observe(ctx context.Context) (*schedule.Snapshot, time.Time) {
 	}
 	snap.Frozen = reaper.Frozen(s.cfg, snap.Nodes)
 	s.idleJudged(snap)
+	s.reaper.Interrupted(snap)
 	paused := s.heedPauses(ctx, snap)
 	var due time.Time // of the first cloud that may be tried again
 	snap.Uses, due = supply.Uses(s.clouds, snap.Nodes, snap.Now, s.waiting)

@@ -32,6 +32,15 @@ type Watcher interface {
 	WatchNode(ctx context.Context, externalID string) error
 }
 
+// Interrupter is what a provider implements as well whose cloud takes machines back that it has
+// made: what was a machine's end is not its node's fault, nor its image's.
+type Interrupter interface {
+	// Interruptions tells why the cloud has taken machines back, by external id, as far as the
+	// last ListNodes has shown; nil when it has taken none. It asks nobody, and may be called at
+	// any time. The map is not changed any more.
+	Interruptions() map[string]string
+}
+
 // Checker is what a provider implements as well whose cloud can be asked for what its
 // section of the configuration names.
 type Checker interface {

@@ -119,6 +119,14 @@ func (r *redacted) CheckCloud(ctx context.Context) ([]Missing, error) {
 	return list, r.secrets.Error(err)
 }
 
+// Interruptions implements Interrupter.
+func (r *redacted) Interruptions() map[string]string {
+	if interrupter, ok := r.Provider.(Interrupter); ok {
+		return interrupter.Interruptions()
+	}
+	return nil
+}
+
 // Prepare implements Preparer.
 func (r *redacted) Prepare(ctx context.Context) error {
 	preparer, ok := r.Provider.(Preparer)

@@ -35,6 +35,8 @@ func (*able) WatchNode(context.Context, string) error {
 	return fmt.Errorf("%w: the machine says hunter22", providers.ErrRestarted)
 }
 
+func (*able) Interruptions() map[string]string { return map[string]string{"1": "taken back"} }
+
 func (*able) Zones(context.Context) ([]string, error) { return []string{"a", "b"}, nil }
 
 // Redacting takes nothing away from a provider but the secrets.
@@ -55,6 +57,9 @@ func TestRedactedCanWhatItsProviderCan(t *testing.T) {
 	err := p.(providers.Watcher).WatchNode(t.Context(), "1")
 	if !errors.Is(err, providers.ErrRestarted) || strings.Contains(err.Error(), "hunter22") {
 		t.Errorf("watches: %v", err)
+	}
+	if why := p.(providers.Interrupter).Interruptions()["1"]; why != "taken back" {
+		t.Errorf("interrupted: %q", why)
 	}
 	zones, err := p.(interface {
 		Zones(ctx context.Context) ([]string, error)

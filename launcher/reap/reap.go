@@ -37,6 +37,8 @@ type Rules struct {
 	Frozen map[string]bool
 	// Judged says of idle nodes whose build was rolled back or rejected what was said of it.
 	Judged map[string]string
+	// Interrupted says of idle nodes whose machines the cloud has taken back why.
+	Interrupted map[string]string
 	// Drained says of providers whose idle nodes are to go who wants that, and why.
 	Drained map[string]string
 	// Lag is how far our clock is behind ZooKeeper's, negative when it is early: the
@@ -55,6 +57,9 @@ func (r Rules) since(n *zkmodel.Node) time.Time {
 
 // Useless says why a ready node cannot be given to anybody; "" when it can.
 func (r Rules) Useless(n *zkmodel.Node) string {
+	if why := r.Interrupted[n.ID]; why != "" {
+		return why
+	}
 	if why := r.Judged[n.ID]; why != "" {
 		return "its build was " + why
 	}

@@ -17,7 +17,7 @@ import (
 func (r *Reaper) Due(ctx context.Context, snap *schedule.Snapshot) time.Time {
 	rules := r.rules()
 	rules.Lag, rules.Frozen = max(snap.Lag, reap.Behind(snap)), snap.Frozen
-	rules.Judged, rules.Drained = snap.Judged, r.Drained()
+	rules.Judged, rules.Drained, rules.Interrupted = snap.Judged, r.Drained(), r.idleInterrupted(snap.Nodes)
 	list, again := reap.Due(snap, r.duties, r.Own.Mine, rules)
 	for _, c := range list {
 		r.Jobs.Start(inflight.Node(c.Node.ID), func() error { return r.Reap(ctx, c) })

@@ -30,7 +30,10 @@ type cloud struct {
 	closed   error
 	listing  error
 	removing func(machine string) error // asked before each is removed
+	taken    map[string]string          // machines that were taken back, with why
 }
+
+func (c *cloud) Interruptions() map[string]string { return c.taken }
 
 func (c *cloud) Use() (supply.Machines, error) { return c, c.closed }
 

@@ -229,6 +229,7 @@ func (r *Reaper) settleNode(ctx context.Context, lock *recipe.Held, n *zkmodel.N
 		rules.Lag = r.Ahead()
 		rules.Frozen = Frozen(r.Config, []*zkmodel.Node{n})
 		rules.Judged, rules.Drained = map[string]string{n.ID: r.Judged(n)}, r.Drained()
+		rules.Interrupted = map[string]string{n.ID: r.interrupted(n)}
 		if _, _, due := reap.Ready(n, rules); rules.Useless(n) == "" && (due.IsZero() || due.After(r.Now())) {
 			return nil
 		}

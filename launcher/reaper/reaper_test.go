@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -267,6 +268,43 @@ func TestAgeIsJudgedAgain(t *testing.T) {
 		t.Error(err)
 	}
 	r.is(n, "")
+}
+
+// Mistake: an idle node whose machine the cloud has taken back is given to somebody, or goes without the reason; or one
+// that is in use goes.
+func TestNodesWhoseMachinesWereTakenBack(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	r.here.taken = map[string]string{"a": "spot interruption", "c": "spot interruption", "d": "spot interruption"}
+	idle, well, used := r.node(zkmodel.NodeReady, external("a")), r.node(zkmodel.NodeReady, external("b")), r.node(zkmodel.NodeUsed, external("c"))
+	given := r.node(zkmodel.NodeReady, external("d"), allocated(r.request(zkmodel.RequestFulfilled)))
+	reasons := map[string]string{}
+	r.here.machines = []providers.NodeInfo{{ExternalID: "a"}, {ExternalID: "b"}, {ExternalID: "c"}, {ExternalID: "d"}}
+	ids := map[string]string{"a": idle.ID, "c": used.ID}
+	var mu sync.Mutex
+	r.here.removing = func(machine string) error {
+		n, err := r.Store.Node(t.Context(), ids[machine])
+		if err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			reasons[machine] = n.Reason
+		}
+		return err
+	}
+	snap := &schedule.Snapshot{Now: time.Now(), Nodes: []*zkmodel.Node{idle, well, used, given}, Evicted: map[string]bool{}}
+	r.Interrupted(snap)
+	if !snap.Evicted[idle.ID] || len(snap.Evicted) != 1 {
+		t.Errorf("kept from requests are %v", snap.Evicted)
+	}
+	r.Due(context.WithoutCancel(t.Context()), snap)
+	r.Jobs.Wait()
+	r.is(idle, "")
+	r.is(used, "")
+	r.is(well, zkmodel.NodeReady)
+	r.is(given, zkmodel.NodeReady)
+	if reasons["a"] != "spot interruption" || reasons["c"] != "spot interruption" {
+		t.Errorf("the records say %v", reasons)
+	}
 }
 
 // Mistake: a node in launch for stock that is deleted instead of gone on with.

@@ -6,6 +6,7 @@ package aws
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -50,6 +51,8 @@ type Provider struct {
 	quotas    cached[map[string]quota]
 	templates cached[string]
 	leaks     suspects
+
+	interrupted atomic.Pointer[map[string]string] // instances that Amazon has ended, with why
 }
 
 var (

@@ -102,6 +102,7 @@ func (p *Provider) listInstances(ctx context.Context) (map[string]types.Instance
 		}
 	}
 	p.fresh.complete(all, clock.Now(ctx))
+	p.noteInterruptions(all)
 	return all, nil
 }
 

@@ -163,6 +163,41 @@ func TestSpotInterruption(t *testing.T) {
 	}
 }
 
+// What Amazon takes back of a node that is ready or in use is known from the next list on; what we end ourselves is no interruption.
+func TestInterruptionsOfNodesThatRun(t *testing.T) {
+	e, p := amazon(t, configs.AWSImportSnapshot)
+	ctx := within(t)
+	var ids []string
+	for n := range 3 {
+		id, err := p.CreateNode(ctx, spec(e, "main", "spot", n))
+		if err == nil {
+			_, err = p.WaitNode(ctx, id)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	if err := p.DeleteNode(ctx, ids[1]); err != nil {
+		t.Fatal(err)
+	}
+	e.Interrupt(ids[0])
+	for range 2 {
+		if _, err := p.ListNodes(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all := p.Interruptions(); len(all) != 1 || !strings.HasPrefix(all[ids[0]], "spot interruption: Amazon has taken the instance back") {
+		t.Errorf("interrupted are %v, want %s", all, ids[0])
+	}
+	if err := p.DeleteNode(ctx, ids[0]); err != nil { // it stays one
+		t.Fatal(err)
+	}
+	if _, err := p.ListNodes(ctx); err != nil || p.Interruptions()[ids[0]] == "" {
+		t.Errorf("interrupted are %v, %v", p.Interruptions(), err)
+	}
+}
+
 // What was made is found although the answer was lost, is shown late, or the service throttles.
 func TestNothingIsMadeTwice(t *testing.T) {
 	for name, lie := range map[string]func(e *endpoint.Endpoint){
