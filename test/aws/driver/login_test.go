@@ -135,8 +135,13 @@ func TestLogins(t *testing.T) {
 		profile, operation string // "" is the machine's role
 		refreshed          int
 	}{
-		{"role", "AssumeRole", 2}, {"chain", "AssumeRole", 4}, {"web", "AssumeRoleWithWebIdentity", 2}, {"sso", "GetRoleCredentials", 2},
-		{"oldsso", "GetRoleCredentials", 2}, {"ssorole", "AssumeRole", 2}, {"", "", 0},
+		{"role", "AssumeRole", 2},
+		{"chain", "AssumeRole", 4},
+		{"web", "AssumeRoleWithWebIdentity", 2},
+		{"sso", "GetRoleCredentials", 2},
+		{"oldsso", "GetRoleCredentials", 2},
+		{"ssorole", "AssumeRole", 2},
+		{"", "", 0},
 	} {
 		t.Run(way.profile, func(t *testing.T) {
 			a := newAccount(t, profiles)

@@ -1,0 +1,90 @@
+package driver_test
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"poolkeeper/configs"
+	"poolkeeper/providers"
+	"poolkeeper/test/aws/endpoint"
+)
+
+// Each strategy of a fleet is one that Amazon knows, of spot instances and of those on demand, and makes a node.
+func TestFleetStrategies(t *testing.T) {
+	e, _ := amazon(t, configs.AWSImportSnapshot)
+	strategies := []string{"prioritized", "price-capacity-optimized", "capacity-optimized", "diversified", "lowest-price"}
+	cfg := section(e, configs.AWSImportSnapshot)
+	for _, spot := range []bool{false, true} {
+		for _, strategy := range strategies {
+			cfg.Pools[0].Labels = append(cfg.Pools[0].Labels, configs.PoolLabel{
+				Name: fmt.Sprint(strategy, spot), DiskImage: "tiny", KeyName: e.KeyName,
+				Settings: &configs.AWSLabel{UseSpot: spot, Fleet: &configs.AWSFleet{InstanceTypes: []string{"m5.large", "c5.large"}, Strategy: strategy}},
+			})
+		}
+	}
+	p := open(t, cfg)
+	defer p.Close() //nolint:errcheck // nothing is written
+	n := 0
+	for _, spot := range []bool{false, true} {
+		for _, strategy := range strategies {
+			n++
+			live(t, e, p, spec(e, "main", fmt.Sprint(strategy, spot), n))
+			asked := last(e, "CreateFleet")
+			of, other := "OnDemandOptions", "SpotOptions"
+			if spot {
+				of, other = other, of
+			}
+			if asked.In.Sub(of).Str("AllocationStrategy") == "" || asked.In.Has(other) {
+				t.Errorf("%s, spot %t: asked for %v", strategy, spot, asked.In)
+			}
+			if got := asked.In.Sub(of).Str("AllocationStrategy"); spot && got != strategy && strategy != "prioritized" {
+				t.Errorf("%s became %s", strategy, got)
+			}
+		}
+	}
+}
+
+// last is the last request for an operation.
+func last(e *endpoint.Endpoint, operation string) (found endpoint.Request) {
+	for _, r := range e.Requests() {
+		if r.Operation == operation {
+			found = r
+		}
+	}
+	return found
+}
+
+// All that is made carries Nodepool's tags beside ours from its first moment on: instances, volumes, images, snapshots, objects.
+func TestTagsOfAllThatIsMade(t *testing.T) {
+	for _, method := range []string{configs.AWSImportSnapshot, configs.AWSImportEBSDirect, configs.AWSImportImage} {
+		e, p := amazon(t, method)
+		upload(t, p, filepath.Join(t.TempDir(), "tiny-0000000001.raw"), bytes.Repeat([]byte{1}, 2*block))
+		id, err := p.CreateNode(t.Context(), spec(e, "main", "small", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := append(e.Images(), e.Snapshots()...)
+		for _, thing := range all {
+			if thing.Tags[providers.MetaProvider] != "amazon" || thing.Tags[providers.MetaUpload] == "" || thing.Tags[providers.MetaSite] != "site" {
+				t.Errorf("%s: %s has the tags %v", method, thing.ID, thing.Tags)
+			}
+		}
+		nodes := append(e.Instances(), e.Volumes()...)
+		for _, thing := range nodes {
+			if thing.Tags[providers.MetaProvider] != "amazon" || thing.Tags[providers.MetaNode] == "" || thing.Tags[providers.MetaPool] != "main" {
+				t.Errorf("%s has the tags %v", thing.ID, thing.Tags)
+			}
+		}
+		if len(all) != 2 || len(nodes) != 2 {
+			t.Errorf("%s: made are %d and %d", method, len(all), len(nodes))
+		}
+		if method != configs.AWSImportEBSDirect && last(e, "CreateMultipartUpload").In.Str("Tagging") == "" {
+			t.Errorf("%s: the object has no tags", method)
+		}
+		if err := p.DeleteNode(t.Context(), id); err != nil {
+			t.Error(err)
+		}
+	}
+}
