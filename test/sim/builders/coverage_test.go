@@ -36,8 +36,7 @@ func demands() (list []series.Demand) {
 	for _, s := range []zkmodel.UploadState{zkmodel.UploadUploading, zkmodel.UploadReady, zkmodel.UploadFailed} {
 		add(many, "garbled upload %s", s)
 	}
-	doing, _ := steps()
-	for _, what := range doing {
+	for _, what := range kinds(append(step.All(), step.Trials()...)) {
 		for _, f := range append(ofProcesses(), "garble") {
 			add(many, "%s while: %s", f, what)
 		}
@@ -53,6 +52,16 @@ func demands() (list []series.Demand) {
 	not := unreached()
 	for i := range list {
 		list[i].Never = never(list[i].What, not)
+	}
+	return list
+}
+
+// kinds are the kinds of things that a builder does at some steps.
+func kinds(steps []step.Step) (list []string) {
+	for _, s := range steps {
+		if !slices.Contains(list, s.Of()) {
+			list = append(list, s.Of())
+		}
 	}
 	return list
 }

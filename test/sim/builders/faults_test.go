@@ -4,11 +4,13 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"poolkeeper/builder/step"
 	"poolkeeper/test/sim/cloud"
 	"poolkeeper/test/sim/dib"
+	"poolkeeper/test/sim/series"
 	"poolkeeper/test/sim/stage"
 	"poolkeeper/zkmodel"
 )
@@ -29,43 +31,65 @@ func others() []string {
 	return append(list, operations...)
 }
 
-// fault makes the next thing go wrong, or has an operator do something.
-func (w *world) fault() {
-	all := append(ofProcesses(), "pause", "crash", "crash", "stop", "cloud", "cloud", "cloud", "cloud", "build", "build", "build",
-		"reload", "reload", "backup", "backup", "roll back", "vanish", "garble", "garble", "edit delete", "edit note", "operator", "operator", "operator", "operator", "operator")
-	for range 20 {
-		all = append(all, "at a step")
+// armedCards is how many of the things that go wrong in turns wait for a step.
+const armedCards = 30
+
+// cards are all other things that go wrong in turns.
+func cards() []string {
+	list := append(ofProcesses(), "pause", "crash", "crash", "stop", "reload", "reload", "backup", "backup", "roll back", "roll back", "vanish")
+	list = append(append(list, edits...), onRecords()...)
+	for _, f := range troubles {
+		list = append(list, "cloud "+string(f))
 	}
-	host := w.hosts[w.rng.IntN(len(w.hosts))]
-	switch fault := all[w.rng.IntN(len(all))]; fault {
-	case "at a step":
-		w.arm(host)
-	case "cloud":
-		w.trouble()
-	case "reload":
+	for _, o := range dib.Outcomes() {
+		list = append(list, "build "+string(o))
+	}
+	return append(list, operations...)
+}
+
+// fault makes the next thing go wrong, or has an operator do something.
+func (w *world) fault(f series.Fault) {
+	all := cards()
+	n := w.seed.Deal(f, len(all)+armedCards)
+	if n >= len(all) {
+		w.take(n - len(all))
+		return
+	}
+	host, name, image := w.hosts[w.rng.IntN(len(w.hosts))], clouds[w.rng.IntN(len(clouds))], images[w.rng.IntN(len(images))]
+	fault := all[n]
+	of, kind, _ := strings.Cut(fault, " ")
+	switch {
+	case fault == "reload":
 		v := version(w.rng.IntN(int(calm)))
 		w.judge.Fault(fault, "builders", "to version %d", v)
 		w.reload(v)
-	case "operator":
-		w.operate()
-	case "vanish":
-		if name := clouds[w.rng.IntN(len(clouds))]; w.clouds.VanishImage(name, w.siteID, w.rng) {
+	case fault == "vanish":
+		if w.clouds.VanishImage(name, w.siteID, w.rng) {
 			w.judge.Fault(fault, name, "")
 		}
-	case "backup":
+	case fault == "backup":
 		if w.rng.IntN(2) == 0 { // uploads are short: hardly any backup would have one
-			host.waits(&armed{step.UploadSent, fault, w.rng}, true)
+			w.waits(&armed{step.UploadSent, fault, w.rng})
 			return
 		}
 		w.backUp()
-	case "garble":
-		w.garble(w.rng, false)
-	case "edit delete", "edit note":
-		w.edit(w.rng, fault)
-	case "roll back":
+	case fault == "roll back":
 		w.rollBack()
-	case "build":
-		w.builds(host, dib.Outcomes()[w.rng.IntN(len(dib.Outcomes()))], 0.7)
+	case slices.Contains(edits, fault):
+		w.edit(w.rng, fault)
+	case slices.Contains(operations, fault):
+		w.operation(fault, image)
+	case slices.Contains(onRecords(), fault):
+		if !w.onRecord(fault, w.rng) {
+			w.arm(&armed{states[kind], fault, w.rng})
+		}
+	case of == "cloud":
+		w.trouble(name, cloud.Fault(kind))
+	case of == "build":
+		w.builds(host, dib.Outcome(kind), 0.7, 10*time.Minute)
+		if w.rng.IntN(2) == 0 {
+			w.operation("request", image)
+		}
 	default:
 		if p := host.running(); p != nil {
 			w.strike(p, fault, "at once", w.rng)
@@ -89,71 +113,21 @@ func (w *world) strike(p *process, fault, when string, rng *rand.Rand) {
 	case "backup":
 		w.backUp()
 	case "garble":
-		w.garble(rng, true)
+		w.garble(w.judge.aRecord(rng, true), rng)
 	default:
+		if slices.Contains(onRecords(), fault) {
+			w.onRecord(fault, rng)
+			return
+		}
 		w.network.FaultBy(rng, fault, p.Machine)
 	}
 }
 
 // builds has builds of a host go so for a while.
-func (w *world) builds(host *site, o dib.Outcome, share float64) {
+func (w *world) builds(host *site, o dib.Outcome, share float64, d time.Duration) {
 	w.judge.Fault("build "+string(o), host.name, "")
 	host.Set(o, share)
-	time.AfterFunc(10*time.Minute, func() { host.Set(o, 0) })
-}
-
-// steps are all steps of a builder, by what it does there.
-func steps() (doing []string, at map[string][]step.Step) {
-	at = map[string][]step.Step{}
-	for _, s := range append(step.All(), step.Trials()...) {
-		if at[s.Of()] == nil {
-			doing = append(doing, s.Of())
-		}
-		at[s.Of()] = append(at[s.Of()], s)
-	}
-	return doing, at
-}
-
-// armed is a fault that comes when a builder on a host comes to a step.
-type armed struct {
-	at    step.Step
-	fault string
-	rng   *rand.Rand
-}
-
-// arm has a fault wait for a step, and has that step come soon if it is a rare one.
-func (w *world) arm(host *site) {
-	doing, at := steps()
-	list := at[doing[w.rng.IntN(len(doing))]]
-	a := &armed{list[w.rng.IntN(len(list))], "crash", w.rng}
-	if all := append(ofProcesses(), "garble"); w.rng.IntN(3) > 0 { // crashes come oftener: each step has its own
-		a.fault = all[w.rng.IntN(len(all))]
-	}
-	w.judge.Fault("armed", host.name, "%s at %s", a.fault, a.at)
-	host.waits(a, true)
-	time.AfterFunc(40*time.Minute, func() { host.waits(a, false) })
-	w.lead(host, a.at)
-}
-
-// lead does what brings a builder to a step.
-func (w *world) lead(host *site, to step.Step) {
-	another, image := w.hosts[w.rng.IntN(len(w.hosts))], images[w.rng.IntN(len(images))]
-	switch to {
-	case step.BuildServed, step.BuildReady, step.FormatRemoved:
-		w.operation("request", image)
-	case step.BuildFailed:
-		w.builds(host, dib.Breaks, 1)
-		w.operation("request", image)
-	case step.UploadFailed:
-		w.troubled(clouds[w.rng.IntN(len(clouds))], cloud.Error, 1)
-	case step.ReclaimCloud, step.ReclaimUpload:
-		another.waits(&armed{step.UploadSent, "crash", w.rng}, true)
-	case step.DeleteMarked, step.DeleteCloud, step.DeleteUpload:
-		w.operation("delete upload", image)
-	case step.BuildDeleted:
-		w.operation("delete build", image)
-	default:
-	}
+	time.AfterFunc(d, func() { host.Set(o, 0) })
 }
 
 // backUp has an operator make a backup of the servers' files.
@@ -230,16 +204,18 @@ func (w *world) allStopped() bool {
 // troubles are the faults of clouds.
 var troubles = []cloud.Fault{cloud.Error, cloud.Refused, cloud.Slow, cloud.Hung, cloud.Lost, cloud.Stale, cloud.Duplicate}
 
-// trouble has calls to one cloud go wrong for a while.
-func (w *world) trouble() {
-	name, f, share := clouds[w.rng.IntN(len(clouds))], troubles[w.rng.IntN(len(troubles))], 0.2+0.8*w.rng.Float64()
-	w.troubled(name, f, share)
+// trouble has calls to one cloud go wrong for a while. Half of the time there is something to delete in it.
+func (w *world) trouble(name string, f cloud.Fault) {
+	w.troubled(name, f, 0.2+0.8*w.rng.Float64(), upTo(15*time.Minute, w.rng))
+	if w.rng.IntN(2) == 0 {
+		w.operationIn("delete upload", images[w.rng.IntN(len(images))], name)
+	}
 }
 
-func (w *world) troubled(name string, f cloud.Fault, share float64) {
+func (w *world) troubled(name string, f cloud.Fault, share float64, d time.Duration) {
 	w.judge.Fault("cloud "+string(f), name, "%.0f%%", 100*share)
 	w.clouds.Set(name, f, share)
-	time.AfterFunc(upTo(15*time.Minute, w.rng), func() { w.clouds.Set(name, f, 0) })
+	time.AfterFunc(d, func() { w.clouds.Set(name, f, 0) })
 }
 
 // operator is the client of the world itself, and of people in it.
@@ -248,13 +224,13 @@ const operator = "operator"
 // operations are what an operator does.
 var operations = []string{"request", "pause image", "pause provider", "cancel", "delete build", "delete upload"}
 
-// operate has an operator do something.
-func (w *world) operate() {
-	w.operation(operations[w.rng.IntN(len(operations))], images[w.rng.IntN(len(images))])
+func (w *world) operation(what, image string) {
+	w.operationIn(what, image, clouds[w.rng.IntN(len(clouds))])
 }
 
-func (w *world) operation(what, image string) {
-	provider, pick, d := clouds[w.rng.IntN(len(clouds))], w.rng.Uint64(), upTo(20*time.Minute, w.rng)
+// operationIn has an operator do something, in one provider if it is of one.
+func (w *world) operationIn(what, image, provider string) {
+	pick, d := w.rng.Uint64(), upTo(20*time.Minute, w.rng)
 	w.judge.Fault(what, operator, "%s %s", image, provider)
 	ctx := context.WithoutCancel(w.t.Context())
 	store := w.operator()
@@ -280,7 +256,7 @@ func (w *world) operation(what, image string) {
 				err = store.MarkBuildDeleting(ctx, zkmodel.ByOperator, image, b, true)
 			}
 		case "delete upload":
-			if key, ok := w.judge.anUpload(image, pick); ok {
+			if key, ok := w.judge.anUpload(image, provider, pick); ok {
 				err = store.MarkUploadDeleting(ctx, zkmodel.ByOperator, key, true)
 			}
 		}
@@ -294,10 +270,10 @@ func (w *world) operation(what, image string) {
 func (w *world) heal() {
 	w.judge.Note("world", "heals")
 	w.others.Wait()
+	w.calm()
 	var machines []*stage.Machine
 	for _, s := range w.hosts {
 		s.Heal()
-		s.calm()
 		if p := s.running(); p != nil {
 			p.Set(time.Since(p.Now().Round(0))) // nothing is deleted by age by who has a wrong clock
 			machines = append(machines, p.Machine)

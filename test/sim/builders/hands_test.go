@@ -34,9 +34,8 @@ type spoilt struct {
 }
 
 // garble has a person spoil a record, and put it back later, or have it deleted: until then it is nobody's to delete.
-// With busy it is one of what is under way, if there is any.
-func (w *world) garble(rng *rand.Rand, busy bool) {
-	path, text, d, deleted := w.judge.aRecord(rng, busy), garbage[rng.IntN(len(garbage))], upTo(15*time.Minute, rng), rng.IntN(4) == 0
+func (w *world) garble(path string, rng *rand.Rand) {
+	text, d, deleted := garbage[rng.IntN(len(garbage))], upTo(15*time.Minute, rng), rng.IntN(4) == 0
 	if path == "" {
 		return
 	}
@@ -59,21 +58,37 @@ func (w *world) garble(rng *rand.Rand, busy bool) {
 			return
 		}
 		if wait(d); deleted {
-			w.erase(r)
+			w.erase(r.path)
 		}
 		w.mend(r)
 	})
 }
 
-// erase has an operator delete what cannot be read.
-func (w *world) erase(r spoilt) {
+// onRecord has a person do one of onRecords; false if no record is in that state.
+func (w *world) onRecord(what string, rng *rand.Rand) bool {
+	did, state, _ := strings.Cut(what, " ")
+	path := w.judge.inState(state, rng)
+	switch {
+	case path == "":
+		return false
+	case did == "garble":
+		w.garble(path, rng)
+	default:
+		w.judge.Fault(what, operator, "%s", path)
+		w.others.Go(func() { w.erase(path) })
+	}
+	return true
+}
+
+// erase has an operator delete what cannot be read, or has failed.
+func (w *world) erase(path string) {
 	ctx := context.WithoutCancel(w.t.Context())
-	if image, build, key := owner(r.path); key != nil {
+	if image, build, key := owner(path); key != nil {
 		err := w.operator().MarkUploadDeleting(ctx, zkmodel.ByOperator, *key, true)
-		w.judge.Note(operator, "deletes %s, which cannot be read: %v", r.path, err)
+		w.judge.Note(operator, "deletes %s: %v", path, err)
 	} else {
 		err := w.operator().MarkBuildDeleting(ctx, zkmodel.ByOperator, image, build, true)
-		w.judge.Note(operator, "deletes %s, which cannot be read: %v", r.path, err)
+		w.judge.Note(operator, "deletes %s: %v", path, err)
 	}
 }
 
@@ -150,9 +165,6 @@ func (j *judge) aRecord(rng *rand.Rand, busy bool) string {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if rare := rng.IntN(4) == 0; rare && len(paths) == 0 { // few are failed
-		paths = j.failed()
-	}
 	if len(paths) == 0 { // half of them builds: there are fewer
 		if paths = slices.Sorted(maps.Keys(j.uploads)); len(paths) == 0 || rng.IntN(2) == 0 {
 			paths = slices.Sorted(maps.Keys(j.builds))
@@ -164,20 +176,26 @@ func (j *judge) aRecord(rng *rand.Rand, busy bool) string {
 	return paths[rng.IntN(len(paths))]
 }
 
-// failed are the paths of builds and uploads that have failed.
-func (j *judge) failed() (paths []string) {
+// inState is the path of a record that is "build STATE" or "upload STATE"; "" if none is.
+func (j *judge) inState(state string, rng *rand.Rand) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var paths []string
 	for p, b := range j.builds {
-		if b.Broken == nil && b.State == zkmodel.BuildFailed {
+		if b.Broken == nil && "build "+string(b.State) == state {
 			paths = append(paths, p)
 		}
 	}
 	for p, u := range j.uploads {
-		if u.Broken == nil && u.State == zkmodel.UploadFailed {
+		if u.Broken == nil && "upload "+string(u.State) == state {
 			paths = append(paths, p)
 		}
 	}
+	if len(paths) == 0 {
+		return ""
+	}
 	slices.Sort(paths)
-	return paths
+	return paths[rng.IntN(len(paths))]
 }
 
 // unreadable is a record that cannot be read, and since when.

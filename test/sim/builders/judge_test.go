@@ -428,8 +428,8 @@ func (j *judge) aBuild(image string, pick uint64) string {
 	return list[pick%uint64(len(list))]
 }
 
-// anUpload picks one of an image.
-func (j *judge) anUpload(image string, pick uint64) (zkmodel.UploadKey, bool) {
+// anUpload picks one of an image, in a provider if there is any.
+func (j *judge) anUpload(image, provider string, pick uint64) (zkmodel.UploadKey, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var list []string
@@ -439,6 +439,9 @@ func (j *judge) anUpload(image string, pick uint64) (zkmodel.UploadKey, bool) {
 		}
 	}
 	slices.Sort(list)
+	if there := slices.DeleteFunc(slices.Clone(list), func(p string) bool { return j.uploads[p].Provider != provider }); len(there) > 0 {
+		list = there
+	}
 	if len(list) == 0 {
 		return zkmodel.UploadKey{}, false
 	}

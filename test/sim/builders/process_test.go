@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -27,7 +26,6 @@ type site struct {
 	mu      sync.Mutex
 	process *process // nil while none runs
 	runs    int
-	armed   []*armed // faults that wait for a step
 }
 
 // process is a builder's: what runs on one host from its start to its end.
@@ -176,37 +174,6 @@ func (w *world) again(p *process) {
 	w.start(p.site)
 }
 
-// waits has a fault wait for its step on a host, or not any more.
-func (s *site) waits(a *armed, begins bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if begins {
-		s.armed = append(s.armed, a)
-	} else if i := slices.Index(s.armed, a); i >= 0 {
-		s.armed = slices.Delete(s.armed, i, i+1)
-	}
-}
-
-// calm has none wait any more.
-func (s *site) calm() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.armed = nil
-}
-
-// reached takes the first fault that waits for a step; nil is none.
-func (s *site) reached(at step.Step) *armed {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.armed, func(a *armed) bool { return a.at == at })
-	if i < 0 {
-		return nil
-	}
-	a := s.armed[i]
-	s.armed = slices.Delete(s.armed, i, i+1)
-	return a
-}
-
 // isDead reports whether it was ended.
 func (p *process) isDead() bool {
 	p.mu.Lock()
@@ -221,7 +188,7 @@ func (p *process) step(s step.Step) {
 	}
 	j := p.world.judge
 	j.Count("at " + string(s))
-	a := p.site.reached(s)
+	a := p.world.reached(s)
 	if a == nil {
 		return
 	}

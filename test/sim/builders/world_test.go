@@ -55,6 +55,7 @@ type world struct {
 	mu      sync.Mutex
 	backup  *zookeeper.Snapshot
 	spoilt  []spoilt // records, by people
+	armed   []*armed // faults that wait for a step
 	version version
 	shut    bool // no builder starts
 }
@@ -87,7 +88,7 @@ func run(t *testing.T, seed *series.Seed) {
 	}
 	for f := range seed.Faults(gap, length) {
 		w.rng, w.network.Rand = f.Rand, f.Rand
-		w.fault()
+		w.fault(f)
 	}
 	w.heal()
 	w.settle()

@@ -26,8 +26,18 @@ func newSeed(number uint64, wanted map[int]bool) *Seed {
 // faultStream is the stream that tells when faults come; those behind it are the faults' own.
 const faultStream = 1 << 40
 
+// dealStream is the stream that deals the kinds of faults; those behind it are of later rounds.
+const dealStream = 1 << 41
+
 // Rand is a source of the seed's; each stream, below 1<<40, is another one.
 func (s *Seed) Rand(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(s.Number, stream)) }
+
+// Deal says which of n things is the turn's of a fault: they are shuffled and dealt, so that each comes
+// once before any comes again. A draw for each turn would leave some out for hundreds of hours.
+func (s *Seed) Deal(f Fault, n int) int {
+	round, place := (f.Number-1)/n, (f.Number-1)%n
+	return s.Rand(dealStream + uint64(round)).Perm(n)[place]
+}
 
 // Fault is the turn of something to go wrong.
 type Fault struct {

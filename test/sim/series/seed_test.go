@@ -70,3 +70,23 @@ func TestRangesAreReadAsTheyAreWritten(t *testing.T) {
 		}
 	}
 }
+
+// Mistakes: one thing comes twice before another came; each round, or each seed, has the same order.
+func TestDealtFaultsLeaveNoneOut(t *testing.T) {
+	const n = 20
+	deal := func(seed uint64, round int) (got []int) {
+		for turn := range n {
+			got = append(got, newSeed(seed, nil).Deal(Fault{Number: round*n + turn + 1}, n))
+		}
+		return got
+	}
+	first := deal(7, 0)
+	for _, got := range [][]int{first, deal(7, 1), deal(8, 0)} {
+		if len(slices.Compact(slices.Sorted(slices.Values(got)))) != n {
+			t.Errorf("%v are dealt of %d", got, n)
+		}
+	}
+	if !slices.Equal(first, deal(7, 0)) || slices.Equal(first, deal(7, 1)) || slices.Equal(first, deal(8, 0)) {
+		t.Error("the order is not the seed's and the round's")
+	}
+}
