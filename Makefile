@@ -164,9 +164,9 @@ fuzz: ## Feed invented input to all that is parsed; FUZZTIME=30s each, JOBS=2, F
 MUTANTS ?=
 SHARD   ?= 1/1
 .PHONY: mutants
-mutants: ## Break the product on purpose, and tell what no test notices; MUTANTS=packages SHARD=1/1 FOR=4m FLOOR=85
+mutants: ## Break the product on purpose, and tell what no test notices; MUTANTS=packages SHARD=1/1 AT=lock.go:12 FOR=4m FLOOR=85
 	@scripts/prerequisites build
-	go run ./test/mutants -shard $(SHARD) $(if $(FOR),-for $(FOR)) $(if $(FLOOR),-floor $(FLOOR)) $(MUTANTS)
+	go run ./test/mutants -shard $(SHARD) $(if $(AT),-at $(AT)) $(if $(FOR),-for $(FOR)) $(if $(FLOOR),-floor $(FLOOR)) $(if $(JOBS),-jobs $(JOBS)) $(MUTANTS)
 
 # SEED alone is one run, and its timeline: the same each time, in wasip1. What failed tells its SEED, ORDER and ONLY.
 .PHONY: sim

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -17,6 +18,7 @@ const enough = 20
 // round is one run: some subjects, and of their mutants a part.
 type round struct {
 	jobs     int
+	at       []string // the only lines whose mutants are tried, as lock.go:12; none are all
 	began    time.Time
 	limit    time.Duration // 0 is none
 	subjects []*subject
@@ -46,6 +48,9 @@ func (r *round) choose(ctx context.Context, shard string, names []string, now ti
 		for _, m := range s.mutants { // also of those that are not tried now
 			of(r.reviewed, m)
 		}
+		s.mutants = slices.DeleteFunc(s.mutants, func(m Mutant) bool {
+			return len(r.at) > 0 && !slices.Contains(r.at, fmt.Sprintf("%s:%d", filepath.Base(m.File), m.Line))
+		})
 		r.subjects = append(r.subjects, s)
 		all += len(s.mutants)
 	}
@@ -71,6 +76,11 @@ func parseShard(shard string, now time.Time) (part, parts int, err error) {
 		return 0, 0, fmt.Errorf("-shard %s is neither I/N nor auto/N", shard)
 	}
 	return part, parts, nil
+}
+
+// lines are those of -at.
+func lines(at string) []string {
+	return strings.FieldsFunc(at, func(c rune) bool { return c == ',' || c == ' ' })
 }
 
 // over reports whether no mutant is to begin any more.

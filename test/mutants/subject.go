@@ -166,6 +166,9 @@ func (s *subject) one(ctx context.Context, m Mutant, v *review) {
 		s.score.killed++
 		if slow {
 			s.score.slow++
+			if os.Getenv("MUTANTS_VERBOSE") != "" {
+				fmt.Printf("takes too long: %s:%d: %s\n", m.File, m.Line, m.Name())
+			}
 		}
 		if v != nil && !slow { // a busy machine notices everything
 			s.wrong = append(s.wrong, fmt.Sprintf("%s:%d: a test notices it now: %s", m.File, m.Line, m.Name()))

@@ -259,5 +259,17 @@ func TestClaimsAmongOthers(t *testing.T) {
 		if claims, err := recipe.Claims(p.ctx, p.b, "/r/sem"); len(claims) != 0 || err != nil {
 			t.Errorf("%v, %v", claims, err)
 		}
+		// What is no claim takes no room, however it looks like one.
+		for _, name := range []string{"x__claim__99999999999__0000000000", "x__claim__2__000000000x", "x__claim__2", "x__claim____0000000000", "x__claim__-1__0000000000"} {
+			must(t, p.b.EnsurePath(p.ctx, "/r/sem/"+name))
+		}
+		ctx, cancel := context.WithTimeout(p.ctx, time.Second)
+		defer cancel()
+		held, err := recipe.NewSemaphore(p.b, "/r/sem", "b", 1).Acquire(ctx, 1)
+		must(t, err)
+		if claims, err := recipe.Claims(p.ctx, p.b, "/r/sem"); len(claims) != 1 || err != nil {
+			t.Errorf("%v, %v", claims, err)
+		}
+		must(t, held.Release(p.ctx))
 	})
 }
