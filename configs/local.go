@@ -17,6 +17,7 @@ type LocalDriver struct {
 	MaxGuests      int      // the provider's limit of instances
 	Memory         int      // MiB a guest, unless the label says min-ram
 	Cores          int      // a guest, unless the label says cores
+	Snapshots      bool     // guests are resumed from a saved boot of their image, where that allows it
 }
 
 // localDriver is the entry of the table of drivers.
@@ -55,6 +56,7 @@ func (l *loader) localKeys(p *Provider) fields {
 		"max-servers":     number(&local.MaxGuests, 0, unlimited),
 		"memory":          number(&local.Memory, 16, unlimited),
 		"cores":           number(&local.Cores, 1, 1024),
+		"snapshots":       flag(&local.Snapshots),
 		"pools":           named(&p.Pools, poolName, l.localPool(p)),
 	})
 	return keys

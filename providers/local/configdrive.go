@@ -29,13 +29,7 @@ type metadata struct {
 // makeConfigDrive makes the drive that names the guest and gives it the
 // operator's keys.
 func (p *Provider) makeConfigDrive(ctx context.Context, g guest, held *os.File, dir string) error {
-	keys, err := publicKeys(p.local.AuthorizedKeys)
-	if err != nil {
-		return err
-	}
-	data, err := json.Marshal(metadata{
-		UUID: g.UUID, Name: g.Hostname, Hostname: g.Hostname, PublicKeys: keys, Meta: g.Metadata,
-	})
+	data, err := p.document(g)
 	if err != nil {
 		return err
 	}
@@ -44,6 +38,19 @@ func (p *Provider) makeConfigDrive(ctx context.Context, g guest, held *os.File, 
 	}
 	return run(ctx, held, dir, p.tools.genisoimage, "-quiet", "-V", "config-2", "-J", "-r", "-o", isoName,
 		"-graft-points", "openstack/latest/"+metadataName+"="+metadataName)
+}
+
+// document is what a guest reads about itself.
+//
+// Errors: providers.ErrInvalid.
+func (p *Provider) document(g guest) ([]byte, error) {
+	keys, err := publicKeys(p.local.AuthorizedKeys)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(metadata{
+		UUID: g.UUID, Name: g.Hostname, Hostname: g.Hostname, PublicKeys: keys, Meta: g.Metadata,
+	})
 }
 
 // publicKeys gives each key a name of its own. A key that cannot be read is

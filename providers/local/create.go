@@ -37,7 +37,16 @@ func (p *Provider) create(ctx context.Context, spec providers.NodeSpec) (string,
 		if err != nil {
 			return "", err
 		}
-		if err = p.start(ctx, id); !errors.Is(err, errVanished) {
+		g, err := p.read(id)
+		if errors.Is(err, providers.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		// Nobody operates on the guest meanwhile: it can be deleted.
+		from, why := p.source(ctx, g, spec.ImageID)
+		if err = p.start(ctx, id, from, why); !errors.Is(err, errVanished) {
 			return id, err
 		}
 	}
@@ -97,6 +106,11 @@ func (p *Provider) claim(ctx context.Context, g guest, image string) (string, er
 	}
 	g.ID = g.NodeID + "-" + kit.RandomHex(4)
 	g.UUID = newUUID()
+	if p.local.Snapshots {
+		if g.Number, err = p.freeNumber(); err != nil {
+			return "", err
+		}
+	}
 	g.Created = time.Now().UTC()
 	return g.ID, p.record(g, image)
 }
@@ -119,10 +133,11 @@ func (p *Provider) record(g guest, image string) error {
 }
 
 // start brings a guest to the phase started, whoever recorded it. What a dead
-// process had begun is begun anew.
+// process had begun is begun anew. It is resumed from the snapshot, if there is one, or
+// booted, where snapshots are wanted for the reason told.
 //
 // Errors: errVanished.
-func (p *Provider) start(ctx context.Context, id string) (err error) {
+func (p *Provider) start(ctx context.Context, id string, from *source, why string) (err error) {
 	g, held, err := p.operate(ctx, id)
 	if errors.Is(err, providers.ErrNotFound) {
 		return errVanished
@@ -148,15 +163,25 @@ func (p *Provider) start(ctx context.Context, id string) (err error) {
 	if err := p.halt(ctx, g); err != nil {
 		return err
 	}
-	if err := p.prepare(ctx, g, held); err != nil {
-		return err
-	}
 	choice, err := p.speed.choose(ctx)
 	if err != nil {
 		return err
 	}
-	g.Accel, g.AccelWhy = choice.Accel, choice.Why
-	err = p.bringUp(ctx, g)
+	g.Accel, g.AccelWhy, g.Snapshot, g.SnapshotWhy = choice.Accel, choice.Why, "", why
+	if from != nil && from.key.Accel == g.Accel {
+		if done, err := p.resume(ctx, &g, held, from); done || err != nil {
+			return err
+		}
+	}
+	return p.boot(ctx, g, held)
+}
+
+// boot starts a guest from its image.
+func (p *Provider) boot(ctx context.Context, g guest, held *os.File) error {
+	if err := p.prepare(ctx, g, held); err != nil {
+		return err
+	}
+	err := p.bringUp(ctx, g)
 	if mute, ok := errors.AsType[*muteError](err); ok && p.rescues(g) {
 		return p.restart(ctx, g, held, mute.Error())
 	}
@@ -182,8 +207,11 @@ func (p *Provider) giveUp(ctx context.Context, g guest) error {
 // prepare makes the files that the guest boots from, under the lock held.
 func (p *Provider) prepare(ctx context.Context, g guest, held *os.File) error {
 	dir := p.guests.path(g.ID)
-	err := run(ctx, held, dir, p.tools.qemuImg, "create", "-q", "-f", "qcow2",
-		"-F", qemuFormat(g.Format), "-b", baseName, diskName)
+	format, below := qemuFormat(g.Format), baseName
+	if g.Snapshot != "" {
+		format, below = "qcow2", savedName
+	}
+	err := run(ctx, held, dir, p.tools.qemuImg, "create", "-q", "-f", "qcow2", "-F", format, "-b", below, diskName)
 	if err != nil {
 		return fmt.Errorf("make disk: %w", err)
 	}

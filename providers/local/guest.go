@@ -36,29 +36,40 @@ const (
 
 // guest is the record of one machine, written before the machine is made.
 type guest struct {
-	ID        string            `json:"id"`
-	NodeID    string            `json:"node_id"`
-	Provider  string            `json:"provider"`
-	Hostname  string            `json:"hostname"`
-	UUID      string            `json:"uuid"` // also on QEMU's command line, which tells its process
-	Format    string            `json:"format"`
-	Cores     int               `json:"cores"`
-	RAM       int               `json:"ram"` // MiB
-	GuestPort int               `json:"guest_port"`
-	Phase     phase             `json:"phase"`
-	Port      int               `json:"port,omitempty"` // on the loopback address; 0 until started
-	Accel     string            `json:"accel,omitempty"`
-	AccelWhy  string            `json:"accel_reason,omitempty"`
-	Created   time.Time         `json:"created"`
-	Metadata  map[string]string `json:"metadata"`
+	ID        string `json:"id"`
+	NodeID    string `json:"node_id"`
+	Provider  string `json:"provider"`
+	Hostname  string `json:"hostname"`
+	UUID      string `json:"uuid"` // also on QEMU's command line, which tells its process
+	Format    string `json:"format"`
+	Cores     int    `json:"cores"`
+	RAM       int    `json:"ram"` // MiB
+	GuestPort int    `json:"guest_port"`
+	Phase     phase  `json:"phase"`
+	Port      int    `json:"port,omitempty"` // on the loopback address; 0 until started
+	Accel     string `json:"accel,omitempty"`
+	AccelWhy  string `json:"accel_reason,omitempty"`
+	// Snapshot is what the guest was resumed from; "" when it was booted, and then why, where
+	// snapshots are wanted. Number is then its own among all guests: of its addresses.
+	Snapshot    string            `json:"snapshot,omitempty"`
+	SnapshotWhy string            `json:"snapshot_reason,omitempty"`
+	Number      int               `json:"number,omitempty"`
+	Created     time.Time         `json:"created"`
+	Metadata    map[string]string `json:"metadata"`
 }
 
 // runs says how a guest runs, for people.
 func (g guest) runs() string {
-	if g.Accel == "" { // not started yet, or by a release that did not write it down
+	text := "accelerator " + Choice{g.Accel, g.AccelWhy}.String()
+	switch {
+	case g.Accel == "": // not started yet, or by a release that did not write it down
 		return "accelerator unknown"
+	case g.Snapshot != "":
+		return text + "; resumed from a snapshot"
+	case g.SnapshotWhy != "":
+		return text + "; booted, since there is no snapshot: " + g.SnapshotWhy
 	}
-	return "accelerator " + Choice{g.Accel, g.AccelWhy}.String()
+	return text
 }
 
 // errVanished says that a guest was deleted before its turn came.

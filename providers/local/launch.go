@@ -21,6 +21,7 @@ const (
 	aliveFD = iota + 3
 	qmpFD
 	eventsFD
+	portFD // of guests that are resumed
 )
 
 // packetsName is the device that keeps the last packetsSize bytes that a guest has
@@ -77,36 +78,57 @@ func (p *Provider) launch(ctx context.Context, g guest) (int, error) {
 // so it outlives us and never becomes our zombie. It inherits three descriptors:
 // the lock that says that it lives; and two sockets, one for commands and one for
 // whoever watches, listening already, so that a connection waits for it instead of
-// looking for it.
+// looking for it. One that is resumed has a third, for its identity.
 func (p *Provider) spawn(ctx context.Context, g guest, dir string) (err error) {
 	alive, err := lock(ctx, filepath.Join(dir, aliveName))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, alive.Close()) }()
-	control, err := listen(dir, socketName)
+	names := []string{socketName, eventsName}
+	args := append([]string{"--fork", "--", p.tools.qemu}, arguments(g)...)
+	if g.Snapshot != "" {
+		names = append(names, portName)
+		args = append(append(args, snapshotArguments(g, false)...), "-incoming", "defer")
+	}
+	if p.rescues(g) {
+		args = append(args, packetArguments()...)
+	}
+	listening, err := listenAll(dir, names...)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, control.Close()) }()
-	events, err := listen(dir, eventsName)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, events.Close()) }()
+	defer func() { err = errors.Join(err, closeAll(listening)) }()
 	output, err := os.OpenFile(filepath.Join(dir, qemuLogName), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, output.Close()) }()
-	args := append([]string{"--fork", "--", p.tools.qemu}, arguments(g)...)
-	if p.rescues(g) {
-		args = append(args, packetArguments()...)
-	}
 	cmd := command(ctx, dir, p.tools.setsid, args...)
 	cmd.Stdout, cmd.Stderr = output, output
-	cmd.ExtraFiles = []*os.File{aliveFD - 3: alive, qmpFD - 3: control, eventsFD - 3: events}
+	cmd.ExtraFiles = append([]*os.File{aliveFD - 3: alive}, listening...)
 	return cmd.Run()
+}
+
+// listenAll makes sockets for QEMU, in the order of its descriptors. The caller closes them.
+func listenAll(dir string, names ...string) ([]*os.File, error) {
+	var all []*os.File
+	for _, name := range names {
+		one, err := listen(dir, name)
+		if err != nil {
+			return nil, errors.Join(err, closeAll(all))
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func closeAll(files []*os.File) error {
+	var failed error
+	for _, f := range files {
+		failed = errors.Join(failed, f.Close())
+	}
+	return failed
 }
 
 // listen makes a socket for QEMU. The address of a socket holds 107 bytes, the
@@ -144,15 +166,20 @@ func throughFD(dir *os.File, name string) string {
 // waits for it to be safe. The machine waits until it is told to begin (-S), and
 // can tell that its kernel panicked (pvpanic), which changes nothing for it.
 func arguments(g guest) []string {
-	forward := fmt.Sprintf("hostfwd=tcp:127.0.0.1:0-:%d", g.GuestPort) // 0: the kernel chooses
+	network := fmt.Sprintf("hostfwd=tcp:127.0.0.1:0-:%d", g.GuestPort) // 0: the kernel chooses
+	device := "virtio-net-pci,netdev=net0,romfile="
+	if g.Number > 0 {
+		network += fmt.Sprintf(",net=10.%d.%d.0/24", g.Number>>8, g.Number&0xff)
+		device += ",mac=" + hardwareAddress(g.Number)
+	}
 	return slices.Concat([]string{
 		"-name", g.ID, "-uuid", g.UUID, "-S",
 		"-nodefaults", "-no-user-config", "-display", "none", "-vga", "std",
 		"-accel", g.Accel, "-cpu", processor(g.Accel), "-smp", strconv.Itoa(g.Cores), "-m", strconv.Itoa(g.RAM),
 		"-drive", "file=" + diskName + ",format=qcow2,if=virtio,cache=unsafe,discard=unmap",
 		"-drive", "file=" + isoName + ",format=raw,if=virtio,readonly=on",
-		"-netdev", "user,id=net0,restrict=on,ipv6=off," + forward,
-		"-device", "virtio-net-pci,netdev=net0,romfile=",
+		"-netdev", "user,id=net0,restrict=on,ipv6=off," + network,
+		"-device", device,
 		"-device", "virtio-rng-pci",
 		"-device", "pvpanic", "-action", "panic=none",
 		"-chardev", "file,id=console,path=" + consoleName, "-serial", "chardev:console",

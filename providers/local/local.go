@@ -26,6 +26,8 @@ const (
 	defaultMemory = 1024 // MiB
 	defaultCores  = 1
 	sshPort       = 22
+	// defaultReadyTime is how long a boot may take, where no boot-timeout says so.
+	defaultReadyTime = 3 * time.Minute
 )
 
 // Options are what a Provider needs besides its configuration.
@@ -46,7 +48,8 @@ type Provider struct {
 	speed  *accelerator
 	events parking // of guests that nobody watches yet
 
-	patience time.Duration // with a guest that does nothing
+	patience  time.Duration // with a guest that does nothing
+	readyTime time.Duration // until a machine that is to be saved asks for its identity
 }
 
 var (
@@ -62,6 +65,7 @@ var (
 // file system.
 func New(cfg configs.Provider, opts Options) (*Provider, error) {
 	p := &Provider{cfg: cfg, log: opts.Logger, tools: newTools(opts), patience: patience}
+	p.readyTime = cmp.Or(cfg.BootTimeout, defaultReadyTime)
 	if p.log == nil {
 		p.log = hclog.NewNullLogger()
 	}
@@ -103,7 +107,7 @@ func (p *Provider) openFolders() error {
 			return err
 		}
 	}
-	return nil
+	return p.sweepSnapshots()
 }
 
 // Name implements providers.Provider.

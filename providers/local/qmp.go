@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // qmpTime bounds one conversation with QEMU, which serves one client at a time.
@@ -159,17 +161,41 @@ func askStatus(ctx context.Context, dir string) (string, error) {
 // guest run.
 func begin(ctx context.Context, dir string) (port int, err error) {
 	err = converse(ctx, dir, func(q *qmp) error {
-		var answer string
-		command := map[string]any{"command-line": "info usernet"}
-		if err := q.execute("human-monitor-command", command, &answer); err != nil {
-			return err
-		}
-		if port, err = parsePort(answer); err != nil {
+		if port, err = q.forwarded(); err != nil {
 			return err
 		}
 		return q.execute("cont", nil, nil)
 	})
 	return port, err
+}
+
+// forwarded asks which port the kernel gave to the guest's forwarding.
+func (q *qmp) forwarded() (int, error) {
+	var answer string
+	command := map[string]any{"command-line": "info usernet"}
+	if err := q.execute("human-monitor-command", command, &answer); err != nil {
+		return 0, err
+	}
+	return parsePort(answer)
+}
+
+// give passes an open file to QEMU, under a name.
+func (q *qmp) give(f *os.File, name string) error {
+	conn, ok := q.conn.(*net.UnixConn)
+	if !ok {
+		return fmt.Errorf("getfd: %w", errors.ErrUnsupported)
+	}
+	text, err := json.Marshal(map[string]any{"execute": "getfd", "arguments": map[string]any{"fdname": name}})
+	if err != nil {
+		return err
+	}
+	if _, _, err := conn.WriteMsgUnix(append(text, '\n'), unix.UnixRights(int(f.Fd())), nil); err != nil {
+		return fmt.Errorf("getfd: write to QEMU: %w", err)
+	}
+	if _, err := q.receive(); err != nil {
+		return fmt.Errorf("getfd: %w", err)
+	}
+	return nil
 }
 
 // parsePort finds the forwarded port in the table that people are shown: there

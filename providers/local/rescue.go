@@ -67,6 +67,9 @@ func (p *Provider) restart(ctx context.Context, g guest, held *os.File, reason s
 	}
 	g.Phase, g.Port = planned, 0 // if we die now, it is begun anew
 	g.Accel, g.AccelWhy = choice.Accel, choice.Why
+	if g.Snapshot != "" {
+		g.Snapshot, g.SnapshotWhy = "", "it is of a guest with KVM"
+	}
 	if err := p.write(g); err != nil {
 		return err
 	}
