@@ -1,0 +1,128 @@
+package snapshots
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+)
+
+const (
+	// requireEnv makes these tests fail where they would be skipped.
+	requireEnv = "POOLKEEPER_REQUIRE_E2E"
+	// imageEnv names an image to test, made beforehand of tiny-root and snapshot-ready: it
+	// spares the build while one works on these tests.
+	imageEnv = "POOLKEEPER_SNAPSHOT_IMAGE"
+)
+
+// built are the images of this run, by their elements: one build each.
+var built struct {
+	mu    sync.Mutex
+	files map[string]string
+	dir   string
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built.dir != "" {
+		code = max(code, cleanUp(built.dir))
+	}
+	os.Exit(code)
+}
+
+func cleanUp(dir string) int {
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// needMachine skips a test on a machine that cannot build images and boot them.
+func needMachine(t testing.TB) {
+	t.Helper()
+	var err error
+	if os.Geteuid() != 0 {
+		err = errors.New("not root")
+	}
+	for _, program := range []string{"disk-image-create", "extlinux", "qemu-system-x86_64", "qemu-img", "genisoimage"} {
+		_, lookErr := exec.LookPath(program)
+		err = errors.Join(err, lookErr)
+	}
+	if _, loopErr := os.Stat("/dev/loop-control"); loopErr != nil {
+		err = errors.Join(err, loopErr)
+	}
+	switch {
+	case err == nil:
+	case os.Getenv(requireEnv) != "":
+		t.Fatalf("%s is set, and this machine lacks something: %v", requireEnv, err)
+	default:
+		t.Skipf("this machine lacks something: %v", err)
+	}
+}
+
+// ready is an image whose guests can be resumed.
+func ready(t testing.TB) string {
+	t.Helper()
+	if file := os.Getenv(imageEnv); file != "" {
+		return file
+	}
+	return image(t, "tiny-root", "snapshot-ready")
+}
+
+// image builds an image of these elements, once.
+func image(t testing.TB, elements ...string) string {
+	t.Helper()
+	built.mu.Lock()
+	defer built.mu.Unlock()
+	if built.dir == "" {
+		dir, err := os.MkdirTemp("", "poolkeeper-snapshots-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		built.dir, built.files = dir, map[string]string{}
+	}
+	name := fmt.Sprint(elements)
+	if file, ok := built.files[name]; ok {
+		return file
+	}
+	ours, err := filepath.Abs("../../elements")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(built.dir, fmt.Sprint(len(built.files)))
+	args := append([]string{"-t", "qcow2", "--no-tmpfs", "-o", file}, elements...)
+	cmd := exec.CommandContext(t.Context(), "disk-image-create", args...)
+	cmd.Env = append(os.Environ(), "ELEMENTS_PATH="+ours, "SKIP_BASE=1", "DIB_JOURNAL_SIZE=4")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build an image of %v: %v\n%s", elements, err, out)
+	}
+	built.files[name] = file + ".qcow2"
+	return built.files[name]
+}
+
+// key is the operator's.
+type key struct {
+	signer ssh.Signer
+	public string // a line of authorized_keys
+}
+
+func newKey(t testing.TB) key {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key{signer, string(ssh.MarshalAuthorizedKey(signer.PublicKey()))}
+}
