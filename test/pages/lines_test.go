@@ -93,6 +93,7 @@ var standInConfigurations = map[string]string{
 	"docs/openstack.md":    "TestOpenStackPage",
 	"docs/kubernetes.md":   "TestSiteOfSharedNamespace",
 	"docs/metastatic.md":   "TestMetastaticPage",
+	"docs/local.md":        "TestLocalPage",
 	"docs/architecture.md": "TestANewDriver",
 	"docs/secrets.md":      "TestMergedCloudsOfThePage",
 	"docs/waves.md":        "TestScheduleOfThePage",
