@@ -177,7 +177,7 @@ func (s *source) settled() (bool, error) {
 	}
 	var have snapshotRecord
 	err := readRecord(s.shelf.path(s.name, recordName), &have)
-	return err == nil, nil //nolint:nilerr // one that cannot be read is made anew
+	return err == nil, nil // one that cannot be read is made anew
 }
 
 // refuse keeps why there is no snapshot. That an image has no part in it is so for ever.

@@ -17,9 +17,9 @@ import (
 )
 
 // snapshotSection is a section whose guests are resumed, where their image allows it.
-func snapshotSection(dir string, ready time.Duration) configs.Provider {
+func snapshotSection(dir string) configs.Provider {
 	cfg := section(dir)
-	cfg.BootTimeout = ready
+	cfg.BootTimeout = time.Second
 	settingsOf(&cfg).Snapshots = true
 	return cfg
 }
@@ -28,7 +28,7 @@ func snapshotSection(dir string, ready time.Duration) configs.Provider {
 // no other; its guests are booted.
 func TestGuestOfAnUnawareImageIsBooted(t *testing.T) {
 	dir := t.TempDir()
-	p := open(t, snapshotSection(dir, time.Second), Options{})
+	p := open(t, snapshotSection(dir), Options{})
 	image := upload(t, p)
 	g := boot(t, p, spec(p, 1, image))
 	if !strings.Contains(g.SnapshotWhy, errNotReady.Error()) || g.Snapshot != "" || g.Phase != started {
@@ -83,7 +83,7 @@ func TestNoSnapshotUnlessWanted(t *testing.T) {
 
 // A failure that may have been the host's is believed for a while, one of the image for ever.
 func TestRefusalsEnd(t *testing.T) {
-	p := open(t, snapshotSection(t.TempDir(), time.Second), Options{})
+	p := open(t, snapshotSection(t.TempDir()), Options{})
 	g := guest{Phase: planned, Cores: 1, RAM: 16}
 	s, err := p.place(t.Context(), g, upload(t, p))
 	if err != nil {
@@ -116,7 +116,7 @@ func TestRefusalsEnd(t *testing.T) {
 // What is half-made goes at the next start, and what another QEMU has left when its like is made.
 func TestOldSnapshotsGo(t *testing.T) {
 	dir := t.TempDir()
-	p := open(t, snapshotSection(dir, time.Second), Options{})
+	p := open(t, snapshotSection(dir), Options{})
 	s, err := p.place(t.Context(), guest{Cores: 1, RAM: 16}, upload(t, p))
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestOldSnapshotsGo(t *testing.T) {
 		write(t, filepath.Join(s.shelf.dir, name, "file"), "", 0o600)
 	}
 	p.outdate(s)
-	open(t, snapshotSection(dir, time.Second), Options{})
+	open(t, snapshotSection(dir), Options{})
 	left, err := filepath.Glob(filepath.Join(s.shelf.dir, "*", "file"))
 	if err != nil || len(left) != 2 || slices.ContainsFunc(left, func(path string) bool { return strings.Contains(path, "old") }) {
 		t.Errorf("left: %v, %v", left, err)
@@ -134,7 +134,7 @@ func TestOldSnapshotsGo(t *testing.T) {
 
 // Guests differ in what they are given, and each line is of its own words.
 func TestIdentityIsTheGuestsOwn(t *testing.T) {
-	p := open(t, snapshotSection(t.TempDir(), time.Second), Options{})
+	p := open(t, snapshotSection(t.TempDir()), Options{})
 	seen := map[string]bool{}
 	for number := 1; number <= 2; number++ {
 		line, err := p.identity(guest{UUID: newUUID(), Number: number, Hostname: fmt.Sprintf("np%d", number)})

@@ -200,12 +200,12 @@ func (p *Provider) saveTemplate(ctx context.Context, dir string) error {
 //
 // Errors: errUnaware, errEnded, or the end of ctx.
 func awaitReady(ctx context.Context, port net.Conn, forwarded int) error {
-	said := ""
+	var said strings.Builder
 	for look := 1; ; look++ {
 		word, err := readWord(port, time.Now().Add(portPause))
-		said += word
+		said.WriteString(word)
 		switch {
-		case strings.HasSuffix(said, sayReady):
+		case strings.HasSuffix(said.String(), sayReady):
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

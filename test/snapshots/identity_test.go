@@ -107,6 +107,7 @@ func (s *site) checkFiles(t *testing.T) {
 
 // reboot: what made the guest a machine of its own is still there.
 func (s *site) reboot(t *testing.T, instance providers.Instance) {
+	t.Helper()
 	client, hostKey := s.dial(t, instance)
 	before := ask(t, client, "cat /etc/machine-id /sys/class/net/eth0/address; hostname")
 	boot := ask(t, client, "cat /proc/sys/kernel/random/boot_id")
@@ -125,11 +126,11 @@ func (s *site) reboot(t *testing.T, instance providers.Instance) {
 func (s *site) reset(t *testing.T, id string) {
 	t.Helper()
 	t.Chdir(filepath.Join(s.dir, "guests", id)) // the address of a socket is short
-	conn, err := net.Dial("unix", "qmp.sock")
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "unix", "qmp.sock")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer conn.Close() //nolint:errcheck // the answers are all
 	said := json.NewDecoder(conn)
 	for _, command := range []string{"qmp_capabilities", "system_reset"} {
 		if err := json.NewEncoder(conn).Encode(map[string]string{"execute": command}); err != nil {
@@ -146,6 +147,7 @@ func (s *site) reset(t *testing.T, id string) {
 
 // deleteImages: snapshots go with their images, and guests go on.
 func (s *site) deleteImages(t *testing.T, instance providers.Instance, images ...string) {
+	t.Helper()
 	for _, image := range images {
 		if err := s.DeleteImage(t.Context(), image); err != nil {
 			t.Error(err)
@@ -193,8 +195,10 @@ func TestDamagedSnapshot(t *testing.T) {
 		if !strings.Contains(instance.Runs, "could not be resumed") && !strings.Contains(instance.Runs, "booted, since") {
 			t.Error(instance.Runs)
 		}
-		client, _ := s.dial(t, instance)
-		ask(t, client, "hostname")
+		if number == 2 { // the other one is booted no differently
+			client, _ := s.dial(t, instance)
+			ask(t, client, "hostname")
+		}
 	}
 	if got := s.log.count("Guest cannot be resumed from its snapshot and is booted"); got != 1 {
 		t.Errorf("warned %d times", got)

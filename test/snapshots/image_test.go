@@ -30,24 +30,17 @@ var built struct {
 }
 
 func TestMain(m *testing.M) {
-	code := m.Run()
+	m.Run()
 	if built.dir != "" {
-		code = max(code, cleanUp(built.dir))
+		if err := os.RemoveAll(built.dir); err != nil {
+			panic(err)
+		}
 	}
-	os.Exit(code)
-}
-
-func cleanUp(dir string) int {
-	if err := os.RemoveAll(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
 }
 
 // needMachine skips a test on a machine that cannot build images and boot them.
-func needMachine(t testing.TB) {
-	t.Helper()
+func needMachine(tb testing.TB) {
+	tb.Helper()
 	var err error
 	if os.Geteuid() != 0 {
 		err = errors.New("not root")
@@ -62,30 +55,30 @@ func needMachine(t testing.TB) {
 	switch {
 	case err == nil:
 	case os.Getenv(requireEnv) != "":
-		t.Fatalf("%s is set, and this machine lacks something: %v", requireEnv, err)
+		tb.Fatalf("%s is set, and this machine lacks something: %v", requireEnv, err)
 	default:
-		t.Skipf("this machine lacks something: %v", err)
+		tb.Skipf("this machine lacks something: %v", err)
 	}
 }
 
 // ready is an image whose guests can be resumed.
-func ready(t testing.TB) string {
-	t.Helper()
+func ready(tb testing.TB) string {
+	tb.Helper()
 	if file := os.Getenv(imageEnv); file != "" {
 		return file
 	}
-	return image(t, "tiny-root", "snapshot-ready")
+	return image(tb, "tiny-root", "snapshot-ready")
 }
 
 // image builds an image of these elements, once.
-func image(t testing.TB, elements ...string) string {
-	t.Helper()
+func image(tb testing.TB, elements ...string) string {
+	tb.Helper()
 	built.mu.Lock()
 	defer built.mu.Unlock()
 	if built.dir == "" {
-		dir, err := os.MkdirTemp("", "poolkeeper-snapshots-")
+		dir, err := os.MkdirTemp("", "poolkeeper-snapshots-") //nolint:usetesting // other tests use it, too
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		built.dir, built.files = dir, map[string]string{}
 	}
@@ -95,14 +88,14 @@ func image(t testing.TB, elements ...string) string {
 	}
 	ours, err := filepath.Abs("../../elements")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	file := filepath.Join(built.dir, fmt.Sprint(len(built.files)))
 	args := append([]string{"-t", "qcow2", "--no-tmpfs", "-o", file}, elements...)
-	cmd := exec.CommandContext(t.Context(), "disk-image-create", args...)
+	cmd := exec.CommandContext(tb.Context(), "disk-image-create", args...)
 	cmd.Env = append(os.Environ(), "ELEMENTS_PATH="+ours, "SKIP_BASE=1", "DIB_JOURNAL_SIZE=4")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build an image of %v: %v\n%s", elements, err, out)
+		tb.Fatalf("build an image of %v: %v\n%s", elements, err, out)
 	}
 	built.files[name] = file + ".qcow2"
 	return built.files[name]
@@ -114,15 +107,15 @@ type key struct {
 	public string // a line of authorized_keys
 }
 
-func newKey(t testing.TB) key {
-	t.Helper()
+func newKey(tb testing.TB) key {
+	tb.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	signer, err := ssh.NewSignerFromKey(private)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return key{signer, string(ssh.MarshalAuthorizedKey(signer.PublicKey()))}
 }

@@ -70,48 +70,48 @@ func (l *lines) count(text string) int {
 	return strings.Count(l.text.String(), text)
 }
 
-func newSite(t testing.TB) *site {
-	t.Helper()
-	needMachine(t)
-	s := &site{key: newKey(t), dir: t.TempDir()}
-	s.open(t)
-	t.Cleanup(func() {
-		for _, n := range s.nodes(t) {
-			s.delete(t, n)
+func newSite(tb testing.TB) *site {
+	tb.Helper()
+	needMachine(tb)
+	s := &site{key: newKey(tb), dir: tb.TempDir()}
+	s.open(tb)
+	tb.Cleanup(func() {
+		for _, n := range s.nodes(tb) {
+			s.delete(tb, n)
 		}
-		if left := processes(t, s.dir); len(left) > 0 {
-			t.Errorf("left behind: %v", left)
+		if left := processes(tb, s.dir); len(left) > 0 {
+			tb.Errorf("left behind: %v", left)
 		}
 	})
 	return s
 }
 
 // open opens the site as a launcher does that starts.
-func (s *site) open(t testing.TB) {
-	t.Helper()
-	s.log = &lines{out: t.Output()}
+func (s *site) open(tb testing.TB) {
+	tb.Helper()
+	s.log = &lines{out: tb.Output()}
 	p, err := local.New(section(s.dir, s.key.public), local.Options{
 		Logger: hclog.New(&hclog.LoggerOptions{Output: s.log, Level: hclog.Debug}),
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	s.Provider = p
-	t.Cleanup(func() { _ = p.Close() })
+	tb.Cleanup(func() { _ = p.Close() })
 }
 
-func (s *site) upload(t testing.TB, file string) string {
-	t.Helper()
+func (s *site) upload(tb testing.TB, file string) string {
+	tb.Helper()
 	info, err := os.Stat(file)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	id, err := s.UploadImage(t.Context(), providers.ImageUpload{
+	id, err := s.UploadImage(tb.Context(), providers.ImageUpload{
 		Name: "tiny", Path: file, Format: "qcow2", Size: info.Size(),
 		Metadata: map[string]string{providers.MetaProvider: s.Name(), providers.MetaUpload: "0000000001"},
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return id
 }
@@ -125,24 +125,24 @@ func spec(number int, image string) providers.NodeSpec {
 }
 
 // launch makes a node, to its start.
-func (s *site) launch(t testing.TB, number int, image string) providers.Instance {
-	t.Helper()
-	id, err := s.CreateNode(t.Context(), spec(number, image))
+func (s *site) launch(tb testing.TB, number int, image string) providers.Instance {
+	tb.Helper()
+	id, err := s.CreateNode(tb.Context(), spec(number, image))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	instance, err := s.WaitNode(t.Context(), id)
+	instance, err := s.WaitNode(tb.Context(), id)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return instance
 }
 
-func (s *site) nodes(t testing.TB) []string {
-	t.Helper()
-	list, err := s.ListNodes(context.WithoutCancel(t.Context()))
+func (s *site) nodes(tb testing.TB) []string {
+	tb.Helper()
+	list, err := s.ListNodes(context.WithoutCancel(tb.Context()))
 	if err != nil {
-		t.Error(err)
+		tb.Error(err)
 	}
 	var ids []string
 	for _, n := range list {
@@ -151,16 +151,16 @@ func (s *site) nodes(t testing.TB) []string {
 	return ids
 }
 
-func (s *site) delete(t testing.TB, id string) {
-	t.Helper()
-	if err := s.DeleteNode(context.WithoutCancel(t.Context()), id); err != nil {
-		t.Error(err)
+func (s *site) delete(tb testing.TB, id string) {
+	tb.Helper()
+	if err := s.DeleteNode(context.WithoutCancel(tb.Context()), id); err != nil {
+		tb.Error(err)
 	}
 }
 
 // dial logs in as soon as the guest's sshd answers, and tells its host key.
-func (s *site) dial(t testing.TB, instance providers.Instance) (client *ssh.Client, hostKey string) {
-	t.Helper()
+func (s *site) dial(tb testing.TB, instance providers.Instance) (client *ssh.Client, hostKey string) {
+	tb.Helper()
 	config := &ssh.ClientConfig{
 		User: "zuul", Auth: []ssh.AuthMethod{ssh.PublicKeys(s.key.signer)},
 		HostKeyAlgorithms: []string{ssh.KeyAlgoED25519}, // dropbear offers others that it does not have
@@ -170,17 +170,17 @@ func (s *site) dial(t testing.TB, instance providers.Instance) (client *ssh.Clie
 		},
 	}
 	address := net.JoinHostPort(instance.InterfaceIP, strconv.Itoa(instance.Port))
-	ctx, cancel := context.WithTimeout(t.Context(), bootTime)
+	ctx, cancel := context.WithTimeout(tb.Context(), bootTime)
 	defer cancel()
 	for {
 		client, err := handshake(ctx, address, config)
 		if err == nil {
-			t.Cleanup(func() { _ = client.Close() })
+			tb.Cleanup(func() { _ = client.Close() })
 			return client, hostKey
 		}
 		if clock.Sleep(ctx, 50*time.Millisecond) != nil {
 			console, _ := s.ConsoleLog(context.WithoutCancel(ctx), instance.ExternalID, 4096)
-			t.Fatalf("log in to node: %v; its console:\n%s", err, console)
+			tb.Fatalf("log in to node: %v; its console:\n%s", err, console)
 		}
 	}
 }
@@ -203,26 +203,26 @@ func handshake(ctx context.Context, address string, config *ssh.ClientConfig) (*
 }
 
 // ask runs a command in the guest.
-func ask(t testing.TB, client *ssh.Client, command string) string {
-	t.Helper()
+func ask(tb testing.TB, client *ssh.Client, command string) string {
+	tb.Helper()
 	session, err := client.NewSession()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	defer session.Close()
+	defer session.Close() //nolint:errcheck // it has ended
 	out, err := session.CombinedOutput(command)
 	if err != nil {
-		t.Fatalf("%s: %v: %s", command, err, out)
+		tb.Fatalf("%s: %v: %s", command, err, out)
 	}
 	return strings.TrimSpace(string(out))
 }
 
 // snapshots are the folders of the images' snapshots, half-made ones too.
-func (s *site) snapshots(t testing.TB) (whole, other []string) {
-	t.Helper()
+func (s *site) snapshots(tb testing.TB) (whole, other []string) {
+	tb.Helper()
 	all, err := filepath.Glob(filepath.Join(s.dir, "images", "*", "snapshots", "*"))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for _, path := range all {
 		info, err := os.Lstat(path)
@@ -238,11 +238,11 @@ func (s *site) snapshots(t testing.TB) (whole, other []string) {
 }
 
 // processes are those of QEMU that work below a folder.
-func processes(t testing.TB, dir string) (found []int) {
-	t.Helper()
+func processes(tb testing.TB, dir string) (found []int) {
+	tb.Helper()
 	all, err := procfs.AllProcs()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for _, p := range all {
 		name, _ := p.Comm()
