@@ -45,7 +45,7 @@ const (
 // account speaks with the services of one account and region. The SDK logs in, signs, and
 // repeats; what we add is the pace, and the counting.
 type account struct {
-	ec2    *ec2.Client
+	ec2    *ec2API
 	ebs    *ebs.Client
 	s3     *s3.Client
 	quotas *servicequotas.Client
@@ -105,7 +105,7 @@ func connect(cfg *configs.Provider, own *configs.AWSDriver, opts Options) (*acco
 	a.transport.MaxIdleConnsPerHost = blocksAtOnce
 	found.HTTPClient = &http.Client{Transport: a.transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	found.Credentials = sdk.NewCredentialsCache(&told{found.Credentials, opts.Secrets, cfg.Name, own.Profile})
-	a.ec2, a.ebs, a.quotas, a.sts = ec2.NewFromConfig(found), ebs.NewFromConfig(found), servicequotas.NewFromConfig(found), sts.NewFromConfig(found)
+	a.ec2, a.ebs, a.quotas, a.sts = newEC2(ec2.NewFromConfig(found)), ebs.NewFromConfig(found), servicequotas.NewFromConfig(found), sts.NewFromConfig(found)
 	a.s3 = s3.NewFromConfig(found, func(o *s3.Options) {
 		o.UsePathStyle = o.BaseEndpoint != nil // an endpoint of one's own has no names of buckets
 		o.RequestChecksumCalculation = sdk.RequestChecksumCalculationWhenRequired
