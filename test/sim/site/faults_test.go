@@ -72,6 +72,9 @@ func (w *world) fault() {
 // launcher's own steps.
 var points = append([]string{"", "", "before create", "after create", "before delete", "after delete", "before wait", "after wait"}, steps()...)
 
+// seldom is what launchers come to so seldom that a crash has to be meant for it oftener, and to wait longer.
+var seldom = []string{string(step.Failed), string(step.MinReady)}
+
 // steps are those that launchers come to in this world.
 func steps() (list []string) {
 	for _, s := range step.All() {
@@ -84,14 +87,17 @@ func steps() (list []string) {
 
 // crash ends a process at once, or at a point that it may come to soon. Its host starts another.
 func (w *world) crash(p *process) {
-	at, after := points[w.rng.IntN(len(points))], w.while()
+	at, patience, after := points[w.rng.IntN(len(points))], 2*longest, w.while()
+	if w.rng.IntN(5) == 0 {
+		at, patience = seldom[w.rng.IntN(len(seldom))], 3*patience
+	}
 	w.others.Go(func() {
 		if at == "" {
 			p.kill("at once")
 		} else {
 			p.crashes(at)
-			wait(2 * longest)
-			p.crashes("")
+			wait(patience)
+			p.crashesNot(at)
 		}
 		if wait(after); p.isDead() {
 			w.again(p)

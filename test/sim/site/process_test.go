@@ -135,6 +135,15 @@ func (p *process) crashes(at string) {
 	p.crashAt = at
 }
 
+// crashesNot takes that back, unless it is to die somewhere else by now.
+func (p *process) crashesNot(at string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.crashAt == at {
+		p.crashAt = ""
+	}
+}
+
 // at is told what a process comes to; it may be its last.
 func (p *process) at(point string) {
 	p.mu.Lock()
