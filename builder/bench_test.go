@@ -211,6 +211,7 @@ head -c %d /dev/urandom >"$out.raw"
 		b.Fatal(err)
 	}
 	s.image().DIBCmd = quoted(tool)
+	s.image().BuildTimeout = 20 * time.Minute // a busy machine takes more than one for so many random bytes
 	s.config.Providers = nil
 	var names []string
 	for i := range 4 {
