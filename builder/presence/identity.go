@@ -57,7 +57,8 @@ func Identify(ctx context.Context, s *recipe.Session, us Owner, log hclog.Logger
 	for {
 		links, began := s.Connections(), s.Clock().Now()
 		held, err := within(ctx, lock, patience)
-		if !errors.Is(err, recipe.ErrLocked) || ctx.Err() != nil {
+		// Patience may also end while a server owes an answer; how the session is, Sync says.
+		if late := errors.Is(err, recipe.ErrLocked) || errors.Is(err, context.DeadlineExceeded); !late || ctx.Err() != nil {
 			return held, err
 		}
 		// Only time that we have seen counts: servers that were away have given each session

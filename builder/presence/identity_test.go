@@ -67,3 +67,44 @@ func TestIdentityIsWaitedForWhileServersAreAway(t *testing.T) {
 		}
 	}
 }
+
+// Catches: a builder that ends because the time for who was here before us ran out while a server owed an answer.
+func TestIdentityIsWaitedForThroughALateAnswer(t *testing.T) {
+	t.Parallel()
+	addr, root := zktest.Shared(t).Addr(), zktest.Root(t)
+	us := Owner{ID: "id", Host: "host", ImagesDir: "/images"}
+	dial := func(addr string, timeout time.Duration) (*recipe.Session, func()) {
+		c, err := recipe.Dial(recipe.Config{Servers: []string{addr}, Chroot: root, Timeout: timeout})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		s, err := c.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s, c.Close
+	}
+	before, leave := dial(addr, time.Second)
+	if _, err := Identify(t.Context(), before, us, hclog.NewNullLogger(), func(error) {}); err != nil {
+		t.Fatal(err)
+	}
+	network := zktest.StartProxy(t, addr)
+	session, _ := dial(network.Addr(), time.Minute)
+	held, err := Identify(t.Context(), session, us, hclog.NewNullLogger(), func(waits error) {
+		if waits == nil {
+			return
+		}
+		network.CutDown()
+		time.AfterFunc(2*(before.Timeout()*3/2+expiryLag), func() {
+			leave()
+			network.Heal()
+		})
+	})
+	if err != nil {
+		t.Fatalf("it is not waited for: %v", err)
+	}
+	if err := held.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
