@@ -176,6 +176,7 @@ func BenchmarkAnswers(b *testing.B) {
 		b.Run(strings.NewReplacer("/", "_", "?", "_").Replace(name), func(b *testing.B) {
 			r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, name, nil)
 			r.Header.Set("Accept", accept)
+			r.RemoteAddr = "127.0.0.1:40000" // the overview is for our own host
 			for b.Loop() {
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, r)
