@@ -150,15 +150,18 @@ func (p *Pool) Addressable(requests []*zkmodel.Request) int {
 func (p *Pool) Limits() providers.Resources {
 	limits := providers.Resources{}
 	maps.Copy(limits, p.Section.MaxResources)
-	for name, n := range map[string]int{
-		providers.Instances: p.Section.MaxServers,
-		providers.Cores:     p.Section.MaxCores,
-		providers.RAM:       p.Section.MaxRAM,
-		providers.Volumes:   p.Section.MaxVolumes,
-		providers.VolumeGB:  p.Section.MaxVolumeGB,
+	for _, one := range [...]struct {
+		name string
+		n    int
+	}{
+		{providers.Instances, p.Section.MaxServers},
+		{providers.Cores, p.Section.MaxCores},
+		{providers.RAM, p.Section.MaxRAM},
+		{providers.Volumes, p.Section.MaxVolumes},
+		{providers.VolumeGB, p.Section.MaxVolumeGB},
 	} {
-		if n >= 0 {
-			limits[name] = n
+		if one.n >= 0 {
+			limits[one.name] = one.n
 		}
 	}
 	return limits

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -25,18 +24,25 @@ func Absences(known map[string]zkmodel.Offer, registered []*zkmodel.Component, g
 	if grace == 0 {
 		return nil
 	}
-	here := map[string]bool{}
+	here := make(map[string]bool, len(registered))
 	for _, c := range registered {
 		here[zkmodel.Offer{Hostname: c.Hostname, Provider: c.ProviderName, Pool: c.PoolName}.Path()] = true
 	}
+	var away []string // few, of many that are known
+	for path := range known {
+		if !here[path] {
+			away = append(away, path)
+		}
+	}
+	slices.Sort(away)
 	var list []Absence
-	for _, path := range slices.Sorted(maps.Keys(known)) {
+	for _, path := range away {
 		o := known[path]
 		a := Absence{Launcher: o.Hostname, Provider: o.Provider, Pool: o.Pool, Labels: o.Labels}
 		if o.Left {
 			a.Until = o.Stat.Mtime.Add(grace - ahead)
 		}
-		if !here[path] && (a.Until.IsZero() || a.Until.After(now)) {
+		if a.Until.IsZero() || a.Until.After(now) {
 			list = append(list, a)
 		}
 	}

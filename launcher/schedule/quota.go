@@ -45,7 +45,9 @@ func newUsage(nodes []*zkmodel.Node, pools []*Pool) *usage {
 	for key, amount := range u.pools {
 		u.providers[key.Provider] = Plus(u.providers[key.Provider], amount)
 	}
-	u.addUnknown(pools, unknown)
+	if unknown > 0 {
+		u.addUnknown(pools, unknown)
+	}
 	return u
 }
 

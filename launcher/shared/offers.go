@@ -18,8 +18,10 @@ import (
 type Offers struct {
 	*recipe.Tree
 
-	mu   sync.Mutex
-	read map[string]offered // by the record's name, so that each look decodes only what has changed
+	mu      sync.Mutex
+	read    map[string]offered // by the record's name, so that each look decodes only what has changed
+	known   map[string]zkmodel.Offer
+	version uint64 // of the tree, that known is of
 }
 
 // offered is an offer, and the record that it was read from.
@@ -34,12 +36,15 @@ func NewOffers(client *recipe.Client, log hclog.Logger) *Offers {
 	return &Offers{Tree: newFolder(client, zkmodel.OffersRoot, log.Named("offers"))}
 }
 
-// Known are those in the tree, by path.
+// Known are those in the tree, by path. It is not to be changed: while the tree is the same, so is what all get.
 func (o *Offers) Known() map[string]zkmodel.Offer {
-	known, read := map[string]zkmodel.Offer{}, map[string]offered{}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.View(func(v recipe.View) {
+		if o.known != nil && v.Version() == o.version {
+			return
+		}
+		known, read := map[string]zkmodel.Offer{}, map[string]offered{}
 		v.Each(zkmodel.OffersRoot, func(c recipe.Child) {
 			e := c.Entry()
 			one, seen := o.read[c.Name()]
@@ -53,9 +58,9 @@ func (o *Offers) Known() map[string]zkmodel.Offer {
 				known[zkmodel.OffersRoot+"/"+c.Name()] = one.offer
 			}
 		})
+		o.known, o.read, o.version = known, read, v.Version()
 	})
-	o.read = read
-	return known
+	return o.known
 }
 
 // Run calls changed when one has changed, until ctx ends.

@@ -145,7 +145,7 @@ func (c *Provider) Told(trouble error) {
 
 // Labels are the labels of a pool: its own, or those of its machines.
 func Labels(section configs.Pool) []configs.PoolLabel {
-	labels := slices.Clone(section.Labels)
+	labels := slices.Clip(section.Labels)
 	for _, n := range section.Nodes {
 		for _, name := range n.Labels {
 			if !slices.ContainsFunc(labels, func(l configs.PoolLabel) bool { return l.Name == name }) {
