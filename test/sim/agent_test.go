@@ -50,7 +50,7 @@ func (w *world) start(name string) *agent {
 	rng := w.seed.Rand(uint64(w.started))
 	a := &agent{name: name, host: stage.NewMachine(name, rng), judge: w.judge, rng: rand.New(rand.NewPCG(w.seed.Number, rng.Uint64())), done: make(chan struct{})}
 	client, err := recipe.Dial(recipe.Config{
-		Servers: w.cluster.Addrs(), Timeout: sessionTimeout, Dial: w.cluster.Dialer(name), Clock: clock.From(a.host), Rand: rand.NewPCG(w.seed.Number, rng.Uint64()),
+		Servers: w.cluster.Addrs(), Timeout: sessionTimeout, MaxPacket: stage.MaxPacket, Dial: w.cluster.Dialer(name), Clock: clock.From(a.host), Rand: rand.NewPCG(w.seed.Number, rng.Uint64()),
 	})
 	if err != nil {
 		w.t.Fatal(err)

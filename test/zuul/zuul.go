@@ -57,13 +57,20 @@ func (quiet) Printf(string, ...any) {}
 
 // Dial connects a Zuul that calls itself system. Chroot is "" or "/path".
 func Dial(ctx context.Context, servers []string, chroot, system string) (*Client, error) {
-	return DialBy(ctx, new(net.Dialer).DialContext, servers, chroot, system)
+	return DialBy(ctx, new(net.Dialer).DialContext, servers, chroot, system, 0)
 }
 
-// DialBy is Dial with connections that dial opens, as net.Dialer.DialContext does.
-func DialBy(ctx context.Context, dial func(ctx context.Context, network, addr string) (net.Conn, error), servers []string, chroot, system string) (*Client, error) {
+// DialBy is Dial with connections that dial opens, as net.Dialer.DialContext does. packet is the longest that there may
+// be, for which the library has room ready; 0 is its own 1.5 MB, and no bound.
+func DialBy(
+	ctx context.Context, dial func(ctx context.Context, network, addr string) (net.Conn, error), servers []string, chroot, system string, packet int,
+) (*Client, error) {
+	room := zk.WithMaxBufferSize(0)
+	if packet > 0 {
+		room = func(c *zk.Conn) { zk.WithMaxConnBufferSize(packet)(c); zk.WithMaxBufferSize(packet)(c) }
+	}
 	conn, events, err := zk.Connect(servers, 10*time.Second,
-		zk.WithLogger(quiet{}), zk.WithLogInfo(false), zk.WithDialer((&seen{open: dial}).dial))
+		zk.WithLogger(quiet{}), zk.WithLogInfo(false), zk.WithDialer((&seen{open: dial}).dial), room)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", strings.Join(servers, ","), err)
 	}

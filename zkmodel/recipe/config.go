@@ -48,6 +48,10 @@ type Config struct {
 	// Rand is what the order of servers, and pauses between them, are drawn from; nil is the
 	// runtime's. It is this Client's alone. What must not be guessed is never drawn from it.
 	Rand rand.Source
+	// MaxPacket is the longest packet, in either direction, for who knows that none is longer: the
+	// library has room for one ready in each direction of each connection. 0 is what a server takes
+	// by default, and no bound for what it sends.
+	MaxPacket int
 	// Logger receives what happens to sessions and connections; nil discards it.
 	Logger hclog.Logger
 

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -63,7 +64,8 @@ func newSession(parent context.Context, cfg Config, h *hosts, report func(string
 		zk.WithDialer(s.dial),
 		zk.WithHostProvider(hostProvider{h, s.ctx.Done()}),
 		zk.WithEventCallback(s.dispatch),
-		zk.WithMaxConnBufferSize(sendBuffer),
+		zk.WithMaxConnBufferSize(cmp.Or(cfg.MaxPacket, sendBuffer)),
+		zk.WithMaxBufferSize(cfg.MaxPacket),
 		zk.WithLogger(zkLogger{s.log}),
 		zk.WithLogInfo(false))
 	if err != nil {

@@ -73,7 +73,7 @@ func (w *world) start(s *site) {
 	p := &process{Machine: stage.NewMachine(name, rng), world: w, site: s, done: make(chan struct{})}
 	p.cloud, p.daemon = w.clouds.Agent(name), s.Daemon(p.Awake)
 	client, err := recipe.Dial(recipe.Config{
-		Servers: w.cluster.Addrs(), Timeout: sessionTimeout, Dial: w.cluster.Dialer(name), Clock: clock.From(p),
+		Servers: w.cluster.Addrs(), Timeout: sessionTimeout, MaxPacket: stage.MaxPacket, Dial: w.cluster.Dialer(name), Clock: clock.From(p),
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -115,7 +115,7 @@ func folder(t *testing.T) string {
 // dial makes the client of people. One that has seen more than the servers have is sent away: there is a
 // new one when they have gone back in time.
 func (w *world) dial() {
-	client, err := recipe.Dial(recipe.Config{Servers: w.cluster.Addrs(), Timeout: sessionTimeout, Dial: w.cluster.Dialer(operator)})
+	client, err := recipe.Dial(recipe.Config{Servers: w.cluster.Addrs(), Timeout: sessionTimeout, MaxPacket: stage.MaxPacket, Dial: w.cluster.Dialer(operator)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func (w *world) dial() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	editor, err := recipe.Dial(recipe.Config{Servers: w.cluster.Addrs(), Timeout: sessionTimeout, Dial: w.cluster.Dialer(hand)})
+	editor, err := recipe.Dial(recipe.Config{Servers: w.cluster.Addrs(), Timeout: sessionTimeout, MaxPacket: stage.MaxPacket, Dial: w.cluster.Dialer(hand)})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func count(t *testing.T, s size, asked int) (f figures) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		requestor, err := zuul.DialBy(ctx, cluster.Dialer("zuul"), cluster.Addrs(), "", "bench")
+		requestor, err := zuul.DialBy(ctx, cluster.Dialer("zuul"), cluster.Addrs(), "", "bench", 0)
 		if err != nil {
 			t.Fatal(err)
 		}

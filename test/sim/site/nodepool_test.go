@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"poolkeeper/providers"
+	"poolkeeper/test/sim/stage"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -19,7 +20,7 @@ func (w *world) nodepool() {
 	state := []string{"building", "used", "ready"}[w.rng.IntN(3)]
 	w.judge.Fault("nodepool", name, "in %s for %s, with a node that is %s", cloud, d, state)
 	w.others.Go(func() {
-		client, err := recipe.Dial(recipe.Config{Servers: w.cluster.Addrs(), Timeout: sessionTimeout, Dial: w.cluster.Dialer(name)})
+		client, err := recipe.Dial(recipe.Config{Servers: w.cluster.Addrs(), Timeout: sessionTimeout, MaxPacket: stage.MaxPacket, Dial: w.cluster.Dialer(name)})
 		if err != nil {
 			w.judge.Wrong(name, "%v", err)
 			return

@@ -63,7 +63,7 @@ func (w *world) start(host string) *process {
 		done: make(chan struct{}),
 	}
 	client, err := recipe.Dial(recipe.Config{
-		Servers: w.cluster.Addrs(), Timeout: sessionTimeout, Dial: w.cluster.Dialer(p.Name), Clock: clock.From(p), Rand: rand.NewPCG(w.seed.Number, rng.Uint64()),
+		Servers: w.cluster.Addrs(), Timeout: sessionTimeout, MaxPacket: stage.MaxPacket, Dial: w.cluster.Dialer(p.Name), Clock: clock.From(p), Rand: rand.NewPCG(w.seed.Number, rng.Uint64()),
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -82,7 +82,7 @@ func (z *requestor) arrive(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	client, err := zuul.DialBy(ctx, z.world.cluster.Dialer(z.Name), z.world.cluster.Addrs(), "", z.Name)
+	client, err := zuul.DialBy(ctx, z.world.cluster.Dialer(z.Name), z.world.cluster.Addrs(), "", z.Name, stage.MaxPacket)
 	if err != nil {
 		return false
 	}

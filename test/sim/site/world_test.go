@@ -96,7 +96,7 @@ func run(t *testing.T, seed *series.Seed) {
 
 // prepare makes what launchers find: clouds, with what others have made there, and images.
 func (w *world) prepare() {
-	client, err := recipe.Dial(recipe.Config{Servers: w.cluster.Addrs(), Timeout: sessionTimeout, Dial: w.cluster.Dialer(operator)})
+	client, err := recipe.Dial(recipe.Config{Servers: w.cluster.Addrs(), Timeout: sessionTimeout, MaxPacket: stage.MaxPacket, Dial: w.cluster.Dialer(operator)})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -9,6 +9,10 @@ import (
 	"poolkeeper/test/sim/zookeeper"
 )
 
+// MaxPacket is for connections of worlds in which no packet is longer. The library has room for one ready in each
+// direction, by default 1.5 MB that are to be cleared for each connection.
+const MaxPacket = 128 << 10
+
 // Network makes the faults of networks, hosts and ZooKeeper's servers. Each ends by itself.
 type Network struct {
 	Cluster *zookeeper.Cluster
