@@ -74,7 +74,7 @@ func (j *judge) committed(t zookeeper.Transaction) {
 			j.tree.enter(c.Path, t.Session, t.Client)
 		}
 	}
-	before := j.tree.clone()
+	before := map[string]*zkmodel.Request{} // of what it changes, those that were there
 	for _, c := range t.Changes {
 		j.count(c)
 		node, request := recordOf(c.Path)
@@ -82,6 +82,9 @@ func (j *judge) committed(t zookeeper.Transaction) {
 		case node != "":
 			j.node(t, c, node)
 		case request != "":
+			if _, known := before[request]; !known {
+				before[request] = j.tree.requests[request]
+			}
 			j.request(t, c, request)
 		}
 	}

@@ -10,11 +10,11 @@ import (
 )
 
 // whole looks at what a transaction leaves: a request that it fulfils has its nodes.
-func (j *judge) whole(t zookeeper.Transaction, before *tree) {
+func (j *judge) whole(t zookeeper.Transaction, before map[string]*zkmodel.Request) {
 	for _, c := range t.Changes {
 		_, id := recordOf(c.Path)
 		if r := j.tree.requests[id]; c.Kind == zookeeper.SetData && r != nil && r.Broken == nil && isLauncher(t.Client) {
-			if was := before.requests[id]; was == nil || was.State != r.State {
+			if was := before[id]; was == nil || was.State != r.State {
 				j.settled(t.Client, r)
 			}
 		}

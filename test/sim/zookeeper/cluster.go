@@ -208,7 +208,7 @@ func (c *Cluster) open(client, address string) (cn *conn, wait time.Duration, ch
 	if !s.up {
 		return nil, wait, nil
 	}
-	cn = &conn{cluster: c, server: s, client: client, changed: make(chan struct{}), data: map[string]struct{}{}, child: map[string]struct{}{}}
+	cn = &conn{cluster: c, server: s, client: client, ready: make(chan struct{}, 1), data: map[string]struct{}{}, child: map[string]struct{}{}}
 	cn.up = pipe{rng: first, passes: func() bool { return !c.cuts[link{client, s.number}].up }}
 	cn.down = pipe{rng: rand.New(rand.NewPCG(first.Uint64(), 0)), passes: func() bool { return !c.cuts[link{client, s.number}].down }}
 	s.conns = append(s.conns, cn)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -24,7 +25,9 @@ type conn struct {
 	ended    error         // what a read meets behind readable
 	closed   bool          // by the client
 	until    time.Time     // deadline of reads; zero is none
-	changed  chan struct{} // closed when a read has reason to look again
+	ready    chan struct{} // has something when a read has reason to look again
+	alarm    *time.Timer   // that gives it a reason at alarmAt: at the deadline, or before it was moved
+	alarmAt  time.Time
 
 	session *session // once a server has granted it
 	ids     []identity
@@ -42,6 +45,7 @@ type pipe struct {
 	queue  []packet
 	last   time.Time
 	armed  bool
+	timer  *time.Timer // one for all packets, from the first on
 	passes func() bool
 }
 
@@ -67,67 +71,98 @@ func (c *Cluster) pump(p *pipe) {
 		return
 	}
 	p.armed = true
-	c.after(time.Until(p.queue[0].due), func() {
-		p.armed = false
-		if len(p.queue) == 0 || !p.passes() {
-			return
+	wait := max(time.Until(p.queue[0].due), 0)
+	if p.timer != nil {
+		p.timer.Reset(wait)
+		return
+	}
+	p.timer = time.AfterFunc(wait, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.closed {
+			c.deliver(p)
 		}
-		head := p.queue[0]
-		p.queue[0] = packet{}
-		p.queue = p.queue[1:]
-		head.deliver()
-		c.pump(p)
 	})
+}
+
+// deliver hands over the packet whose time has come, unless it is held up.
+func (c *Cluster) deliver(p *pipe) {
+	p.armed = false
+	if len(p.queue) == 0 || !p.passes() {
+		return
+	}
+	head := p.queue[0]
+	p.queue[0] = packet{}
+	p.queue = p.queue[1:]
+	head.deliver()
+	c.pump(p)
 }
 
 var _ net.Conn = (*conn)(nil)
 
-// wake has all reads look again.
+// wake has a read look again.
 func (cn *conn) wake() {
-	close(cn.changed)
-	cn.changed = make(chan struct{})
+	select {
+	case cn.ready <- struct{}{}:
+	default: // it has reason already
+	}
 }
 
 // Read implements net.Conn.
 func (cn *conn) Read(p []byte) (int, error) {
 	for {
-		n, changed, left, err := cn.take(p)
+		n, err := cn.take(p)
 		if n > 0 || err != nil || len(p) == 0 {
 			return n, err
 		}
-		if left == 0 {
-			<-changed
-			continue
-		}
-		timer := time.NewTimer(left)
-		select {
-		case <-changed:
-		case <-timer.C:
-		}
-		timer.Stop()
+		<-cn.ready
 	}
 }
 
-// take reads what is there, or says what to wait for; left is 0 without a deadline.
-func (cn *conn) take(p []byte) (n int, changed <-chan struct{}, left time.Duration, err error) {
+// take reads what is there. If something is left for another read, that need not wait.
+func (cn *conn) take(p []byte) (n int, err error) {
 	cn.cluster.mu.Lock()
 	defer cn.cluster.mu.Unlock()
-	if !cn.until.IsZero() {
-		left = time.Until(cn.until)
-	}
 	switch {
 	case cn.closed:
-		return 0, nil, 0, net.ErrClosed
-	case left < 0 || left == 0 && !cn.until.IsZero():
-		return 0, nil, 0, os.ErrDeadlineExceeded
+		err = net.ErrClosed
+	case !cn.until.IsZero() && !time.Now().Before(cn.until):
+		err = os.ErrDeadlineExceeded
 	case len(cn.readable) > 0:
 		n = copy(p, cn.readable)
 		cn.readable = cn.readable[n:]
-		return n, nil, 0, nil
 	case cn.ended != nil:
-		return 0, nil, 0, cn.ended
+		err = cn.ended
+	default:
+		cn.arm()
+		return 0, nil
 	}
-	return 0, cn.changed, left, nil
+	if err != nil || len(cn.readable) > 0 || cn.ended != nil {
+		cn.wake()
+	}
+	return n, err
+}
+
+// arm sees to it that a read looks again at the deadline, if there is one. An alarm that comes too early does no harm, so
+// a deadline that is moved time and again costs nothing.
+func (cn *conn) arm() {
+	now := time.Now()
+	if cn.until.IsZero() || now.Before(cn.alarmAt) && !cn.until.Before(cn.alarmAt) {
+		return
+	}
+	cn.alarmAt = cn.until
+	if cn.alarm == nil {
+		cn.alarm = time.AfterFunc(cn.until.Sub(now), cn.wake)
+		return
+	}
+	cn.alarm.Reset(cn.until.Sub(now))
+}
+
+// noAlarm is for a connection whose reads have an end.
+func (cn *conn) noAlarm() {
+	if cn.alarm != nil {
+		cn.alarm.Stop()
+	}
 }
 
 // Write implements net.Conn. It never waits: the network holds what a server does not take.
@@ -141,9 +176,12 @@ func (cn *conn) Write(p []byte) (int, error) {
 	case cn.ended != nil:
 		return 0, syscall.EPIPE
 	}
-	cn.unsent = append(cn.unsent, p...)
-	for len(cn.unsent) >= 4 {
-		r := reader{p: cn.unsent}
+	sent := p
+	if len(cn.unsent) > 0 {
+		sent = append(cn.unsent, p...)
+	}
+	for len(sent) >= 4 {
+		r := reader{p: sent}
 		size := int(r.int32())
 		if size < 0 || size > maxPacket {
 			c.send(&cn.up, 0, func() { c.hangUp(cn) })
@@ -152,10 +190,11 @@ func (cn *conn) Write(p []byte) (int, error) {
 		if len(r.p) < size {
 			break
 		}
-		packet := append([]byte{}, r.p[:size]...)
-		cn.unsent = cn.unsent[4+size:]
+		packet := slices.Clone(r.p[:size])
+		sent = sent[4+size:]
 		c.send(&cn.up, 0, func() { c.receive(cn, packet) })
 	}
+	cn.unsent = slices.Clone(sent)
 	return len(p), nil
 }
 
@@ -168,6 +207,7 @@ func (cn *conn) Close() error {
 		return net.ErrClosed
 	}
 	cn.closed = true
+	cn.noAlarm()
 	cn.wake()
 	c.send(&cn.up, 0, func() { c.giveUp(cn) })
 	return nil
@@ -178,6 +218,7 @@ func (cn *conn) reset() {
 	cn.up.queue, cn.down.queue = nil, nil
 	if cn.ended == nil {
 		cn.ended = syscall.ECONNRESET
+		cn.noAlarm()
 		cn.wake()
 	}
 	cn.cluster.giveUp(cn)
@@ -213,7 +254,11 @@ func (cn *conn) SetReadDeadline(t time.Time) error {
 		return net.ErrClosed
 	}
 	cn.until = t
-	cn.wake()
+	if !t.IsZero() && !t.After(time.Now()) {
+		cn.wake()
+		return nil
+	}
+	cn.arm()
 	return nil
 }
 
