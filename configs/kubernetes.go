@@ -185,6 +185,7 @@ func (l *loader) clusterPool(p *Provider, label func(value) PoolLabel) func(valu
 				own.inherit(&preset)
 			}
 		}
+		v.checkClusterNames(&pool, p.Driver == DriverOpenShiftPods)
 		return pool
 	}
 }

@@ -52,6 +52,10 @@ type kind interface {
 	name(spec providers.NodeSpec, mark string) place
 	// list tells all objects that carry the provider's name.
 	list(ctx context.Context) ([]object, error)
+	// usable proves that nodes can be made, in some pool at least.
+	usable(ctx context.Context) error
+	// refused says what it means that the cluster refuses us when a node of a pool is to be made.
+	refused(ctx context.Context, pool string, err error) error
 	// wait returns when the node can be used.
 	wait(ctx context.Context, o *object, pool *configs.Pool, label *configs.PoolLabel) (providers.Instance, error)
 	// rights are what we have to be allowed to do.

@@ -10,9 +10,10 @@ import (
 
 // Limits implements providers.Nodes: those of the configuration, over all pools. A cluster
 // tells no limit of namespaces; where a ResourceQuota refuses a pod, that is ErrQuota, by which
-// the launcher learns. Asking proves that the cluster can be used.
+// the launcher learns. Asking proves that the cluster can be used, if only in one of its pools:
+// what is wrong with another one is told by the launches there.
 func (p *Provider) Limits(ctx context.Context, _ providers.Ours) (providers.Resources, error) {
-	if _, err := p.kind.list(ctx); err != nil {
+	if err := p.kind.usable(ctx); err != nil {
 		return nil, fmt.Errorf("limits of provider %s: %w", p.cfg.Name, failure(err))
 	}
 	limits := maps.Clone(p.own.MaxResources)

@@ -47,6 +47,14 @@ func (n *namespaces) list(ctx context.Context) ([]object, error) {
 	return n.cluster.list(ctx, "/api/v1/namespaces", n.selector())
 }
 
+func (n *namespaces) usable(ctx context.Context) error {
+	_, err := n.list(ctx)
+	return err
+}
+
+// refused has the cluster refuse all pools, which differ in nothing that it knows.
+func (n *namespaces) refused(_ context.Context, _ string, err error) error { return err }
+
 // wait makes what belongs into a namespace, all of which may be there already, and waits for
 // the token and the pod.
 func (n *namespaces) wait(ctx context.Context, o *object, _ *configs.Pool, label *configs.PoolLabel) (providers.Instance, error) {

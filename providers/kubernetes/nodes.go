@@ -15,6 +15,14 @@ import (
 // CreateNode implements providers.Nodes. A node's object has a name by which it is found again;
 // where that of Nodepool is taken by others, it has another one, and theirs is left alone.
 func (p *Provider) CreateNode(ctx context.Context, spec providers.NodeSpec) (string, error) {
+	id, err := p.createNode(ctx, spec)
+	if err != nil {
+		return "", p.kind.refused(ctx, spec.Pool, err)
+	}
+	return id, nil
+}
+
+func (p *Provider) createNode(ctx context.Context, spec providers.NodeSpec) (string, error) {
 	p.site.learn(spec.Metadata[providers.MetaSite])
 	_, label, err := p.label(spec.Pool, spec.Label)
 	if err != nil {

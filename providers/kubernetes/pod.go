@@ -52,13 +52,55 @@ func (p *pods) create(ctx context.Context, at place, spec providers.NodeSpec, la
 func (p *pods) list(ctx context.Context) ([]object, error) {
 	var all []object
 	for _, pool := range p.cfg.Pools {
-		some, err := p.cluster.list(ctx, "/api/v1/namespaces/"+pool.Name+"/pods", p.selector())
+		some, err := p.listPool(ctx, pool.Name)
 		if err != nil {
-			return nil, fmt.Errorf("pool %s: %w", pool.Name, err)
+			return nil, err
 		}
 		all = append(all, some...)
 	}
 	return all, nil
+}
+
+func (p *pods) listPool(ctx context.Context, pool string) ([]object, error) {
+	list, err := p.cluster.list(ctx, "/api/v1/namespaces/"+pool+"/pods", p.selector())
+	if err != nil {
+		return nil, fmt.Errorf("pool %s: %w", pool, err)
+	}
+	return list, nil
+}
+
+// usable proves that some pool's namespace is there for us. Rights are given by namespace: that they lack in
+// one is no reason to stop the others.
+func (p *pods) usable(ctx context.Context) error {
+	var first error
+	for _, pool := range p.cfg.Pools {
+		_, err := p.listPool(ctx, pool.Name)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// refused is ErrInvalid where the cluster refuses us in the namespace of this pool only: the request is
+// declined there and goes elsewhere, in place of waiting for a right that may never come. Where the others
+// refuse us, too, the cluster cannot be used.
+func (p *pods) refused(ctx context.Context, pool string, err error) error {
+	if !errors.Is(err, providers.ErrUnusable) {
+		return err
+	}
+	for _, other := range p.cfg.Pools {
+		if other.Name == pool {
+			continue
+		}
+		if _, failed := p.listPool(ctx, other.Name); failed == nil {
+			return fmt.Errorf("%w: in namespace %s only: %s", providers.ErrInvalid, pool, err.Error())
+		}
+	}
+	return err
 }
 
 // wait waits until a pod runs. Zuul reaches it as we do, as with Nodepool.

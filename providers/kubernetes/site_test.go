@@ -164,3 +164,44 @@ func TestNothingIsMadeWhereALookFails(t *testing.T) {
 		t.Errorf("%v, %v", err, s.changes)
 	}
 }
+
+// Rights are given by namespace. One that lacks must not stop the pods of others, nor have requests wait for a
+// right where another pool, or another cloud, would serve them.
+func TestAPoolWithoutRightsHarmsNoOther(t *testing.T) {
+	const node = "0000000001"
+	s := &server{
+		objects: map[string]map[string]string{"/api/v1/namespaces/good/pods": nil},
+		fails: map[string]int{
+			"/api/v1/namespaces/bad/pods": http.StatusForbidden, "/api/v1/namespaces/bad/pods/work-" + node: http.StatusForbidden,
+			"/api/v1/namespaces/good/pods/work-" + node: http.StatusForbidden,
+		},
+	}
+	serve(t, s)
+	cfg := section("bad", "good")
+	cfg.Driver = configs.DriverOpenShiftPods
+	p := opened(t, NewPods, cfg)
+	create := func(pool string) error {
+		_, err := p.CreateNode(t.Context(), providers.NodeSpec{NodeID: node, Pool: pool, Label: "work", Metadata: madeBy("a")})
+		return err
+	}
+	if _, err := p.Limits(t.Context(), nil); err != nil {
+		t.Errorf("limits with one pool that can be used: %v", err)
+	}
+	if err := create("bad"); !errors.Is(err, providers.ErrInvalid) || errors.Is(err, providers.ErrUnusable) {
+		t.Errorf("a node of the pool without rights: %v", err)
+	}
+	if err := create("good"); !errors.Is(err, providers.ErrUnusable) {
+		t.Errorf("a node that is refused where no other pool can be used: %v", err)
+	}
+	delete(s.fails, "/api/v1/namespaces/good/pods/work-"+node)
+	if err := create("good"); err != nil {
+		t.Errorf("a node of the pool with rights: %v", err)
+	}
+	if _, err := p.ListNodes(t.Context()); !errors.Is(err, providers.ErrUnusable) {
+		t.Errorf("a list without a pool is not complete: %v", err)
+	}
+	s.fails["/api/v1/namespaces/good/pods"] = http.StatusForbidden
+	if _, err := p.Limits(t.Context(), nil); !errors.Is(err, providers.ErrUnusable) {
+		t.Errorf("limits without rights in any pool: %v", err)
+	}
+}
