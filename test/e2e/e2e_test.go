@@ -65,7 +65,7 @@ func TestEndToEnd(t *testing.T) {
 	binary := buildBinary(t)
 	for name, run := range map[string]func(*testing.T, string){
 		"mission": mission, "Ctrl-C": ctrlC, "stop a builder": stopBuilder, "bad KVM": badKVM,
-		"missing dib-cmd": missingCommand, "killed demo": killedDemo, "full disk": fullDisk,
+		"missing dib-cmd": missingCommand, "all drivers": allDrivers, "killed demo": killedDemo, "full disk": fullDisk,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
