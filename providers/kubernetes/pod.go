@@ -87,9 +87,10 @@ func (p *pods) usable(ctx context.Context) error {
 
 // refused is ErrInvalid where the cluster refuses us in the namespace of this pool only: the request is
 // declined there and goes elsewhere, in place of waiting for a right that may never come. Where the others
-// refuse us, too, the cluster cannot be used.
+// refuse us, too, the cluster cannot be used. A log-in that is over (401) is no right of a namespace: client-go
+// renews it for the next call, so that a look at another pool would succeed.
 func (p *pods) refused(ctx context.Context, pool string, err error) error {
-	if !errors.Is(err, providers.ErrUnusable) {
+	if !errors.Is(err, providers.ErrUnusable) || !apierrors.IsForbidden(err) {
 		return err
 	}
 	for _, other := range p.cfg.Pools {

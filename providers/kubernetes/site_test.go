@@ -204,4 +204,9 @@ func TestAPoolWithoutRightsHarmsNoOther(t *testing.T) {
 	if _, err := p.Limits(t.Context(), nil); !errors.Is(err, providers.ErrUnusable) {
 		t.Errorf("limits without rights in any pool: %v", err)
 	}
+	clear(s.fails)
+	s.fails["/api/v1/namespaces/bad/pods/work-"+node] = http.StatusUnauthorized
+	if err := create("bad"); !errors.Is(err, providers.ErrUnusable) || errors.Is(err, providers.ErrInvalid) {
+		t.Errorf("a node that a log-in which is over did not make: %v", err)
+	}
 }
