@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -66,7 +67,8 @@ func connect(cfg *configs.Provider, own *configs.AWSDriver, opts Options) (*acco
 	}
 	load := []func(*config.LoadOptions) error{
 		config.WithRegion(cfg.Region),
-		config.WithHTTPClient(awshttp.NewBuildableClient()),
+		// The keys come by this one. The SDK asks for them without a deadline, once for all who wait.
+		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(cmp.Or(opts.CallTime, defaultCallTime))),
 		config.WithAppID("poolkeeper"),
 		config.WithLogger(logging.LoggerFunc(func(_ logging.Classification, format string, args ...any) {
 			opts.Logger.Debug("Amazon's SDK has a remark", "provider", cfg.Name, "remark", fmt.Sprintf(format, args...))
@@ -104,7 +106,7 @@ func connect(cfg *configs.Provider, own *configs.AWSDriver, opts Options) (*acco
 	}
 	a.transport.MaxIdleConnsPerHost = blocksAtOnce
 	found.HTTPClient = &http.Client{Transport: a.transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	found.Credentials = sdk.NewCredentialsCache(&told{found.Credentials, opts.Secrets, cfg.Name, own.Profile})
+	found.Credentials = sdk.NewCredentialsCache(&told{from: found.Credentials, secrets: opts.Secrets, whose: cfg.Name, profile: own.Profile})
 	a.ec2, a.ebs, a.quotas, a.sts = newEC2(ec2.NewFromConfig(found)), ebs.NewFromConfig(found), servicequotas.NewFromConfig(found), sts.NewFromConfig(found)
 	a.s3 = s3.NewFromConfig(found, func(o *s3.Options) {
 		o.UsePathStyle = o.BaseEndpoint != nil // an endpoint of one's own has no names of buckets

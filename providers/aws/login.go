@@ -8,11 +8,13 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/ssocreds"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/configs/redact"
 	"poolkeeper/providers"
 )
@@ -23,7 +25,11 @@ type told struct {
 	secrets *redact.Secrets
 	whose   string
 	profile string
+	last    sdk.Credentials // that we got; renewBefore before their end they count as expired
 }
+
+// retryKeys is how long keys that could not be renewed, and are good still, are used until the next try.
+const retryKeys = 20 * time.Second
 
 // Retrieve implements aws.CredentialsProvider.
 func (t *told) Retrieve(ctx context.Context) (sdk.Credentials, error) {
@@ -32,8 +38,15 @@ func (t *told) Retrieve(ctx context.Context) (sdk.Credentials, error) {
 	}
 	c, err := t.from.Retrieve(ctx)
 	if err != nil {
+		now := clock.Now(ctx)
+		if t.last.CanExpire && t.last.Expires.Add(renewBefore).Sub(now) > 2*retryKeys {
+			kept := t.last
+			kept.Expires = now.Add(retryKeys)
+			return kept, nil
+		}
 		return c, loginError(t.profile, err)
 	}
+	t.last = c
 	t.secrets.Set("aws "+t.whose, c.SecretAccessKey, c.SessionToken)
 	return c, nil
 }
