@@ -18,13 +18,17 @@ const (
 	portName = "snapshot.sock" // the host's end of the port by which a guest gets its identity
 	// channelName is the guest's end; the element snapshot-ready looks for it.
 	channelName = "org.poolkeeper.snapshot"
-	// takeTime is how long a guest may take to take its identity on.
+	// takeTime is how long a guest may take to take its identity on, at least.
 	takeTime = 30 * time.Second
 	// seedSize is of the random bytes that a guest gets.
 	seedSize = 256
 	// maxNumber is the highest number of a guest: the second half of 10.x.y.0/24.
 	maxNumber = 1<<16 - 1
 )
+
+// errResume says that a QEMU had the snapshot and made no guest of it. All else (a full disk, a config
+// drive that cannot be made, an image deleted meanwhile) says nothing of the snapshot.
+var errResume = errors.New("it does not come up")
 
 // snapshotArguments are QEMU's for a machine that is saved, or resumed: its memory is a file,
 // shared with whoever maps it only while it is saved; it has the port by which a guest gets its
@@ -60,7 +64,7 @@ func (p *Provider) resume(ctx context.Context, g *guest, held *os.File, from *so
 	g.Snapshot, g.SnapshotWhy = "", "a guest could not be resumed: "+err.Error()
 	p.log.Warn("Guest cannot be resumed from its snapshot and is booted", "node", g.NodeID, "guest", g.ID,
 		"image", from.image, "snapshot", from.name, "error", err)
-	if !errors.Is(err, os.ErrNotExist) { // deleted in the meantime, with its image
+	if errors.Is(err, errResume) {
 		p.discard(from, err)
 	}
 	return false, p.halt(ctx, *g)
@@ -81,12 +85,12 @@ func (p *Provider) tryResume(ctx context.Context, g guest, held *os.File, from *
 		return 0, fmt.Errorf("start QEMU: %w", err)
 	}
 	events, err := dialQMP(ctx, dir, eventsName)
-	if err != nil {
-		return 0, err
+	if err != nil { // perhaps it does not take the snapshot's memory
+		return 0, fmt.Errorf("%w: %w", errResume, err)
 	}
 	port, err := p.wake(ctx, g, dir)
 	if err != nil {
-		return 0, errors.Join(err, events.close())
+		return 0, errors.Join(fmt.Errorf("%w: %w", errResume, err), events.close())
 	}
 	events.bind(context.WithoutCancel(ctx))
 	p.events.put(g.ID, events)
@@ -98,7 +102,8 @@ func (p *Provider) tryResume(ctx context.Context, g guest, held *os.File, from *
 // wake loads the saved machine, lets it run and makes it the guest. It returns the loopback
 // port that leads to it.
 func (p *Provider) wake(ctx context.Context, g guest, dir string) (forwarded int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, takeTime)
+	limit := max(takeTime, p.readyTime/2) // many at once on a busy host: that says nothing of the snapshot
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	port, err := dialPort(ctx, dir)
 	if err != nil {
@@ -125,7 +130,7 @@ func (p *Provider) wake(ctx context.Context, g guest, dir string) (forwarded int
 	if _, err := port.Write(words); err != nil {
 		return 0, fmt.Errorf("give the guest its identity: %w", err)
 	}
-	said, err := readWord(port, time.Now().Add(takeTime))
+	said, err := readWord(port, time.Now().Add(limit))
 	if err == nil && said != sayTaken {
 		err = fmt.Errorf("it says %q", said)
 	}

@@ -150,7 +150,9 @@ func (p *Provider) ensure(ctx context.Context, s *source, g guest) error {
 		return err
 	}
 	begun := time.Now()
-	err = p.save(ctx, s, g)
+	if err = s.shelf.remove(s.name); err == nil { // one that cannot be read would be in the way
+		err = p.save(ctx, s, g)
+	}
 	switch {
 	case err == nil:
 		p.log.Info("Snapshot of an image is made", "image", s.image, "snapshot", s.name,

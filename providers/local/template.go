@@ -42,7 +42,11 @@ var (
 // save boots a machine of the image that nobody is, and puts it on the shelf as it is when it
 // asks for its identity. No key, name or other secret is in it.
 func (p *Provider) save(ctx context.Context, s *source, like guest) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.readyTime, errNotReady)
+	limit := p.readyTime
+	if end, ok := ctx.Deadline(); ok { // else a launch that is short would never learn that it waits in vain
+		limit = min(limit, time.Until(end)/2)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errNotReady)
 	defer cancel()
 	if err := hasRoom(s.shelf.dir, like.RAM); err != nil {
 		return err
