@@ -63,10 +63,10 @@ func Identify(ctx context.Context, s *recipe.Session, us Owner, log hclog.Logger
 		}
 		// Only time that we have seen counts: servers that were away have given each session
 		// its time anew, and who was stopped meanwhile may have no session any more.
-		if err := s.Sync(ctx); err != nil {
-			return nil, err
+		if failed := s.Sync(ctx); failed != nil {
+			return nil, failed
 		}
-		if s.Connections() == links && s.Clock().Since(began) < patience+expiryLag {
+		if errors.Is(err, recipe.ErrLocked) && s.Connections() == links && s.Clock().Since(began) < patience+expiryLag {
 			return nil, fmt.Errorf("%w; if images-dir is a copy, remove builder_id.txt there, else stop one of them", inUse)
 		}
 		log.Warn("Waiting for the builder id begins anew, as ZooKeeper or this process was away meanwhile", "id", us.ID, "owner", them)
