@@ -3,6 +3,7 @@ package configs
 import (
 	"fmt"
 	"regexp"
+	"strings"
 )
 
 // Names of objects in a cluster.
@@ -33,7 +34,11 @@ func (v value) checkClusterNames(pool *Pool, shared bool) {
 		if !ok || k.Type != LabelPod || k.Spec != nil && !shared || label.Name == "" {
 			continue
 		}
-		if why := clusterNameFault(label.Name, clusterNameMost); why != "" {
+		name := label.Name
+		if k.Spec != nil { // its containers have names of their own, and names of pods may have dots
+			name = strings.ReplaceAll(name, ".", "")
+		}
+		if why := clusterNameFault(name, clusterNameMost); why != "" {
 			v.report(lint, "the label %q can never be launched: its name is that of pods, %s", label.Name, why)
 		}
 	}
