@@ -41,14 +41,19 @@ type CleanupRemover interface {
 // Cleanup removes what requests and nodes left that are gone, and requests for stock and for
 // backing nodes that nobody wants any more.
 type Cleanup struct {
+	// Frozen says why a provider is left out of the configuration, "" when it is not: nothing
+	// follows from its absence.
+	Frozen func(provider string) string
+
 	view    CleanupView
 	folders CleanupFolders
 	remover CleanupRemover
+	unkept  map[string]bool // requests for backing nodes that nobody kept at the last pass
 }
 
 // NewCleanup makes a Cleanup.
 func NewCleanup(view CleanupView, folders CleanupFolders, remover CleanupRemover) *Cleanup {
-	return &Cleanup{view: view, folders: folders, remover: remover}
+	return &Cleanup{Frozen: func(string) string { return "" }, view: view, folders: folders, remover: remover}
 }
 
 // Pass does all of it once.
@@ -109,7 +114,11 @@ func (c *Cleanup) dropStock(ctx context.Context) error {
 		if _, ours := isStock(r, ""); !ours || r.State == zkmodel.RequestPending {
 			continue
 		}
-		if err := c.dropUnkept(ctx, r, zkmodel.LabelDutyPath(r.NodeTypes[0])); err != nil {
+		kept, err := c.kept(ctx, zkmodel.LabelDutyPath(r.NodeTypes[0]))
+		if err == nil && !kept {
+			err = c.drop(ctx, r)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -118,30 +127,43 @@ func (c *Cleanup) dropStock(ctx context.Context) error {
 
 // dropBacking deletes requests for backing nodes of providers that no launcher of ours has any
 // more: what is made for them would be kept for nobody. Where the provider comes back its
-// keeper asks again. Those of a Nodepool go with its session, and are left alone.
+// keeper asks again. It takes two passes in a row, as a launcher that restarts has it for a moment
+// not. Those of a Nodepool go with its session, and are left alone.
 func (c *Cleanup) dropBacking(ctx context.Context) error {
+	before := c.unkept
+	c.unkept = map[string]bool{}
 	for _, r := range c.view.Requests() {
 		provider := zkmodel.BackingRequestor(r)
-		if provider == "" || r.State == zkmodel.RequestPending {
+		if provider == "" || r.State == zkmodel.RequestPending || c.Frozen(provider) != "" {
 			continue
 		}
-		if err := c.dropUnkept(ctx, r, zkmodel.ProviderDutyPath(provider)); err != nil {
+		kept, err := c.kept(ctx, zkmodel.ProviderDutyPath(provider))
+		switch {
+		case err != nil || kept:
+		case before[r.ID]:
+			err = c.drop(ctx, r)
+		default:
+			c.unkept[r.ID] = true
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// dropUnkept deletes a request of a duty in which no launcher takes part.
-func (c *Cleanup) dropUnkept(ctx context.Context, r *zkmodel.Request, duty string) error {
+// kept reports whether a launcher takes part in a duty.
+func (c *Cleanup) kept(ctx context.Context, duty string) (bool, error) {
 	keepers, err := c.folders.Children(ctx, duty+"/members")
 	if err != nil && !errors.Is(err, recipe.ErrNoNode) {
-		return err
+		return false, err
 	}
-	if len(keepers) > 0 {
-		return nil
-	}
-	err = c.remover.RemoveVersion(ctx, r.Path(), r.Stat.Version)
+	return len(keepers) > 0, nil
+}
+
+// drop deletes a request that is as it was seen.
+func (c *Cleanup) drop(ctx context.Context, r *zkmodel.Request) error {
+	err := c.remover.RemoveVersion(ctx, r.Path(), r.Stat.Version)
 	if errors.Is(err, recipe.ErrNoNode) || errors.Is(err, recipe.ErrVersion) {
 		return nil
 	}

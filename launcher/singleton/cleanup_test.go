@@ -128,3 +128,40 @@ func TestCleanupDropsStockThatNobodyWants(t *testing.T) {
 		t.Errorf("left: %s", got)
 	}
 }
+
+// Catches requests for backing nodes that go while their launcher restarts, or since a mistake has left their
+// provider out of the configuration; and those of a provider that is gone, which nobody ever drops.
+func TestCleanupDropsRequestsForBackingNodes(t *testing.T) {
+	backing := func(id, provider string) *zkmodel.Request {
+		return &zkmodel.Request{
+			ID: id, State: zkmodel.RequestRequested, Requestor: zkmodel.BackingOwner(provider), RequestorData: zkmodel.BackingMarkOf(id),
+		}
+	}
+	members := zkmodel.ProviderDutyPath("restarts") + "/members"
+	f := &folders{
+		tree: tree{requests: []*zkmodel.Request{
+			backing("gone", "gone"), backing("frozen", "frozen"), backing("restarts", "restarts"), backing("kept", "kept"),
+		}},
+		names: map[string][]string{zkmodel.ProviderDutyPath("kept") + "/members": {"host"}, members: {}},
+	}
+	c := NewCleanup(f, f, f)
+	c.Frozen = func(provider string) string {
+		if provider == "frozen" {
+			return "a mistake"
+		}
+		return ""
+	}
+	for _, pass := range []struct{ members, left string }{
+		{"", "frozen gone kept restarts"}, {"host", "frozen kept restarts"}, {"", "frozen kept restarts"},
+	} {
+		f.names[members] = strings.Fields(pass.members)
+		wantNone(t, c.Pass(t.Context()))
+		var left []string
+		for _, r := range f.requests {
+			left = append(left, r.ID)
+		}
+		if slices.Sort(left); strings.Join(left, " ") != pass.left {
+			t.Errorf("left: %s, want %s", left, pass.left)
+		}
+	}
+}

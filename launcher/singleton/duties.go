@@ -96,15 +96,18 @@ func (d *Duties) Run(ctx context.Context) error {
 	group.Go(func() error {
 		foreign := NewForeignLocks(d.Mirror, d.Log, d.Now)
 		var canaries *LeftCanaries // of one election
+		var left *Cleanup          // the same
 		var of *recipe.Held
 		lead := func(ctx context.Context, h *recipe.Held) error {
 			tree := leaderTree{lead: h, mirror: d.Mirror}
 			foreign.Pass(ctx, tree)
 			if h != of {
 				canaries, of = NewLeftCanaries(d.Mirror, d.Config.FrozenUpload, d.Resync, d.Log, d.Now), h
+				left = NewCleanup(d.Mirror, tree, tree) // behind the fence of our leadership
+				left.Frozen = d.Config.FrozenProvider
 			}
 			err := canaries.Pass(ctx, tree)
-			return errors.Join(err, NewCleanup(d.Mirror, tree, tree).Pass(ctx)) // behind the fence of our leadership
+			return errors.Join(err, left.Pass(ctx))
 		}
 		cleanup := recipe.Periodic{Every: d.Resync, Task: lead, Logger: d.Log.Named("duties")}
 		return d.elect(ctx, "tidy", zkmodel.TidyElectionPath, cleanup.Lead)
