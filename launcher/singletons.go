@@ -9,6 +9,7 @@ import (
 	"poolkeeper/launcher/singleton"
 	"poolkeeper/launcher/step"
 	"poolkeeper/launcher/supply"
+	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -51,8 +52,25 @@ func (p stockPools) Asked(string) { p.step(step.MinReady) }
 func (l *Launcher) knownBacking(provider string, store *zkmodel.Store) *backing.Known {
 	return &backing.Known{
 		Provider: provider, Folder: l.backing[provider], Tree: l.mirror, Store: store, Step: l.step,
-		Leaving: func(provider string) string { return l.drained()[provider] },
+		Leaving: func(provider string) string { return l.drained()[provider] }, Interrupted: l.interrupted,
 	}
+}
+
+// interrupted says why the cloud has taken a node's machine back; "" when it has not, as far as
+// is known here.
+func (l *Launcher) interrupted(n *zkmodel.Node) string {
+	c, ours := l.clouds[n.Provider]
+	if !ours || n.Broken != nil || n.ExternalID.IsNull() {
+		return ""
+	}
+	p, err := c.Use()
+	if err != nil {
+		return ""
+	}
+	if i, ok := p.(providers.Interrupter); ok {
+		return i.Interruptions()[n.ExternalID.Text()]
+	}
+	return ""
 }
 
 // keepBacking looks after the backing nodes of a provider that has some, until ctx ends.

@@ -40,6 +40,8 @@ type Keeper struct {
 	Rival func() string
 	Now   func() time.Time
 	Log   hclog.Logger
+
+	told string // of records that nobody can decode
 }
 
 // Changes tell that something has changed.
@@ -110,7 +112,7 @@ func (k *Keeper) pass(ctx context.Context) (again time.Time, err error) {
 	if err != nil || k.Rival() != "" {
 		return time.Time{}, err
 	}
-	if err = s.broken; err == nil { // else the node of a broken record would seem to have none
+	if k.tellBroken(s.broken); s.broken == nil { // else the node of a broken record would seem to have none
 		err = errors.Join(k.adopt(ctx, s), k.unlockLeft(ctx, s))
 	}
 	known := map[string]bool{}
@@ -133,6 +135,19 @@ func (k *Keeper) pass(ctx context.Context) (again time.Time, err error) {
 		err = errors.Join(err, k.Store.DeleteRequest(ctx, r.ID))
 	}
 	return again, err
+}
+
+// tellBroken tells once of records that nobody can decode. It is no failure of ours: the rest is
+// looked after as ever, and who mends one changes it.
+func (k *Keeper) tellBroken(broken error) {
+	text := ""
+	if broken != nil {
+		text = broken.Error()
+	}
+	if text != "" && text != k.told {
+		k.Log.Warn("Cannot look after backing nodes", "provider", k.Provider, "error", broken)
+	}
+	k.told = text
 }
 
 // step does what is next with one of them.
@@ -242,7 +257,7 @@ func (k *Keeper) keep(ctx context.Context, s *seen, b *zkmodel.Backing) (again t
 		return time.Time{}, nil
 	}
 	switch said, _ := n.Backs(); {
-	case b.Failed == "" && view.Failed != "": // a launcher of Nodepool's noted it
+	case b.Failed == "" && view.Failed != "": // a launcher of Nodepool's noted it, or its machine was taken back
 		b.Failed = view.Failed
 		return time.Time{}, k.Store.SaveBacking(ctx, b)
 	case b.Failed != "" && !said.Failed:

@@ -124,7 +124,10 @@ type Known struct {
 	Store    *zkmodel.Store
 	// Leaving says of a provider why nodes are to leave it; "" when they may stay.
 	Leaving func(provider string) string
-	Step    func(step.Step)
+	// Interrupted says why the cloud has taken a node's machine back; "" when it has not, as far as
+	// is known here. nil knows of none.
+	Interrupted func(n *zkmodel.Node) string
+	Step        func(step.Step)
 }
 
 var _ providers.Backing = (*Known)(nil)
@@ -209,6 +212,9 @@ func (k *Known) node(s *seen, b *zkmodel.Backing) providers.BackingNode {
 	}
 	if said, backs := record.Backs(); backs && said.Failed && n.Failed == "" { // noted by a launcher of Nodepool's
 		n.Failed = "its record says that it has failed"
+	}
+	if n.Failed == "" && k.Interrupted != nil {
+		n.Failed = k.Interrupted(record)
 	}
 	n.Like = like(record)
 	if n.Leaving == "" {

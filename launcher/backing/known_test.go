@@ -127,3 +127,26 @@ func TestSlotIsUsedUntilTheRecordIsGone(t *testing.T) {
 		}
 	}
 }
+
+// Mistake: jobs that get slots, one after the other, on a machine that its cloud has taken back.
+func TestMachineThatWasTakenBackHasFailed(t *testing.T) {
+	t.Parallel()
+	one, other := two(t)
+	n := other.ready()
+	other.add("7")
+	if err := other.Store.TakeBacking(t.Context(), other.records()[0], n, ""); err != nil {
+		t.Fatal(err)
+	}
+	if list, _ := one.listed(); len(list) != 1 || list[0].Failed != "" {
+		t.Errorf("before it: %+v", list)
+	}
+	one.Interrupted = func(of *zkmodel.Node) string {
+		if of.ID != n.ID {
+			return ""
+		}
+		return "the cloud needed it"
+	}
+	if list, _ := one.listed(); len(list) != 1 || list[0].Failed != "the cloud needed it" {
+		t.Errorf("after it: %+v", list)
+	}
+}
