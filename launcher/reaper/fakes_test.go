@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -69,6 +70,7 @@ type room struct {
 	t       *testing.T
 	here    *cloud
 	there   *cloud
+	mu      sync.Mutex // what jobs that run beside each other note
 	steps   []step.Step
 	adopted []string
 	deleted []string
@@ -101,8 +103,8 @@ func newRoom(t *testing.T, change ...func(*Deps)) *room {
 		Store: store, Config: &configs.Config{}, Own: inflight.NewRecords(view{}, log, func() {}), Jobs: jobs,
 		Tree: prover{}, Clouds: map[string]Cloud{"here": r.here, "there": r.there}, Launch: r,
 		Finder: node.Finder{Site: "site", LaunchOf: store.LaunchOf, Now: time.Now},
-		Log:    log, Refused: &recipe.Throttle{}, Deleted: func(provider string) { r.deleted = append(r.deleted, provider) },
-		Step: func(at step.Step) { r.steps = append(r.steps, at) }, Now: time.Now, Ahead: func() time.Duration { return 0 },
+		Log:    log, Refused: &recipe.Throttle{}, Deleted: func(provider string) { note(r, &r.deleted, provider) },
+		Step: func(at step.Step) { note(r, &r.steps, at) }, Now: time.Now, Ahead: func() time.Duration { return 0 },
 	}
 	for _, c := range change {
 		c(&deps)
@@ -111,9 +113,16 @@ func newRoom(t *testing.T, change ...func(*Deps)) *room {
 	return r
 }
 
+// note adds to what a room did.
+func note[T any](r *room, list *[]T, one T) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*list = append(*list, one)
+}
+
 // Adopt notes that a launch would go on.
 func (r *room) Adopt(_ context.Context, _ *recipe.Held, n *zkmodel.Node) error {
-	r.adopted = append(r.adopted, n.ID)
+	note(r, &r.adopted, n.ID)
 	return nil
 }
 
