@@ -178,7 +178,7 @@ func left(path string) bool {
 	return err == nil
 }
 
-// Mistake: files go whose record wants them, or that somebody is about to read under its lock; or those of a build without a record stay.
+// Mistake: files go whose record wants them, or that another is about to read under its lock; or those of a build without a record stay.
 func TestFilesAreRemoved(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)

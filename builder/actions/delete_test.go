@@ -173,7 +173,7 @@ func TestEmptyRecordOfAnUpload(t *testing.T) {
 }
 
 // What a builder that is gone was sending. Mistake: the cloud keeps what it had got of it, or the record goes although the cloud has not
-// answered; or an upload is taken for abandoned that is ready, or at which somebody is.
+// answered; or an upload is taken for abandoned that is ready, or that another builder has.
 func TestUploadOfABuilderThatIsGone(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -184,7 +184,7 @@ func TestUploadOfABuilderThatIsGone(t *testing.T) {
 	lock, err := r.Store.LockUploads(t.Context(), "img", b.ID, "north")
 	r.must(err)
 	if err := do(u.UploadKey); !errors.Is(err, recipe.ErrLocked) || !Held(err) {
-		t.Errorf("somebody is at it: %v", err)
+		t.Errorf("another builder has it: %v", err)
 	}
 	r.must(lock.Release(t.Context()))
 	down := errors.New("the cloud is down")

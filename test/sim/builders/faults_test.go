@@ -69,7 +69,7 @@ func (w *world) fault(f series.Fault) {
 		}
 	case fault == "backup":
 		if w.rng.IntN(2) == 0 { // uploads are short: hardly any backup would have one
-			w.waits(&armed{step.UploadSent, fault, w.rng})
+			w.waits(&armed{step.UploadSent, fault, w.own()})
 			return
 		}
 		w.backUp()
@@ -81,7 +81,7 @@ func (w *world) fault(f series.Fault) {
 		w.operation(fault, image)
 	case slices.Contains(onRecords(), fault):
 		if !w.onRecord(fault, w.rng) {
-			w.arm(&armed{states[kind], fault, w.rng})
+			w.arm(&armed{states[kind], fault, w.own()})
 		}
 	case of == "cloud":
 		w.trouble(name, cloud.Fault(kind))
@@ -96,6 +96,9 @@ func (w *world) fault(f series.Fault) {
 		}
 	}
 }
+
+// own is a source for what comes later, beside what is drawn from the fault's own by then.
+func (w *world) own() *rand.Rand { return rand.New(rand.NewPCG(w.rng.Uint64(), w.rng.Uint64())) } //nolint:gosec // it has to repeat
 
 // strike has a fault of ofProcesses happen now.
 func (w *world) strike(p *process, fault, when string, rng *rand.Rand) {
