@@ -45,7 +45,7 @@ const patience = 40 * time.Minute
 func (w *world) take(n int) {
 	all := aims()
 	one := all[(int(w.seed.Number%uint64(len(all)))*armedCards+n)%len(all)]
-	w.arm(&armed{one.at[w.rng.IntN(len(one.at))], one.fault, w.rng})
+	w.arm(&armed{one.at[w.rng.IntN(len(one.at))], one.fault, w.own()})
 }
 
 // arm has a fault wait for a step, and has that step come soon.
@@ -99,7 +99,7 @@ func (w *world) lead(to step.Step) {
 	case step.UploadFailed:
 		w.troubled(clouds[w.rng.IntN(len(clouds))], cloud.Refused, 1, 8*time.Minute)
 	case step.ReclaimCloud, step.ReclaimUpload:
-		w.waits(&armed{step.UploadSent, "crash", w.rng})
+		w.waits(&armed{step.UploadSent, "crash", w.own()})
 	case step.DeleteMarked, step.DeleteCloud, step.DeleteUpload:
 		w.operation("delete upload", image)
 	case step.BuildMarked, step.BuildDeleted, step.FilesRemoved:
