@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -72,11 +73,14 @@ func (c *call) make(spec providers.NodeSpec) (string, error) {
 		return "", fmt.Errorf("%w: all %d instances are taken", providers.ErrQuota, c.place.room)
 	}
 	if c.fault == Late {
+		c.fault = Lost
+		// What comes late runs beside the answer: it draws from a source of its own.
+		late := *c
+		late.rng = rand.New(rand.NewPCG(c.rng.Uint64(), 0))
 		within := int64(cmp.Or(c.section.UnansweredCreateTimeout, time.Minute)) / 2
 		time.AfterFunc(time.Duration(c.rng.Int64N(within)), func() {
-			_ = c.now(func(*call) error { c.put(spec); return nil })
+			_ = c.now(func(*call) error { late.put(spec); return nil })
 		})
-		c.fault = Lost
 		return "", nil
 	}
 	if c.fault == Duplicate && used+1 < c.place.room {
