@@ -173,6 +173,7 @@ mutants: ## Break the product on purpose, and tell what no test notices; MUTANTS
 sim: ## Simulate worlds of faults; HOURS=100 (agent-hours, of each WORLD) from SEED=1 on; SEED=n alone shows one
 	@scripts/prerequisites build
 ifeq ($(if $(HOURS),,$(SEED)),)
+	go run ./test/sim/hunt -repeat $(if $(WORLD),-world $(WORLD))
 	SIM=long go test -count 1 -timeout 30m -v -run 'Long$$' ./test/sim/replay
 	go run ./test/sim/hunt -seed $(or $(SEED),1) -hours $(or $(HOURS),100) $(if $(WORLD),-world $(WORLD))
 else

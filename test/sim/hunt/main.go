@@ -2,6 +2,7 @@
 //
 //	hunt [-world NAME] [-seed N] [-hours N] [-for D] many seeds, natively
 //	hunt -world NAME -seed N -order N [-only LIST]  one run that is the same each time, with its timeline
+//	hunt -repeat [-world NAME]                      the seeds that are fixed, several times each: the same each time
 //
 // It exits with 0 if nothing was found, 1 if something was, and 2 if it could not do what was asked.
 package main
@@ -56,6 +57,7 @@ type asked struct {
 	order      uint64
 	only, tags string
 	one        bool
+	fixed      bool
 	dir        string
 }
 
@@ -69,6 +71,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&a.only, "only", "", "the only faults that are made, as 3,7-9; 0 is none")
 	flag.StringVar(&a.tags, "tags", "", "build tags")
 	flag.IntVar(&a.search.Jobs, "jobs", runtime.NumCPU(), "programs at a time")
+	flag.BoolVar(&a.fixed, "repeat", false, "run the seeds that are fixed, in wasip1, and demand equal timelines")
 	flag.Parse()
 	flag.Visit(func(f *flag.Flag) { a.one = a.one || f.Name == "order" || f.Name == "only" })
 	for _, pair := range os.Environ() {
@@ -89,16 +92,35 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(a.dir) }()
-	if !a.one {
+	switch {
+	case a.fixed:
+		return a.each(func(w replay.World) error { return a.equal(ctx, w) })
+	case a.one:
+		return a.each(func(w replay.World) error { return a.repeat(ctx, w) })
+	default:
 		return a.hunt(ctx, os.Stdout)
 	}
-	failed := error(nil)
+}
+
+// each does something with each world, also behind one that fails.
+func (a asked) each(do func(replay.World) error) (failed error) {
 	for _, w := range a.worlds {
-		if err := a.repeat(ctx, w); err != nil { // the other worlds are looked at all the same
+		if err := do(w); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", w.Name, err))
 		}
 	}
 	return failed
+}
+
+// equal runs a world's fixed seeds in wasip1.
+func (a asked) equal(ctx context.Context, w replay.World) error {
+	return a.seal(ctx, w, func(sealed *replay.Sealed) error {
+		err := sealed.Equal(ctx, os.Stdout)
+		if errors.Is(err, replay.ErrNotEqual) {
+			err = errors.Join(errWrong, err)
+		}
+		return err
+	})
 }
 
 // hunt simulates many seeds, and explains what it finds.
