@@ -1,6 +1,7 @@
 package builders
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -180,17 +181,16 @@ func (w *world) rollBack() {
 
 // forgotten has an operator delete what nobody is at, while no builder runs.
 func (w *world) forgotten(rng *rand.Rand) {
-	ctx := context.WithoutCancel(w.t.Context())
 	for _, p := range w.judge.underWay() {
 		if rng.IntN(2) == 0 {
 			continue
 		}
-		err := error(nil)
-		if u := p.upload; u != nil {
-			err = w.operator().MarkUploadDeleting(ctx, zkmodel.ByOperator, *u, true)
-		} else {
-			err = w.operator().MarkBuildDeleting(ctx, zkmodel.ByOperator, p.image, p.build, true)
-		}
+		err := w.operate(func(ctx context.Context, store *zkmodel.Store) error {
+			if u := p.upload; u != nil {
+				return store.MarkUploadDeleting(ctx, zkmodel.ByOperator, *u, true)
+			}
+			return store.MarkBuildDeleting(ctx, zkmodel.ByOperator, p.image, p.build, true)
+		})
 		w.judge.Note(operator, "deletes what was under way in the backup: %+v, %v", p, err)
 	}
 }
@@ -235,38 +235,50 @@ func (w *world) operation(what, image string) {
 func (w *world) operationIn(what, image, provider string) {
 	pick, d := w.rng.Uint64(), upTo(20*time.Minute, w.rng)
 	w.judge.Fault(what, operator, "%s %s", image, provider)
-	ctx := context.WithoutCancel(w.t.Context())
-	store := w.operator()
 	w.others.Go(func() {
-		var err error
-		switch what {
-		case "request":
-			err = store.RequestBuild(ctx, image)
-		case "pause image":
-			if err = store.PauseImage(ctx, image); err == nil {
-				wait(d)
-				err = store.UnpauseImage(ctx, image)
-			}
-		case "pause provider":
-			if err = store.PauseProvider(ctx, zkmodel.ProviderPause{Provider: provider}); err == nil {
-				wait(d)
-				_, err = store.ResumeProvider(ctx, provider, operator, nil)
-			}
-		case "cancel":
-			_, err = store.CancelBuild(ctx, image)
-		case "delete build":
-			if b := w.judge.aBuild(image, pick); b != "" {
-				err = store.MarkBuildDeleting(ctx, zkmodel.ByOperator, image, b, true)
-			}
-		case "delete upload":
-			if key, ok := w.judge.anUpload(image, provider, pick); ok {
-				err = store.MarkUploadDeleting(ctx, zkmodel.ByOperator, key, true)
-			}
+		then, err := "", w.operate(func(ctx context.Context, store *zkmodel.Store) error {
+			return w.command(ctx, store, what, image, provider, pick)
+		})
+		if after := afterwards[what]; err == nil && after != "" {
+			wait(d)
+			then, err = after, w.operate(func(ctx context.Context, store *zkmodel.Store) error {
+				return w.command(ctx, store, after, image, provider, pick)
+			})
 		}
 		if err != nil {
-			w.judge.Note(operator, "%s %s: %v", what, image, err)
+			w.judge.Note(operator, "%s %s: %v", cmp.Or(then, what), image, err)
 		}
 	})
+}
+
+// afterwards is what an operator does some time after a command.
+var afterwards = map[string]string{"pause image": "unpause image", "pause provider": "resume provider"}
+
+// command is one of an operator's.
+func (w *world) command(ctx context.Context, store *zkmodel.Store, what, image, provider string, pick uint64) (err error) {
+	switch what {
+	case "request":
+		err = store.RequestBuild(ctx, image)
+	case "pause image":
+		err = store.PauseImage(ctx, image)
+	case "unpause image":
+		err = store.UnpauseImage(ctx, image)
+	case "pause provider":
+		err = store.PauseProvider(ctx, zkmodel.ProviderPause{Provider: provider})
+	case "resume provider":
+		_, err = store.ResumeProvider(ctx, provider, operator, nil)
+	case "cancel":
+		_, err = store.CancelBuild(ctx, image)
+	case "delete build":
+		if b := w.judge.aBuild(image, pick); b != "" {
+			err = store.MarkBuildDeleting(ctx, zkmodel.ByOperator, image, b, true)
+		}
+	case "delete upload":
+		if key, ok := w.judge.anUpload(image, provider, pick); ok {
+			err = store.MarkUploadDeleting(ctx, zkmodel.ByOperator, key, true)
+		}
+	}
+	return err
 }
 
 // heal ends all faults; what has crashed is there again.
@@ -286,13 +298,15 @@ func (w *world) heal() {
 	for _, name := range clouds {
 		w.clouds.Heal(name)
 	}
-	w.others.Wait() // a step may have been the last of one meanwhile
-	ctx := context.WithoutCancel(w.t.Context())
+	w.others.Wait()                // a step may have been the last of one meanwhile
 	for _, image := range images { // a backup may have been paused
-		_ = w.operator().UnpauseImage(ctx, image)
+		w.insist("unpause "+image, func(ctx context.Context, store *zkmodel.Store) error { return store.UnpauseImage(ctx, image) })
 	}
 	for _, name := range clouds {
-		_, _ = w.operator().ResumeProvider(ctx, name, operator, nil)
+		w.insist("resume "+name, func(ctx context.Context, store *zkmodel.Store) error {
+			_, err := store.ResumeProvider(ctx, name, operator, nil)
+			return err
+		})
 	}
 	w.mu.Lock()
 	list := slices.Clone(w.spoilt)

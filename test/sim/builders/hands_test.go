@@ -82,14 +82,14 @@ func (w *world) onRecord(what string, rng *rand.Rand) bool {
 
 // erase has an operator delete what cannot be read, or has failed.
 func (w *world) erase(path string) {
-	ctx := context.WithoutCancel(w.t.Context())
-	if image, build, key := owner(path); key != nil {
-		err := w.operator().MarkUploadDeleting(ctx, zkmodel.ByOperator, *key, true)
-		w.judge.Note(operator, "deletes %s: %v", path, err)
-	} else {
-		err := w.operator().MarkBuildDeleting(ctx, zkmodel.ByOperator, image, build, true)
-		w.judge.Note(operator, "deletes %s: %v", path, err)
-	}
+	err := w.operate(func(ctx context.Context, store *zkmodel.Store) error {
+		image, build, key := owner(path)
+		if key != nil {
+			return store.MarkUploadDeleting(ctx, zkmodel.ByOperator, *key, true)
+		}
+		return store.MarkBuildDeleting(ctx, zkmodel.ByOperator, image, build, true)
+	})
+	w.judge.Note(operator, "deletes %s: %v", path, err)
 }
 
 // mend puts a record back that is still spoilt.

@@ -54,18 +54,18 @@ func (w *world) settle() {
 
 // doubt marks uploads whose image has gone from its cloud, as a launcher does that cannot boot from it.
 func (w *world) doubt() {
-	ctx := context.WithoutCancel(w.t.Context())
 	for _, key := range w.judge.lost() {
-		lock, u, err := w.operator().LockUpload(ctx, key)
-		if err != nil {
-			w.judge.Note(operator, "doubt %s: %v", brief(key), err) // a builder is at it
-			continue
-		}
-		if u.Suspect = "the image is not there"; u.State == zkmodel.UploadReady {
-			err = w.operator().SaveUpload(ctx, lock, u)
-		}
-		if err = errors.Join(err, lock.Release(ctx)); err != nil {
-			w.judge.Note(operator, "doubt %s: %v", brief(key), err)
+		if err := w.operate(func(ctx context.Context, store *zkmodel.Store) error {
+			lock, u, err := store.LockUpload(ctx, key)
+			if err != nil {
+				return err
+			}
+			if u.Suspect = "the image is not there"; u.State == zkmodel.UploadReady {
+				err = store.SaveUpload(ctx, lock, u)
+			}
+			return errors.Join(err, lock.Release(ctx))
+		}); err != nil {
+			w.judge.Note(operator, "doubt %s: %v", brief(key), err) // a builder may be at it
 		}
 	}
 }
@@ -99,25 +99,27 @@ func (w *world) disorder() string {
 		}
 	}
 	there := map[string]bool{}     // "provider id"
-	serves := map[[2]string]bool{} // image, provider
+	serves := map[[2]string]bool{} // image-build, provider
+	newest := map[string]string{}  // by image: its newest ready build
 	for p, b := range j.builds {
 		if b.Broken != nil || b.State != zkmodel.BuildReady && b.State != zkmodel.BuildFailed {
 			return fmt.Sprintf("build %s is %s, %v", p, b.State, b.Broken)
 		}
+		if b.State == zkmodel.BuildReady {
+			newest[b.Image] = max(newest[b.Image], b.ID)
+		}
 	}
 	for p, u := range j.uploads {
-		switch {
-		case u.Broken == nil && u.State == zkmodel.UploadReady:
-			serves[[2]string{u.Image, u.Provider}] = true
-			there[u.Provider+" "+u.ExternalID.Text()] = true
-		case u.State != zkmodel.UploadFailed:
+		if u.Broken != nil || u.State != zkmodel.UploadReady { // one that has failed is tried again, and goes then
 			return fmt.Sprintf("upload %s is %s, %v", p, u.State, u.Broken)
 		}
+		serves[[2]string{u.Image + "-" + u.Build, u.Provider}] = true
+		there[u.Provider+" "+u.ExternalID.Text()] = true
 	}
 	for _, provider := range clouds {
 		for _, image := range wanted[provider] {
-			if !serves[[2]string{image, provider}] {
-				return "nothing of " + image + " is ready in " + provider
+			if build := image + "-" + newest[image]; !serves[[2]string{build, provider}] {
+				return "the newest build, " + build + ", is not ready in " + provider
 			}
 		}
 		for _, i := range w.clouds.Images(provider) {

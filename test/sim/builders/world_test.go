@@ -44,9 +44,8 @@ type world struct {
 	judge   *judge
 	clouds  *cloud.Cloud
 	hosts   []*site
-	looker  *recipe.Client // an operator's; no fault meets it
+	looker  *recipe.Client // an operator's; no fault meets it but those of servers
 	hand    *recipe.Client // of people with editors; none meets it, either
-	store   *zkmodel.Store
 	others  sync.WaitGroup // what goes on beside
 	folder  string         // of the hosts' files
 
@@ -119,32 +118,48 @@ func (w *world) dial() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	session, err := client.Session(context.WithoutCancel(w.t.Context()))
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	editor, err := recipe.Dial(recipe.Config{Servers: w.cluster.Addrs(), Timeout: sessionTimeout, MaxPacket: stage.MaxPacket, Dial: w.cluster.Dialer(hand)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.hand = editor
-	w.looker, w.store = client, zkmodel.NewStore(session, nil)
+	w.looker, w.hand = client, editor
 }
 
-// operator is the store of people.
-func (w *world) operator() *zkmodel.Store {
+// operate has an operator do something, as a command does: in the session of the moment, since servers
+// that have no leader for long end one. While there is none it waits for the next.
+func (w *world) operate(do func(ctx context.Context, store *zkmodel.Store) error) error {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.store
+	client := w.looker
+	w.mu.Unlock()
+	ctx := context.WithoutCancel(w.t.Context())
+	session, err := client.Session(ctx)
+	if err != nil {
+		return err
+	}
+	return do(ctx, zkmodel.NewStore(session, nil))
+}
+
+// insist has an operator do again what has failed, until it is done.
+func (w *world) insist(what string, do func(ctx context.Context, store *zkmodel.Store) error) {
+	var err error
+	for range 100 {
+		if err = w.operate(do); err == nil {
+			return
+		}
+		wait(time.Second)
+	}
+	w.judge.Wrong("world", "an operator cannot %s: %v", what, err)
 }
 
 // prepare makes what builders find: clouds, with what others have made there.
 func (w *world) prepare() {
 	w.dial()
-	var err error
-	if w.siteID, err = w.operator().SiteID(w.t.Context()); err != nil {
+	if err := w.operate(func(ctx context.Context, store *zkmodel.Store) (err error) {
+		w.siteID, err = store.SiteID(ctx)
+		return err
+	}); err != nil {
 		w.t.Fatal(err)
 	}
 	for _, name := range clouds {
