@@ -29,7 +29,7 @@ func (st *Store) CreateBuild(ctx context.Context, lock *recipe.Held, b *Build) e
 	if b.ID, err = st.createBuild(ctx, lock, b, data); err != nil {
 		return fmt.Errorf("create build of %s: %w", b.Image, err)
 	}
-	_, b.Stat, err = st.session.Get(ctx, b.Path())
+	b.Stat, err = st.wrote(ctx, b.Path(), 0)
 	return err
 }
 

@@ -46,7 +46,7 @@ func (st *Store) CreateUpload(ctx context.Context, lock *recipe.Held, u *Upload)
 	if u.ID, err = createNumbered(ctx, lock, UploadsPath(u.Image, u.Build, u.Provider), u.Token, data); err != nil {
 		return fmt.Errorf("create upload of %s-%s to %s: %w", u.Image, u.Build, u.Provider, err)
 	}
-	_, u.Stat, err = st.session.Get(ctx, u.Path())
+	u.Stat, err = st.wrote(ctx, u.Path(), 0)
 	return err
 }
 

@@ -152,7 +152,7 @@ func (st *Store) SaveValidationResult(ctx context.Context, lock *recipe.Held, v 
 	at := ValidationResultPath(v.Key())
 	if v.Result == nil {
 		if _, err = lock.Create(ctx, at, data, recipe.Persistent); err == nil {
-			_, r.Stat, err = st.session.Get(ctx, at)
+			r.Stat, err = st.wrote(ctx, at, 0)
 		}
 	} else {
 		r.Stat, err = lock.Set(ctx, at, data, v.Result.Stat.Version)
@@ -357,7 +357,7 @@ func (st *Store) endTrial(ctx context.Context, lock *recipe.Held, u *Upload, rec
 
 func (st *Store) reread(ctx context.Context, u *Upload, err error) error {
 	if err == nil {
-		_, u.Stat, err = st.session.Get(ctx, u.Path())
+		u.Stat, err = st.wrote(ctx, u.Path(), u.Stat.Version+1)
 	}
 	return err
 }
