@@ -105,6 +105,11 @@ func (st *Store) ServingImages(ctx context.Context, provider string) ([]string, 
 	return st.serving(ctx, provider, KindBuilder)
 }
 
+// ServingNodes is Serving for the pools of launchers alone.
+func (st *Store) ServingNodes(ctx context.Context, provider string) ([]string, error) {
+	return st.serving(ctx, provider, KindPool)
+}
+
 func (st *Store) serving(ctx context.Context, provider string, kinds ...string) ([]string, error) {
 	var list []string
 	for _, kind := range kinds {

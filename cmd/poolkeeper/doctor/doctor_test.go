@@ -133,6 +133,8 @@ const anImage = "diskimages: [{name: debian, elements: [no-such-element]}]\nprov
 
 const aPool = "labels: [{name: small}]\nproviders: [{name: north, driver: fake, pools: [{name: main, labels: [{name: small, cloud-image: debian}]}], cloud-images: [{name: debian}]}]\n"
 
+const someSlots = "labels: [{name: small}]\nproviders: [{name: slots, driver: metastatic, pools: [{name: main, labels: [{name: small, backing-label: large}]}]}]\n"
+
 // Faults are put into a site that is well, one at a time, and each is found, with a remedy.
 // Mistakes: a fault that is not found, or told as another one; a doctor who stops at the
 // first; one who finds what is not there.
@@ -164,8 +166,10 @@ func TestEachFaultIsFound(t *testing.T) {
 		}, `fault rights not readable: /nodepool/nodes \(.*\)$`},
 		"no certificate":     {func(p *patient) { p.more += tls("/nowhere.pem", key); p.wait = time.Second / 5 }, `fault tls certificate /nowhere.pem`},
 		"another's key":      {func(p *patient) { p.more += tls(cert, other); p.wait = time.Second / 5 }, `fault tls .*private key does not match`},
-		"left backing nodes": {func(p *patient) { p.backs("here"); p.backs("gone"); p.backs("gone") }, `warning backing nodes provider gone is not in this configuration, and nodes are locked for its slots: \d{10}, \d{10}$`},
-		"backing nodes":      {func(p *patient) { p.more += p.guests("auto"); p.backs("here") }, `ok backing nodes 1 nodes are kept for slots`},
+		"left backing nodes": {func(p *patient) { p.more += someSlots; p.backs("slots"); p.backs("gone"); p.backs("gone") }, `warning backing nodes provider gone is not in this configuration, and nodes are locked for its slots: \d{10}, \d{10}$`},
+		"backing nodes of what has no slots any more": {func(p *patient) { p.more += p.guests("auto"); p.backs("here") }, `warning backing nodes provider here has no slots in this configuration, and nodes are locked for its slots: \d{10}$`},
+		"backing nodes":            {func(p *patient) { p.more += someSlots; p.backs("slots") }, `ok backing nodes 1 nodes are kept for slots`},
+		"backing nodes of another": {func(p *patient) { p.backs("gone"); p.serves("gone") }, `ok backing nodes 1 nodes are kept for slots`},
 		"ended": {func(p *patient) {
 			p.more += tls(cert, key)
 			p.wait = time.Second / 5
@@ -278,19 +282,39 @@ func aKeystone(t *testing.T) *httptest.Server {
 // backs has a node be in use for slots of a provider.
 func (p *patient) backs(provider string) {
 	p.t.Helper()
+	n := zkmodel.Node{State: zkmodel.NodeInUse, Provider: "cloud", UserData: (&zkmodel.Backing{Provider: provider, Label: "small", Slots: make([]zkmodel.BackingSlot, 2)}).Data().Value()}
+	data, err := n.Encode()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.creates(zkmodel.NodesRoot, data)
+}
+
+// serves has a launcher serve a provider.
+func (p *patient) serves(provider string) {
+	p.t.Helper()
+	c := zkmodel.Component{Kind: zkmodel.KindPool, ID: "theirs", Hostname: "elsewhere", ProviderName: provider, PoolName: "main", State: "running"}
+	data, err := c.Encode()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.creates(zkmodel.ComponentsRoot+"/"+zkmodel.KindPool, data)
+}
+
+// creates makes a record that stays.
+func (p *patient) creates(folder string, data []byte) {
+	p.t.Helper()
 	client, err := recipe.Dial(recipe.Config{Servers: []string{zktest.Shared(p.t).Addr()}, Chroot: p.root})
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	defer client.Close()
-	n := zkmodel.Node{State: zkmodel.NodeInUse, Provider: "cloud", UserData: (&zkmodel.Backing{Provider: provider, Label: "small", Slots: make([]zkmodel.BackingSlot, 2)}).Data().Value()}
 	session, err := client.Session(p.t.Context())
-	var data []byte
 	if err == nil {
-		data, err = n.Encode()
+		err = session.EnsurePath(p.t.Context(), folder)
 	}
 	if err == nil {
-		_, err = session.Create(p.t.Context(), zkmodel.NodesRoot+"/", data, recipe.Sequential)
+		_, err = session.Create(p.t.Context(), folder+"/", data, recipe.Sequential)
 	}
 	if err != nil {
 		p.t.Fatal(err)
