@@ -3,10 +3,14 @@ package launcher_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"poolkeeper/configs"
 	"poolkeeper/launcher"
 	"poolkeeper/providers/fake"
 	"poolkeeper/test/sshd"
@@ -273,4 +277,37 @@ func TestSlotsBesideWhatIsBroken(t *testing.T) {
 		return err == nil && len(names) == 1 && names[0] == "bad"
 	}, "but for what cannot be decoded nothing is known")
 	s.eventuallyEmpty()
+}
+
+// Mistake: labels of two launchers' configurations, each backed by nodes of the other, that ask for
+// nodes without end.
+func TestBackingLabelsThatLeadBackOverTwoConfigurations(t *testing.T) {
+	t.Parallel()
+	configured := func(provider, label, backing string) string {
+		return fmt.Sprintf(`
+zookeeper-servers: [{host: 127.0.0.1}]
+labels: [{name: %s}]
+providers:
+  - name: %s
+    driver: metastatic
+    launch-retries: 1
+    pools: [{name: main, labels: [{name: %s, backing-label: %s}]}]
+`, label, provider, label, backing)
+	}
+	s := newSite(t, configured("eggs", "egg", "hen"))
+	s.launch(named("nl01"))
+	file := filepath.Join(t.TempDir(), "other.yaml")
+	err := os.WriteFile(file, []byte(configured("hens", "hen", "egg")), 0o600)
+	if err == nil {
+		s.config, err = configs.Load(file, configs.Options{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.launch(named("nl02"))
+	zktest.Eventually(t, func() bool { return len(s.pools()) == 2 }, "both registered")
+	out := s.wait(s.submit(wish("egg")))
+	if out.State != "failed" || !strings.Contains(out.Reason, "leads back to itself, over configurations of several launchers (egg, hen, egg)") {
+		t.Errorf("%+v", out)
+	}
 }

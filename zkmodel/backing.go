@@ -71,6 +71,17 @@ func DecodeBacking(provider, id string, data []byte, stat recipe.Stat) (*Backing
 	return b, nil
 }
 
+// Backing reads a record.
+//
+// Errors: ErrNotFound, ErrUndecodable.
+func (st *Store) Backing(ctx context.Context, provider, id string) (*Backing, error) {
+	data, stat, err := st.session.Get(ctx, (&Backing{Provider: provider, ID: id}).Path())
+	if err != nil {
+		return nil, fmt.Errorf("read backing node %s of %s: %w", id, provider, notFound(err))
+	}
+	return DecodeBacking(provider, id, data, stat)
+}
+
 // BackingData is what the record of a backing node says in user_data: JSON in a string, as
 // Nodepool's launcher writes and reads it.
 type BackingData struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"poolkeeper/zkmodel"
 )
@@ -41,29 +42,52 @@ func (k *Keeper) adopt(ctx context.Context, s *seen) error {
 	return failed
 }
 
+// left is a lock that seems to be left: with which contender, below which record, since when.
+type left struct {
+	contender string
+	version   int32
+	since     time.Time
+}
+
 // unlockLeft ends locks of the provider's on nodes that it does not have yet, or no more.
 // Nodepool's launcher makes two writes of what is one transaction of ours: it locks a node and
 // then has it in use, and has it used before it unlocks it. Killed in between it leaves a lock
 // that no session ends. What becomes of the node then is its provider's.
-func (k *Keeper) unlockLeft(ctx context.Context, s *seen) error {
-	var failed error
+//
+// One that works, and whose pool is not registered as it ends or begins, is between the two for
+// a moment, too: the lock has to be seen unchanged for as long as a session may outlive its
+// process. The time is when to look again.
+func (k *Keeper) unlockLeft(ctx context.Context, s *seen) (again time.Time, failed error) {
+	before := k.left
+	k.left = map[string]left{}
 	for _, n := range s.nodes {
 		if !k.leftLocked(n) || s.named(n.ID) {
 			continue
 		}
 		contender, err := k.Store.BackingLock(ctx, k.Provider, n.ID)
-		if err == nil && contender != "" {
-			err = k.Store.UnlockBacking(ctx, n, contender)
+		if err != nil || contender == "" {
+			failed = errors.Join(failed, err)
+			continue
 		}
+		now := left{contender, n.Stat.Version, k.Now()}
+		if was := before[n.ID]; was.contender == now.contender && was.version == now.version {
+			now.since = was.since
+		}
+		k.left[n.ID] = now
+		if due := now.since.Add(k.Store.Session().Timeout()); due.After(k.Now()) {
+			again = earlier(again, due)
+			continue
+		}
+		err = k.Store.UnlockBacking(ctx, n, contender)
 		switch {
 		case outdated(err): // the change has us look again
 		case err != nil:
 			failed = errors.Join(failed, err)
-		case contender != "":
+		default:
 			k.Log.Warn("Node is unlocked that a launcher which ended had locked", "provider", k.Provider, "node", n.ID, "state", n.State)
 		}
 	}
-	return failed
+	return again, failed
 }
 
 // leftLocked reports whether a node may be one that Nodepool's launcher left between two writes.

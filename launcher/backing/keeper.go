@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -41,7 +42,8 @@ type Keeper struct {
 	Now   func() time.Time
 	Log   hclog.Logger
 
-	told string // of records that nobody can decode
+	told string          // of records that nobody can decode
+	left map[string]left // locks that seem to be left, at the last look, by node
 }
 
 // Changes tell that something has changed.
@@ -109,32 +111,50 @@ func channels(changes []Changes) (list []<-chan struct{}) {
 // pass looks at all of them once, and tells when to look again although nothing changes.
 func (k *Keeper) pass(ctx context.Context) (again time.Time, err error) {
 	s, err := k.look(ctx)
-	if err != nil || k.Rival() != "" {
+	if err != nil {
 		return time.Time{}, err
 	}
+	if k.Rival() != "" {
+		k.left = nil // it may be what holds them
+		return time.Time{}, nil
+	}
 	if k.tellBroken(s.broken); s.broken == nil { // else the node of a broken record would seem to have none
-		err = errors.Join(k.adopt(ctx, s), k.unlockLeft(ctx, s))
+		adopted := k.adopt(ctx, s)
+		again, err = k.unlockLeft(ctx, s)
+		err = errors.Join(adopted, err)
 	}
 	known := map[string]bool{}
 	for _, b := range s.records {
 		known[b.ID] = true
 		due, failed := k.step(ctx, s, b)
-		if !due.IsZero() && (again.IsZero() || due.Before(again)) {
-			again = due
-		}
+		again = earlier(again, due)
 		if failed != nil && !outdated(failed) { // else the change has us look again
 			err = errors.Join(err, failed)
 		}
 	}
+	return again, errors.Join(err, k.dropSurplus(ctx, s, known))
+}
+
+// dropSurplus deletes requests that are made for nothing: others were made, or what they were
+// for is gone.
+func (k *Keeper) dropSurplus(ctx context.Context, s *seen, known map[string]bool) (failed error) {
 	for id, r := range s.requests {
-		if !known[id] { // what it was for is gone
+		if !known[id] && s.broken == nil { // else it may be a broken record's
 			s.surplus = append(s.surplus, r)
 		}
 	}
 	for _, r := range s.surplus {
-		err = errors.Join(err, k.Store.DeleteRequest(ctx, r.ID))
+		failed = errors.Join(failed, k.Store.DeleteRequest(ctx, r.ID))
 	}
-	return again, err
+	return failed
+}
+
+// earlier is the earlier of two times; the zero time is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // tellBroken tells once of records that nobody can decode. It is no failure of ours: the rest is
@@ -176,7 +196,7 @@ func (k *Keeper) ask(ctx context.Context, s *seen, b *zkmodel.Backing) (again ti
 		}
 		return time.Time{}, nil // until who waits for it has given it up
 	case r == nil:
-		return time.Time{}, k.request(ctx, b)
+		return time.Time{}, k.request(ctx, s, b)
 	case r.State == zkmodel.RequestFailed:
 		b.Failed = fmt.Sprintf("request %s for a node of label %s failed", r.ID, b.Wants)
 		if r.Reason != "" {
@@ -190,7 +210,16 @@ func (k *Keeper) ask(ctx context.Context, s *seen, b *zkmodel.Backing) (again ti
 
 // request asks for a node. The request outlives us, as those of Zuul do: what boots for it is
 // not lost with a launcher.
-func (k *Keeper) request(ctx context.Context, b *zkmodel.Backing) error {
+func (k *Keeper) request(ctx context.Context, s *seen, b *zkmodel.Backing) error {
+	switch way, err := k.leadsBack(ctx, s, b); {
+	case err != nil:
+		return err
+	case way != nil:
+		b.Failed = fmt.Sprintf("the backing-label %s leads back to itself, over configurations of several launchers (%s): each node would ask for another",
+			b.Wants, strings.Join(way, ", "))
+		k.Log.Warn("No backing node", "provider", k.Provider, "label", b.Label, "backing_label", b.Wants, "error", b.Failed)
+		return k.Store.SaveBacking(ctx, b)
+	}
 	r := &zkmodel.Request{
 		NodeTypes: zkmodel.Strings{b.Wants}, Requestor: zkmodel.BackingOwner(k.Provider), Reuse: true,
 		RequestorData: zkmodel.BackingMarkOf(b.ID),

@@ -185,3 +185,96 @@ func TestWhatABrokenConnectionSwallowedIsWritten(t *testing.T) {
 	zktest.Eventually(t, func() bool { return strings.Contains(other.records()[0].Failed, r.ID) }, "that its request has failed, in the record")
 	breaking.Wait()
 }
+
+// contend adds a contender that no session ends, as Nodepool's launcher does.
+func (m *member) contend(node string) (path string) {
+	m.t.Helper()
+	dir := zkmodel.LockPath(zkmodel.NodePath(node))
+	err := m.Store.Session().EnsurePath(m.t.Context(), dir)
+	if err == nil {
+		path, err = m.Store.Session().Create(m.t.Context(), recipe.LastingContender(dir), []byte(zkmodel.BackingOwner(slots)), recipe.Sequential)
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return path
+}
+
+// passes count the passes of a keeper.
+type passes struct{ atomic.Int32 }
+
+// counted has a keeper count them.
+func (p *passes) counted(k *backing.Keeper) {
+	k.Rival = func() string {
+		p.Add(1)
+		return ""
+	}
+}
+
+// another returns when the keeper has looked at what there is now, wholly.
+func (p *passes) another(m *member) {
+	m.t.Helper()
+	for range 2 { // the first may have been under way
+		was := p.Load()
+		zktest.Eventually(m.t, func() bool {
+			m.ready() // something that wakes it
+			return p.Load() > was
+		}, "another look")
+	}
+}
+
+// Mistake: the lock of a launcher of Nodepool's that is between its two writes, as its pool is not
+// registered yet, or no more, is ended by ours, so that two have the node.
+func TestLockIsLeftWhenItStandsForASession(t *testing.T) {
+	t.Parallel()
+	one, other := two(t)
+	n := other.ready()
+	other.rewrite(n.Path(), fmt.Sprintf(`{"state": "ready", "type": ["large"], "provider": "cloud", "requestor": %q, "allocated_to": "100-0000000042"}`, zkmodel.BackingOwner(slots)))
+	first := other.contend(n.ID)
+	var looks passes
+	var ahead atomic.Int64
+	one.keep(looks.counted, func(k *backing.Keeper) {
+		k.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	})
+	locked := func() bool {
+		t.Helper()
+		contender, err := other.Store.BackingLock(t.Context(), slots, n.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return contender != ""
+	}
+	if looks.another(other); !locked() {
+		t.Fatal("unlocked at first sight")
+	}
+	if err := other.Store.Session().Delete(t.Context(), first, recipe.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	other.contend(n.ID)
+	ahead.Add(int64(one.Store.Session().Timeout() + time.Second))
+	if looks.another(other); !locked() {
+		t.Fatal("unlocked for what another contender had left")
+	}
+	ahead.Add(int64(one.Store.Session().Timeout() + time.Second))
+	other.ready()
+	zktest.Eventually(t, func() bool { return !locked() }, "the lock ended")
+}
+
+// Mistake: a request that is deleted, with what boots for it, as the record that it is for was
+// spoilt by hand and is mended a moment later.
+func TestRequestOfABrokenRecordStays(t *testing.T) {
+	t.Parallel()
+	one, other := two(t)
+	other.add("7")
+	stop := one.keep()
+	b := other.records()[0]
+	r := other.asked(b.ID)
+	stop()
+	other.rewrite(b.Path(), "{}")
+	var looks passes
+	one.keep(looks.counted)
+	looks.another(other)
+	if _, err := other.Store.Request(t.Context(), r.ID); err != nil {
+		t.Errorf("beside a broken record: %v", err)
+	}
+}
