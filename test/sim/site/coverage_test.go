@@ -13,7 +13,7 @@ import (
 
 // Of how many agent-hours a set of seeds must be to be held to what comes often, and to all.
 const (
-	fewHours  = 35
+	fewHours  = 65
 	manyHours = 1000
 )
 

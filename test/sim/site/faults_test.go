@@ -1,6 +1,7 @@
 package site
 
 import (
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -8,44 +9,16 @@ import (
 	"poolkeeper/test/sim/stage"
 )
 
-// fault makes the next thing go wrong.
+// fault makes the next thing go wrong. Half of what may meet a call to a cloud waits for one, of a kind that is drawn.
 func (w *world) fault() {
 	all := append(stage.Faults(), "pause", "crash", "crash", "expire", "stop", "reload", "reload all", "requestor", "requestor",
 		"cloud", "cloud", "cloud", "vanish", "garble", "garble", "operate", "operate", "evict", "restore", "nodepool")
 	hosts := w.running()
-	p := hosts[w.rng.IntN(len(hosts))]
-	if aimed := w.rng.IntN(2) == 0; aimed { // at one that asks a cloud for something
-		if i := slices.IndexFunc(hosts, (*process).asks); i >= 0 {
-			p = hosts[i]
-		}
-	}
-	fault := all[w.rng.IntN(len(all))]
-	switch { // "crash" may come later, and is counted then
-	case slices.Contains(toProcess, fault):
-		p.meets(fault)
-	case slices.Contains(toServers, fault):
-		for _, p := range hosts {
-			p.meets(fault)
-		}
-	}
-	switch fault {
+	p, rng := hosts[w.rng.IntN(len(hosts))], w.rng
+	waits, kind := w.rng.IntN(2) == 0, callKinds[w.rng.IntN(len(callKinds))]
+	switch fault := all[w.rng.IntN(len(all))]; fault {
 	case "crash":
 		w.crash(p)
-	case "expire":
-		w.judge.Fault(fault, p.Name, "")
-		w.judge.excuse(p.Name)
-		w.cluster.Expire(p.Name)
-	case "stop":
-		w.stop(p)
-	case "reload":
-		w.judge.Fault(fault, p.Name, "")
-		p.reload(w.all[w.rng.IntN(len(w.all))])
-	case "reload all":
-		w.version = w.all[w.rng.IntN(len(w.all))]
-		w.judge.Fault(fault, "launchers", "")
-		for _, p := range hosts {
-			p.reload(w.version)
-		}
 	case "requestor":
 		z := w.zuuls[w.rng.IntN(len(w.zuuls))]
 		w.network.Fault([]string{"cut", "break", "slow", "lost answer"}[w.rng.IntN(4)], z.Machine)
@@ -64,8 +37,97 @@ func (w *world) fault() {
 	case "nodepool":
 		w.nodepool()
 	default:
-		w.network.Fault(fault, p.Machine)
+		if waits {
+			w.arm(kind, func(p *process) { w.strike(p, fault, rng) }, p)
+		} else {
+			w.strike(p, fault, rng)
+		}
 	}
+}
+
+// strike makes a fault that may meet a call to a cloud, of one process or of all.
+func (w *world) strike(p *process, fault string, rng *rand.Rand) {
+	if slices.Contains(toServers, fault) {
+		for _, p := range w.running() {
+			p.meets(fault)
+		}
+	} else {
+		p.meets(fault)
+	}
+	switch fault {
+	case "expire":
+		w.judge.Fault(fault, p.Name, "")
+		w.judge.excuse(p.Name)
+		w.cluster.Expire(p.Name)
+	case "stop":
+		w.stop(p, rng)
+	case "reload":
+		w.judge.Fault(fault, p.Name, "")
+		p.reload(w.all[rng.IntN(len(w.all))])
+	case "reload all":
+		v := w.all[rng.IntN(len(w.all))]
+		w.mu.Lock()
+		w.version = v
+		w.mu.Unlock()
+		w.judge.Fault(fault, "launchers", "")
+		for _, p := range w.running() {
+			p.reload(v)
+		}
+	default:
+		w.network.FaultBy(rng, fault, p.Machine)
+	}
+}
+
+// armed is what happens to the first launcher that comes to something: asks a cloud, or comes to a point.
+type armed struct {
+	at     string
+	strike func(*process)
+}
+
+// armedFor is how long it waits.
+const armedFor = 2 * time.Minute
+
+// arm has something happen to the first launcher that comes to at; when that takes too long, to otherwise, if that is not nil.
+func (w *world) arm(at string, strike func(*process), otherwise *process) {
+	a := &armed{at, strike}
+	w.mu.Lock()
+	w.armed = append(w.armed, a)
+	w.mu.Unlock()
+	time.AfterFunc(armedFor, func() {
+		if w.take(func(one *armed) bool { return one == a }) != nil && otherwise != nil {
+			strike(otherwise)
+		}
+	})
+}
+
+// come is told what a launcher comes to.
+func (w *world) come(at string, p *process) {
+	if p.isDead() {
+		return
+	}
+	if a := w.take(func(a *armed) bool { return a.at == at }); a != nil {
+		a.strike(p)
+	}
+}
+
+// take takes the first of what is armed.
+func (w *world) take(is func(*armed) bool) *armed {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := slices.IndexFunc(w.armed, is)
+	if i < 0 {
+		return nil
+	}
+	a := w.armed[i]
+	w.armed = slices.Delete(w.armed, i, i+1)
+	return a
+}
+
+// disarm forgets all that waits.
+func (w *world) disarm() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.armed = nil
 }
 
 // points are where a process may die, beside any moment: at what reaches a cloud, and at the
@@ -85,29 +147,31 @@ func steps() (list []string) {
 	return list
 }
 
-// crash ends a process at once, or at a point that it may come to soon. Its host starts another.
+// crash ends a process at once, or the first that comes to a point soon. Its host starts another.
 func (w *world) crash(p *process) {
-	at, patience, after := points[w.rng.IntN(len(points))], 2*longest, w.while()
+	at, after := points[w.rng.IntN(len(points))], w.while()
 	if w.rng.IntN(5) == 0 {
-		at, patience = seldom[w.rng.IntN(len(seldom))], 3*patience
+		at = seldom[w.rng.IntN(len(seldom))]
 	}
-	w.others.Go(func() {
-		if at == "" {
-			p.kill("at once")
-		} else {
-			p.crashes(at)
-			wait(patience)
-			p.crashesNot(at)
+	end := func(why string) func(*process) {
+		return func(p *process) {
+			p.kill(why)
+			w.others.Go(func() {
+				wait(after)
+				w.again(p)
+			})
 		}
-		if wait(after); p.isDead() {
-			w.again(p)
-		}
-	})
+	}
+	if at == "" {
+		end("at once")(p)
+		return
+	}
+	w.arm(at, end("at "+at), nil)
 }
 
 // stop ends a process in good order. Its host starts another.
-func (w *world) stop(p *process) {
-	after := w.while()
+func (w *world) stop(p *process, rng *rand.Rand) {
+	after := time.Duration(rng.Int64N(int64(longest)))
 	if p.isDead() {
 		return
 	}

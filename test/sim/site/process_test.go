@@ -36,7 +36,6 @@ type process struct {
 	before  []version // that it worked by, until changed
 	changed []time.Time
 	dead    bool
-	crashAt string         // the next call or step of this name is its last
 	calls   map[string]int // under way to clouds, by what they ask for
 }
 
@@ -128,31 +127,10 @@ func (p *process) isDead() bool {
 	return p.dead
 }
 
-// crashes has a process die at its next call or step of some name.
-func (p *process) crashes(at string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.crashAt = at
-}
-
-// crashesNot takes that back, unless it is to die somewhere else by now.
-func (p *process) crashesNot(at string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.crashAt == at {
-		p.crashAt = ""
-	}
-}
-
 // at is told what a process comes to; it may be its last.
 func (p *process) at(point string) {
-	p.mu.Lock()
-	last := p.crashAt == point
-	p.mu.Unlock()
 	p.world.judge.Count("at " + point)
-	if last {
-		p.kill("at " + point)
-	}
+	p.world.come(point, p)
 }
 
 // step is told of the launcher's steps.
@@ -190,19 +168,8 @@ func (p *process) begins(call string) (over func()) {
 		p.calls[call] += n
 	}
 	note(1)
+	p.world.come(call, p)
 	return func() { note(-1) }
-}
-
-// asks reports whether a call to a cloud is under way that is not the usual wait for a machine.
-func (p *process) asks() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for call, n := range p.calls {
-		if n > 0 && call != "wait" {
-			return true
-		}
-	}
-	return false
 }
 
 // meets counts a fault at each kind of call that the process has under way.

@@ -55,10 +55,22 @@ func (z *requestor) live(ctx context.Context) {
 				z.leave()
 			}
 		}
-		wait(time.Duration(z.rng.Int64N(int64(10 * time.Second))))
+		z.rest()
 	}
 	for !z.arrive(ctx) { // what it broke off at last is nobody else's to end
 		wait(time.Second)
+	}
+}
+
+// rest is the time between two jobs.
+func (z *requestor) rest() {
+	longest := 10 * time.Second
+	if z.world.isNight() {
+		longest *= 10 * quiet // a job takes some fifty seconds, too
+	}
+	select {
+	case <-time.After(time.Duration(z.rng.Int64N(int64(longest)))):
+	case <-z.world.calm:
 	}
 }
 

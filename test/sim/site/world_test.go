@@ -21,8 +21,10 @@ import (
 
 // What a simulation is like.
 const (
-	length         = 20 * time.Minute // how long there are faults
-	gap            = 8 * time.Second  // between two
+	day            = 20 * time.Minute // how long there is much to do
+	night          = 30 * time.Minute // and then little
+	quiet          = 10               // by how many times less is asked for at night, and goes wrong
+	gap            = 8 * time.Second  // between two faults by day
 	servers        = 3
 	sessionTimeout = 10 * time.Second
 	tick           = time.Second
@@ -50,6 +52,7 @@ type world struct {
 	mu      sync.Mutex // for moments
 	started int
 	spoilt  []spoilt   // records, by people
+	armed   []*armed   // what waits for a launcher that comes to something
 	hosts   []*process // the process that each host runs
 	zuuls   []*requestor
 	calm    chan struct{}  // closed when requestors begin nothing more
@@ -75,7 +78,10 @@ func run(t *testing.T, seed *series.Seed) {
 	for i := range requestors {
 		w.zuuls = append(w.zuuls, w.request(fmt.Sprintf("z%d", i+1)))
 	}
-	for f := range seed.Faults(gap, length) {
+	for f := range seed.Faults(gap, day+night) {
+		if w.isNight() && f.Rand.IntN(quiet) > 0 {
+			continue
+		}
 		w.rng, w.network.Rand = f.Rand, f.Rand
 		w.fault()
 	}
@@ -93,6 +99,9 @@ func run(t *testing.T, seed *series.Seed) {
 	}
 	seed.Lived((launchers + requestors) * seed.Age())
 }
+
+// isNight reports whether there is little to do.
+func (w *world) isNight() bool { return w.seed.Age() > day }
 
 // prepare makes what launchers find: clouds, with what others have made there, and images.
 func (w *world) prepare() {
@@ -117,6 +126,7 @@ func (w *world) prepare() {
 
 // heal ends all faults; what has crashed is there again.
 func (w *world) heal() {
+	w.disarm()
 	var machines []*stage.Machine
 	for _, p := range w.running() {
 		machines = append(machines, p.Machine)
@@ -133,7 +143,6 @@ func (w *world) heal() {
 		w.mend(r)
 	}
 	for _, p := range w.running() {
-		p.crashes("")
 		if p.isDead() {
 			w.again(p)
 		}
