@@ -19,7 +19,7 @@ type Native struct {
 //
 // Two programs with a thread each take half of the processor time that one with two takes: in a
 // bubble mostly one goroutine can run, and the other threads only look for work. The library makes
-// 1.5 MB for each connection, which is cheap only if garbage is not looked for that often.
+// 1.5 MB for each session, which is cheap only if garbage is not looked for that often.
 func (n Native) Run(ctx context.Context, r Run) (Result, error) {
 	cmd := exec.CommandContext(ctx, n.file, r.args(n.World)...)
 	cmd.Dir = n.dir

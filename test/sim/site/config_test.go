@@ -2,6 +2,7 @@ package site
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 
 	"poolkeeper/configs"
@@ -58,9 +59,9 @@ const (
 
 // version is one of the configurations that a site may have: they differ in limits.
 type version struct {
-	text    string
 	pools   map[string]int // instances, by provider/pool
 	limited bool           // limitedTenant is
+	read    func() (*configs.Config, error)
 }
 
 // versions are those of a seed, the first of which it begins with.
@@ -71,18 +72,21 @@ func versions(seed uint64) []version {
 		tenants = fmt.Sprintf("tenant-resource-limits: [{tenant-name: %s, max-servers: %d}]", limitedTenant, tenantServers)
 	}
 	for _, most := range [][2]int{{4, 3}, {3, 2}, {5, 1}} {
+		text := fmt.Sprintf(configuration, tenants, most[0], most[1])
 		list = append(list, version{
-			text: fmt.Sprintf(configuration, tenants, most[0], most[1]), limited: limited,
+			limited: limited, read: sync.OnceValues(func() (*configs.Config, error) {
+				return configs.Load("site.yaml", configs.Options{Text: []byte(text), Env: func(string) (string, bool) { return "", false }})
+			}),
 			pools: map[string]int{"east/main": most[0], "east/spare": 2, "west/main": 3, "west/rest": most[1]},
 		})
 	}
 	return list
 }
 
-// load reads a version as a daemon does.
+// load reads a version as a daemon does, once for all launchers of a world: they change nothing in it.
 func (v version) load(t *testing.T) *configs.Config {
 	t.Helper()
-	cfg, err := configs.Load("site.yaml", configs.Options{Text: []byte(v.text), Env: func(string) (string, bool) { return "", false }})
+	cfg, err := v.read()
 	if err != nil {
 		t.Fatal(err)
 	}

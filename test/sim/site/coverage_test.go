@@ -13,7 +13,7 @@ import (
 
 // Of how many agent-hours a set of seeds must be to be held to what comes often, and to all.
 const (
-	fewHours  = 65
+	fewHours  = 100
 	manyHours = 1000
 )
 

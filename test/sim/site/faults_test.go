@@ -38,7 +38,7 @@ func (w *world) fault() {
 		w.nodepool()
 	default:
 		if waits {
-			w.arm(kind, func(p *process) { w.strike(p, fault, rng) }, p)
+			w.arm(kind, armedFor, func(p *process) { w.strike(p, fault, rng) }, p)
 		} else {
 			w.strike(p, fault, rng)
 		}
@@ -84,16 +84,17 @@ type armed struct {
 	strike func(*process)
 }
 
-// armedFor is how long it waits.
+// armedFor is how long a fault waits for a call; a crash waits for its point all day, as some are rare.
 const armedFor = 2 * time.Minute
 
-// arm has something happen to the first launcher that comes to at; when that takes too long, to otherwise, if that is not nil.
-func (w *world) arm(at string, strike func(*process), otherwise *process) {
+// arm has something happen to the first launcher that comes to at; when that takes longer than d, to otherwise, if that is
+// not nil.
+func (w *world) arm(at string, d time.Duration, strike func(*process), otherwise *process) {
 	a := &armed{at, strike}
 	w.mu.Lock()
 	w.armed = append(w.armed, a)
 	w.mu.Unlock()
-	time.AfterFunc(armedFor, func() {
+	time.AfterFunc(d, func() {
 		if w.take(func(one *armed) bool { return one == a }) != nil && otherwise != nil {
 			strike(otherwise)
 		}
@@ -166,7 +167,7 @@ func (w *world) crash(p *process) {
 		end("at once")(p)
 		return
 	}
-	w.arm(at, end("at "+at), nil)
+	w.arm(at, day, end("at "+at), nil)
 }
 
 // stop ends a process in good order. Its host starts another.

@@ -22,7 +22,7 @@ import (
 // What a simulation is like.
 const (
 	day            = 20 * time.Minute // how long there is much to do
-	night          = 30 * time.Minute // and then little
+	night          = 60 * time.Minute // and then little
 	quiet          = 10               // by how many times less is asked for at night, and goes wrong
 	gap            = 8 * time.Second  // between two faults by day
 	servers        = 3
