@@ -39,8 +39,11 @@ var cloudFaults = map[cloud.Fault]float64{
 func (w *world) trouble() {
 	name, fault := names[w.rng.IntN(len(names))], sorted(cloudFaults)[w.rng.IntN(len(cloudFaults))]
 	d := time.Duration(w.rng.Int64N(int64(3 * longest)))
-	if fault == cloud.Fails {
+	switch fault {
+	case cloud.Fails:
 		d *= 5 // until each launcher has tried a request in vain
+	case cloud.Hung:
+		d *= 3 // until it meets one of each kind of call
 	}
 	w.judge.Fault("cloud "+string(fault), name, "for %s", d)
 	w.clouds.Set(name, fault, cloudFaults[fault])
