@@ -16,7 +16,7 @@ import (
 
 var (
 	first   = flag.Uint64("sim.seed", 1, "the first seed")
-	count   = flag.Int("sim.count", 10, "how many seeds, from the first on")
+	count   = flag.Int("sim.count", 0, "how many seeds, from the first on; 0 is as many as are fixed")
 	hours   = flag.Float64("sim.hours", 0, "agent-hours to simulate, instead of a count of seeds")
 	shown   = flag.Bool("sim.timeline", false, "show the timeline of each seed")
 	only    = flag.String("sim.only", "", "the only faults that are made, as 1,2,5-7; 0 is none")
@@ -45,10 +45,13 @@ const (
 )
 
 // Run simulates one seed after the other, each in a bubble of testing/synctest, as flags want
-// it. It ends with the first in which something was wrong. In the end the seeds together must have
+// it; as many as are fixed, where they say nothing. It ends with the first in which something was wrong. In the end the seeds together must have
 // reached what is demanded of so many hours, unless some faults were left out.
-func Run(t *testing.T, simulate func(t *testing.T, s *Seed), demands ...Demand) {
+func Run(t *testing.T, fixed int, simulate func(t *testing.T, s *Seed), demands ...Demand) {
 	t.Helper()
+	if *count > 0 {
+		fixed = *count
+	}
 	list, err := Numbers(*only)
 	if err != nil {
 		t.Fatalf("-sim.only: %v", err)
@@ -67,7 +70,7 @@ func Run(t *testing.T, simulate func(t *testing.T, s *Seed), demands ...Demand) 
 	}
 	began, lived, counts, n := time.Now(), time.Duration(0), map[string]int{}, 0
 	for seed := *first; ; seed++ {
-		if *hours > 0 && lived.Hours() >= *hours || *hours == 0 && n == *count {
+		if *hours > 0 && lived.Hours() >= *hours || *hours == 0 && n == fixed {
 			break
 		}
 		n++

@@ -11,9 +11,10 @@ import (
 	"poolkeeper/zkmodel"
 )
 
-// Of how many agent-hours a set of seeds must be to be held to what comes often, and to all.
+// Of how many agent-hours a set of seeds must be to be held to what comes often, to what comes every few days, and to all.
 const (
-	fewHours  = 100
+	fewHours  = 20 // the fixed seeds
+	someHours = 100
 	manyHours = 1000
 )
 
@@ -48,9 +49,7 @@ func demands() (all []series.Demand) {
 	add := func(hours float64, names ...string) {
 		for _, name := range names {
 			d := series.Demand{What: name, Hours: hours, Never: never[name]}
-			if rare[name] {
-				d.Hours = manyHours
-			}
+			d.Hours = max(hours, rare[name])
 			all = append(all, d)
 		}
 	}
@@ -68,12 +67,16 @@ func demands() (all []series.Demand) {
 	}
 	add(fewHours, stage.Faults()...)
 	add(manyHours, "crash", "expire", "stop", "reload", "reload all", "cloud vanish", "garble", "operator hold", "operator delete", "evict", "restore", "nodepool")
+	for _, move := range []string{"node ready to deleting", "node hold to deleting", "node building to deleting", "request pending to fulfilled"} {
+		add(someHours, byNight+"move: "+move) // what becomes too old, what is held for too long, what fails
+	}
 	for _, kind := range cloud.Kinds() {
 		if op, _, _ := strings.Cut(kind, "/"); !strings.Contains(op, "image") && op != cloud.OpUpload {
 			add(manyHours, "cloud call "+kind)
 		}
 	}
 	for _, call := range callKinds {
+		add(someHours, byNight+call)
 		for _, fault := range slices.Concat(toProcess, toServers, []string{"crash"}) {
 			add(manyHours, met(fault, call))
 		}
@@ -96,10 +99,19 @@ var never = map[string]string{
 	"move: node init to ready": "no provider of this world has machines that exist already (static)",
 }
 
-// rare is what comes too seldom for a few hours.
-var rare = map[string]bool{
-	"move: node building to failed":  true,
-	"move: node deleting to deleted": true,
-	"move: node failed to deleting":  true,
-	"move: node init to deleting":    true,
+// rare is what comes too seldom for a few hours, and of how many it is demanded.
+var rare = map[string]float64{
+	"at " + string(step.Failed):  someHours,
+	"at " + string(step.Evicted): someHours,
+
+	"move: node aborted to deleting":     someHours,
+	"move: node building to aborted":     someHours,
+	"move: node hold to deleting":        someHours,
+	"move: request pending to requested": someHours,
+	"move: request requested to failed":  someHours,
+
+	"move: node building to failed":  manyHours,
+	"move: node deleting to deleted": manyHours,
+	"move: node failed to deleting":  manyHours,
+	"move: node init to deleting":    manyHours,
 }

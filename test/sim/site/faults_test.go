@@ -38,7 +38,7 @@ func (w *world) fault() {
 		w.nodepool()
 	default:
 		if waits {
-			w.arm(kind, armedFor, func(p *process) { w.strike(p, fault, rng) }, p)
+			w.arm(fault, kind, armedFor, func(p *process) { w.strike(p, fault, rng) }, p)
 		} else {
 			w.strike(p, fault, rng)
 		}
@@ -87,9 +87,10 @@ type armed struct {
 // armedFor is how long a fault waits for a call; a crash waits for its point all day, as some are rare.
 const armedFor = 2 * time.Minute
 
-// arm has something happen to the first launcher that comes to at; when that takes longer than d, to otherwise, if that is
-// not nil.
-func (w *world) arm(at string, d time.Duration, strike func(*process), otherwise *process) {
+// arm has a fault happen to the first launcher that comes to at; when that takes longer than d, to otherwise, if that is
+// not nil. It is noted now, as the turn is this fault's: when it comes another has its turn.
+func (w *world) arm(fault, at string, d time.Duration, strike func(*process), otherwise *process) {
+	w.judge.Fault("armed", "launchers", "%s at %s", fault, at)
 	a := &armed{at, strike}
 	w.mu.Lock()
 	w.armed = append(w.armed, a)
@@ -167,7 +168,7 @@ func (w *world) crash(p *process) {
 		end("at once")(p)
 		return
 	}
-	w.arm(at, day, end("at "+at), nil)
+	w.arm("crash", at, day, end("at "+at), nil)
 }
 
 // stop ends a process in good order. Its host starts another.

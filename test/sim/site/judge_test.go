@@ -224,7 +224,7 @@ func (j *judge) moved(kind, id, client, from, to string, table map[string]zkmode
 	name, anyState := from+" to "+to, " to "+to
 	switch {
 	case table[name]&by != 0:
-		j.Count("move: " + kind + " " + name)
+		j.world.count("move: " + kind + " " + name)
 	case table[anyState]&by != 0:
 		j.Count("move: " + kind + anyState)
 	case from != to && by != zkmodel.ByRequestor: // who may write what we have not thought of

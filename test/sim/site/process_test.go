@@ -143,7 +143,7 @@ const look = 20 * time.Millisecond
 // looks is told before each look.
 func (p *process) looks(ctx context.Context) (done func()) {
 	_ = clock.Sleep(ctx, look)
-	p.world.judge.Count("looks")
+	p.world.count("looks")
 	return func() {}
 }
 
@@ -168,6 +168,9 @@ func (p *process) begins(call string) (over func()) {
 		p.calls[call] += n
 	}
 	note(1)
+	if p.world.isNight() {
+		p.world.judge.Count(byNight + call)
+	}
 	p.world.come(call, p)
 	return func() { note(-1) }
 }

@@ -103,6 +103,17 @@ func run(t *testing.T, seed *series.Seed) {
 // isNight reports whether there is little to do.
 func (w *world) isNight() bool { return w.seed.Age() > day }
 
+// byNight begins the name of what is counted for the night alone, too.
+const byNight = "by night: "
+
+// count counts something, and for the night if it is one.
+func (w *world) count(what string) {
+	w.judge.Count(what)
+	if w.isNight() {
+		w.judge.Count(byNight + what)
+	}
+}
+
 // prepare makes what launchers find: clouds, with what others have made there, and images.
 func (w *world) prepare() {
 	client, err := recipe.Dial(recipe.Config{Servers: w.cluster.Addrs(), Timeout: sessionTimeout, MaxPacket: stage.MaxPacket, Dial: w.cluster.Dialer(operator)})
