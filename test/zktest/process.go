@@ -123,6 +123,20 @@ func (p *process) end() {
 // signal sends sig to the server.
 func (p *process) signal(sig syscall.Signal) { _ = syscall.Kill(p.pid, sig) }
 
+// stands reports whether no thread of the server runs, or it has ended.
+func (p *process) stands() bool {
+	threads, err := procfs.AllThreads(p.pid)
+	if err != nil {
+		return true
+	}
+	for _, one := range threads {
+		if stat, err := one.Stat(); err == nil && !strings.Contains("TtZX", stat.State) {
+			return false
+		}
+	}
+	return true
+}
+
 // exited reports whether the server has ended by itself. The shell has not
 // collected it then, so that its number cannot be another's.
 func (p *process) exited() bool {

@@ -162,8 +162,14 @@ func (s *Server) Restart(tb testing.TB) {
 	tb.Cleanup(s.process.end)
 }
 
-// Pause stops the server's process (SIGSTOP) until Resume.
-func (s *Server) Pause() { s.process.signal(syscall.SIGSTOP) }
+// Pause stops the server's process (SIGSTOP) until Resume. It waits until all its threads stand still: on a busy
+// machine some go on for a while, and may answer.
+func (s *Server) Pause() {
+	s.process.signal(syscall.SIGSTOP)
+	for !s.process.stands() {
+		pause(time.Millisecond)
+	}
+}
 
 // Resume lets a paused server go on.
 func (s *Server) Resume() { s.process.signal(syscall.SIGCONT) }
