@@ -69,9 +69,7 @@ func (j *judge) atRest(begins bool) {
 		stock[n.Type[0]]++
 	}
 	for _, r := range j.tree.requests {
-		if r.Requestor != zkmodel.MinReadyRequestor {
-			j.Wrong("world", "request %s of %s is left over: %s", r.ID, r.Requestor, r.State)
-		}
+		j.Wrong("world", "request %s of %s is left over: %s", r.ID, r.Requestor, r.State)
 	}
 	if stock["small"] < 1 {
 		j.Wrong("world", "in stock is %v", stock)
