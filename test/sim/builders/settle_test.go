@@ -98,30 +98,11 @@ func (w *world) disorder() string {
 			return p + " is left: a leaked image was found, or looked for again"
 		}
 	}
-	there := map[string]bool{}     // "provider id"
-	serves := map[[2]string]bool{} // image-build, provider
-	newest := map[string]string{}  // by image: its newest ready build
-	for p, b := range j.builds {
-		if b.Broken != nil || b.State != zkmodel.BuildReady && b.State != zkmodel.BuildFailed {
-			return fmt.Sprintf("build %s is %s, %v", p, b.State, b.Broken)
-		}
-		if b.State == zkmodel.BuildReady {
-			newest[b.Image] = max(newest[b.Image], b.ID)
-		}
-	}
-	for p, u := range j.uploads {
-		if u.Broken != nil || u.State != zkmodel.UploadReady { // one that has failed is tried again, and goes then
-			return fmt.Sprintf("upload %s is %s, %v", p, u.State, u.Broken)
-		}
-		serves[[2]string{u.Image + "-" + u.Build, u.Provider}] = true
-		there[u.Provider+" "+u.ExternalID.Text()] = true
+	there, why := j.records()
+	if why != "" {
+		return why
 	}
 	for _, provider := range clouds {
-		for _, image := range wanted[provider] {
-			if build := image + "-" + newest[image]; !serves[[2]string{build, provider}] {
-				return "the newest build, " + build + ", is not ready in " + provider
-			}
-		}
 		for _, i := range w.clouds.Images(provider) {
 			if site := i.Metadata[providers.MetaSite]; site == "" || site == "another" {
 				continue
@@ -145,6 +126,36 @@ func (w *world) disorder() string {
 		}
 	}
 	return ""
+}
+
+// records tells what is not as it should be of builds and uploads, or else which images clouds have by them.
+func (j *judge) records() (there map[string]bool, why string) {
+	there = map[string]bool{}      // "provider id"
+	serves := map[[2]string]bool{} // image-build, provider
+	newest := map[string]string{}  // by image: its newest ready build
+	for p, b := range j.builds {
+		if b.Broken != nil || b.State != zkmodel.BuildReady && b.State != zkmodel.BuildFailed {
+			return nil, fmt.Sprintf("build %s is %s, %v", p, b.State, b.Broken)
+		}
+		if b.State == zkmodel.BuildReady {
+			newest[b.Image] = max(newest[b.Image], b.ID)
+		}
+	}
+	for p, u := range j.uploads {
+		if u.Broken != nil || u.State != zkmodel.UploadReady { // one that has failed is tried again, and goes then
+			return nil, fmt.Sprintf("upload %s is %s, %v", p, u.State, u.Broken)
+		}
+		serves[[2]string{u.Image + "-" + u.Build, u.Provider}] = true
+		there[u.Provider+" "+u.ExternalID.Text()] = true
+	}
+	for _, provider := range clouds {
+		for _, image := range wanted[provider] {
+			if build := image + "-" + newest[image]; !serves[[2]string{build, provider}] {
+				return nil, "the newest build, " + build + ", is not ready in " + provider
+			}
+		}
+	}
+	return there, ""
 }
 
 // leftover is a file of a host that belongs to no build.
