@@ -40,7 +40,7 @@ type Provider struct {
 	account *account
 	roster  *roster
 	fresh   fresh
-	turns   turns
+	turns   providers.Turns
 	lacking lacking
 	poll    time.Duration
 

@@ -25,7 +25,7 @@ func (p *Provider) CreateNode(ctx context.Context, spec providers.NodeSpec) (str
 	if err != nil {
 		return "", fmt.Errorf("create node %s: %w", spec.NodeID, err)
 	}
-	done, err := p.turns.enter(ctx, spec.NodeID)
+	done, err := p.turns.Enter(ctx, spec.NodeID)
 	if err != nil {
 		return "", err
 	}

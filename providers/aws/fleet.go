@@ -164,11 +164,6 @@ func (m *making) template(ctx context.Context, list []place) (string, error) {
 	}
 	sum := token(m.p.cfg.Name, m.spec.Metadata[providers.MetaSite], string(content))
 	name := templatePrefix + sum[:40]
-	done, err := m.p.turns.enter(ctx, name)
-	if err != nil {
-		return "", err
-	}
-	defer done()
 	return m.p.templates.get(ctx, name, imageAge, func(ctx context.Context) (string, error) {
 		ours := map[string]string{
 			providers.MetaProvider: m.p.cfg.Name, templateTag: sum, providers.MetaSite: m.spec.Metadata[providers.MetaSite],

@@ -34,7 +34,7 @@ type Provider struct {
 	kind    kind
 	site    site
 	// creating has one creation of a node at a time: of two, a quota would count both.
-	creating turns
+	creating providers.Turns
 }
 
 var (

@@ -28,7 +28,7 @@ func (p *Provider) createNode(ctx context.Context, spec providers.NodeSpec) (str
 	if err != nil {
 		return "", fmt.Errorf("create node %s: %w", spec.NodeID, err)
 	}
-	done, err := p.creating.enter(ctx, spec.NodeID)
+	done, err := p.creating.Enter(ctx, spec.NodeID)
 	if err != nil {
 		return "", fmt.Errorf("create node %s: %w", spec.NodeID, err)
 	}

@@ -1,18 +1,19 @@
-package kubernetes
+package providers
 
 import (
 	"context"
 	"sync"
 )
 
-// turns let one caller in at a time, for each key. The zero value is ready.
-type turns struct {
+// Turns let one caller in at a time, for each key, in the drivers that need it. The zero value is
+// ready.
+type Turns struct {
 	mu   sync.Mutex
 	busy map[string]chan struct{} // closed when the key is free
 }
 
-// enter waits for the turn of a key; done ends it.
-func (t *turns) enter(ctx context.Context, key string) (done func(), err error) {
+// Enter waits for the turn of a key; done ends it.
+func (t *Turns) Enter(ctx context.Context, key string) (done func(), err error) {
 	for {
 		t.mu.Lock()
 		before, taken := t.busy[key]
