@@ -42,6 +42,7 @@ type Provider struct {
 	fresh   fresh
 	turns   providers.Turns
 	lacking lacking
+	spent   spent
 	poll    time.Duration
 
 	images    cached[types.Image]

@@ -51,6 +51,7 @@ func (p *Provider) findOrCreate(ctx context.Context, o offer, spec providers.Nod
 		return "", err
 	}
 	m := &making{p: p, offer: o, spec: spec, image: &image, round: ended}
+	m.anew = p.spent.of(m.launch())
 	return m.make(ctx)
 }
 
@@ -79,7 +80,8 @@ type making struct {
 	offer offer
 	spec  providers.NodeSpec
 	image *types.Image
-	round int // how many instances of the launch have ended: their tokens are used up
+	round int    // how many instances of the launch have ended: their tokens are used up
+	anew  string // makes tokens others, once one may not be used again
 }
 
 // make tries the places in turn; where the label allows that, first for a spot instance, then
@@ -141,7 +143,7 @@ func (m *making) at(ctx context.Context, at place, spot bool) (string, error) {
 		return "", err
 	}
 	in.Placement = &types.Placement{AvailabilityZone: text(at.zone), HostId: text(host), Tenancy: types.TenancyHost}
-	id, err := m.run(ctx, in, at, false)
+	id, err := m.onHost(ctx, in, at)
 	if err != nil && !errors.Is(err, providers.ErrUnanswered) && ctx.Err() == nil {
 		err = errors.Join(err, m.p.giveHostBack(ctx, host))
 	}
@@ -158,6 +160,9 @@ func (m *making) run(ctx context.Context, in *ec2.RunInstancesInput, at place, s
 		}
 		asked := clock.Now(ctx)
 		made, err := m.p.account.ec2.RunInstances(ctx, in)
+		if m.isSpent(err) {
+			continue
+		}
 		if err != nil {
 			return "", m.refused(ctx, err)
 		}
@@ -203,9 +208,25 @@ func (p *Provider) isPast(ctx context.Context, i *types.Instance, asked time.Tim
 func (m *making) token(parts ...string) string {
 	meta := m.spec.Metadata
 	return token(append([]string{
-		m.p.cfg.Name, m.spec.NodeID, meta[providers.MetaSite], meta[providers.MetaLaunch], m.spec.Pool, m.spec.Label, strconv.Itoa(m.round),
+		m.p.cfg.Name, m.spec.NodeID, meta[providers.MetaSite], meta[providers.MetaLaunch], m.spec.Pool, m.spec.Label, strconv.Itoa(m.round), m.anew,
 	}, parts...)...)
 }
+
+// launch names what all requests of a launch are for.
+func (m *making) launch() string { return m.spec.NodeID + " " + m.spec.Metadata[providers.MetaLaunch] }
+
+// isSpent reports whether a token was used for a request that asked for something else: before the configuration
+// was changed, or the program renewed. What that one made is found by its tags.
+func (m *making) isSpent(err error) bool {
+	if codeOf(err) != "IdempotentParameterMismatch" {
+		return false
+	}
+	m.spend()
+	return true
+}
+
+// spend has the next requests of the launch have other tokens, also those of a later try.
+func (m *making) spend() { m.anew = m.p.spent.add(m.launch()) }
 
 // ask tells the caller that the service is about to be asked.
 func (m *making) ask(ctx context.Context) error {

@@ -59,6 +59,7 @@ func (m *making) tryFleet(ctx context.Context, list []place, spot bool) (string,
 			overrides = append(overrides, one)
 		}
 	}
+	marks := m.p.nodeTags(m.offer, m.spec)
 	in := &ec2.CreateFleetInput{
 		Type: types.FleetTypeInstant,
 		LaunchTemplateConfigs: []types.FleetLaunchTemplateConfigRequest{{
@@ -68,7 +69,9 @@ func (m *making) tryFleet(ctx context.Context, list []place, spot bool) (string,
 		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{
 			TotalTargetCapacity: sdk.Int32(1), DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand,
 		},
-		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: m.p.nodeTags(m.offer, m.spec)}},
+		TagSpecifications: []types.TagSpecification{
+			{ResourceType: types.ResourceTypeInstance, Tags: marks}, {ResourceType: types.ResourceTypeVolume, Tags: marks},
+		},
 	}
 	if spot {
 		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeSpot
@@ -86,6 +89,9 @@ func (m *making) createFleet(ctx context.Context, in *ec2.CreateFleetInput, temp
 			return "", err
 		}
 		made, err := m.p.account.ec2.CreateFleet(ctx, in)
+		if m.isSpent(err) {
+			continue
+		}
 		if err != nil {
 			return "", m.refused(ctx, err)
 		}
@@ -105,6 +111,7 @@ func (m *making) createFleet(ctx context.Context, in *ec2.CreateFleetInput, temp
 			}
 		}
 		if len(made.Instances) == 0 {
+			m.spend() // the token would give this answer again, whatever there is by then
 			return "", m.fleetRefused(made.Errors)
 		}
 		m.round++

@@ -25,6 +25,9 @@ func (m *making) host(ctx context.Context, at place) (string, error) {
 			ClientToken:       sdk.String(m.token("host", at.zone)),
 			TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeDedicatedHost, Tags: m.p.nodeTags(m.offer, m.spec)}},
 		})
+		if m.isSpent(err) {
+			continue
+		}
 		if err != nil {
 			return "", m.refused(ctx, err)
 		}
@@ -44,6 +47,20 @@ func (m *making) host(ctx context.Context, at place) (string, error) {
 		m.round++ // a token of before
 	}
 	return "", fmt.Errorf("%w: each token of the launch is used up", providers.ErrTransient)
+}
+
+// onHost makes the instance on its host, which may be unknown yet.
+func (m *making) onHost(ctx context.Context, in *ec2.RunInstancesInput, at place) (string, error) {
+	for start := clock.Now(ctx); ; {
+		id, err := m.run(ctx, in, at, false)
+		waited := clock.Now(ctx).Sub(start)
+		if codeOf(err) != "InvalidHostID.NotFound" || waited > m.p.fresh.settle {
+			return id, err
+		}
+		if err := m.p.sleep(ctx, waited); err != nil {
+			return "", err
+		}
+	}
 }
 
 func (p *Provider) hostByID(ctx context.Context, id string) (types.Host, error) {

@@ -178,6 +178,29 @@ func (f *fresh) complete(all map[string]types.Instance, now time.Time) {
 	}
 }
 
+// spent are launches whose tokens may not be used again, with what makes them others. The zero value is ready.
+// Without the note, as in another launcher, one more request is refused, and noted.
+type spent struct {
+	mu   sync.Mutex
+	anew map[string]string
+}
+
+func (s *spent) of(launch string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.anew[launch]
+}
+
+func (s *spent) add(launch string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.anew == nil || len(s.anew) > 10000 {
+		s.anew = map[string]string{}
+	}
+	s.anew[launch] = randomID()
+	return s.anew[launch]
+}
+
 // hasEnded tells an instance that nobody can use again.
 func hasEnded(i *types.Instance) bool {
 	return stateOf(i) == types.InstanceStateNameTerminated

@@ -2,9 +2,11 @@ package driver_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"poolkeeper/configs"
 	"poolkeeper/providers"
@@ -61,9 +63,13 @@ func TestTagsOfAllThatIsMade(t *testing.T) {
 	for _, method := range []string{configs.AWSImportSnapshot, configs.AWSImportEBSDirect, configs.AWSImportImage} {
 		e, p := amazon(t, method)
 		upload(t, p, filepath.Join(t.TempDir(), "tiny-0000000001.raw"), bytes.Repeat([]byte{1}, 2*block))
-		id, err := p.CreateNode(t.Context(), spec(e, "main", "small", 1))
-		if err != nil {
-			t.Fatal(err)
+		var ids []string
+		for n, label := range []string{"small", "fleet"} {
+			id, err := p.CreateNode(t.Context(), spec(e, "main", label, n))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, id)
 		}
 		all := append(e.Images(), e.Snapshots()...)
 		for _, thing := range all {
@@ -77,14 +83,69 @@ func TestTagsOfAllThatIsMade(t *testing.T) {
 				t.Errorf("%s has the tags %v", thing.ID, thing.Tags)
 			}
 		}
-		if len(all) != 2 || len(nodes) != 2 {
+		if len(all) != 2 || len(nodes) != 4 {
 			t.Errorf("%s: made are %d and %d", method, len(all), len(nodes))
 		}
 		if method != configs.AWSImportEBSDirect && last(e, "CreateMultipartUpload").In.Str("Tagging") == "" {
 			t.Errorf("%s: the object has no tags", method)
 		}
-		if err := p.DeleteNode(t.Context(), id); err != nil {
-			t.Error(err)
+		for _, id := range ids {
+			if err := p.DeleteNode(t.Context(), id); err != nil {
+				t.Error(err)
+			}
 		}
+	}
+}
+
+// A fleet that was refused once is no answer for ever: Amazon repeats what it said to a token. So does a spot fleet with a fallback,
+// and the launcher that goes on with the node.
+func TestFleetThatWasRefused(t *testing.T) {
+	e, p := amazon(t, configs.AWSImportSnapshot)
+	e.NoCapacity("", "m5.large")
+	e.NoCapacity("", "c5.large")
+	for range 2 {
+		if _, err := p.CreateNode(within(t), spec(e, "main", "fleet", 1)); !errors.Is(err, providers.ErrQuota) {
+			t.Fatalf("without capacity: %v", err)
+		}
+	}
+	e.Capacity()
+	other := open(t, section(e, configs.AWSImportSnapshot))
+	defer other.Close() //nolint:errcheck // nothing is written
+	if _, err := other.CreateNode(within(t), spec(e, "main", "fleet", 1)); !errors.Is(err, providers.ErrQuota) {
+		t.Errorf("another launcher with the token: %v", err)
+	}
+	live(t, e, other, spec(e, "main", "fleet", 1))
+	live(t, e, p, spec(e, "main", "fleet", 1))
+}
+
+// A request of the launch that asked for something else, before the configuration was changed, holds up nothing. What it made, and no
+// list shows yet, is found by its tags later.
+func TestTokensOfAnotherConfiguration(t *testing.T) {
+	for _, at := range [][2]string{{"main", "small"}, {"main", "fleet"}, {"hosts", "host"}} {
+		e, p := amazon(t, configs.AWSImportSnapshot)
+		e.Lag(2 * time.Second)
+		first, err := p.CreateNode(within(t), spec(e, at[0], at[1], 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := section(e, configs.AWSImportSnapshot)
+		for i := range cfg.Pools {
+			for j := range cfg.Pools[i].Labels {
+				if own, ok := cfg.Pools[i].Labels[j].Settings.(*configs.AWSLabel); ok {
+					own.Tags = map[string]string{"team": "another"}
+				}
+			}
+		}
+		q := open(t, cfg)
+		second, err := q.CreateNode(within(t), spec(e, at[0], at[1], 1))
+		if err != nil || second == first {
+			t.Errorf("%s: the other configuration has %s, %v", at[1], second, err)
+		}
+		e.Lag(0)
+		list, err := q.ListNodes(within(t))
+		if err != nil || len(list) != 2 {
+			t.Errorf("%s: listed are %v, %v", at[1], list, err)
+		}
+		_ = q.Close()
 	}
 }
