@@ -16,10 +16,13 @@ def plain(value):
     raise TypeError(repr(value))
 
 
+clients = {}
 config = botocore.config.Config(retries={"total_max_attempts": 1})
 for line in sys.stdin:
     call = json.loads(line)
-    client = boto3.client(call["service"], endpoint_url=sys.argv[1], config=config)
+    client = clients.get(call["service"])
+    if client is None:  # to make one takes longer than a call
+        client = clients[call["service"]] = boto3.client(call["service"], endpoint_url=sys.argv[1], config=config)
     params = call["params"]
     if call["body"] is not None:
         name = {"s3": "Body", "ebs": "BlockData"}[call["service"]]

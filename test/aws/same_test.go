@@ -154,28 +154,6 @@ func bare(value any) any {
 	return value
 }
 
-// shown are the operations that Amazon's command does; what stands between them boto3 does for it, which costs
-// a second less each.
-var shown = []string{
-	"AssumeRole", "RunInstances", "DescribeInstances", "CreateFleet", "TerminateInstances", "PutObject", "ListObjectsV2", "ImportSnapshot",
-	"StartSnapshot", "PutSnapshotBlock", "CompleteSnapshot", "ListServiceQuotas", "DeleteSnapshot",
-}
-
-// both is Amazon's command where it is shown, and boto3 elsewhere.
-type both struct {
-	command
-	python
-}
-
-func (b both) call(service, operation string, params map[string]any, body []byte) (map[string]any, string) {
-	if !slices.Contains(shown, operation) {
-		return b.python.call(service, operation, params, body)
-	}
-	answer, code := b.command.call(service, operation, params, body)
-	delete(answer, "ResponseMetadata") // of a fleet
-	return answer, code
-}
-
 // The same calls by the SDK, by Amazon's command and by boto3, each at an endpoint of its own, are answered the same.
 func TestClientsAgree(t *testing.T) {
 	clientsNeeded(t)
@@ -191,7 +169,7 @@ func TestClientsAgree(t *testing.T) {
 		t.Errorf("the SDK is answered otherwise (+) than boto3 (-):\n%s", diff)
 	}
 	e = start(t)
-	if diff := cmp.Diff(want, live(t, e, both{command{t, e, environ(t, e)}, newPython(t, e)})); diff != "" {
+	if diff := cmp.Diff(want, live(t, e, newCommand(t, e))); diff != "" {
 		t.Errorf("Amazon's command is answered otherwise (+) than boto3 (-):\n%s", diff)
 	}
 }
