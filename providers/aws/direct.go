@@ -59,7 +59,7 @@ func (u *uploading) direct(ctx context.Context, reader *imagefile.Reader) (strin
 		return "", fmt.Errorf("%w: Amazon's blocks have %d bytes, we know %d", providers.ErrInvalid, sdk.ToInt32(made.BlockSize), blockSize)
 	}
 	w := &blockWriter{
-		p: u.p, snapshot: id, before: before, zeros: sdk.ToString(made.KmsKeyArn) != "" && before.Snapshot == "",
+		p: u.p, snapshot: id, before: before, encrypted: sdk.ToString(made.KmsKeyArn) != "",
 		now: &blocks{Snapshot: id, Volume: sdk.ToInt64(start.VolumeSize)},
 	}
 	if err := w.write(ctx, reader); err != nil {
@@ -104,9 +104,10 @@ type blockWriter struct {
 	snapshot string
 	before   *blocks // of the parent; without a snapshot there is none
 	now      *blocks
-	zeros    bool // are sent, too
 	changed  atomic.Int32
 	sent     atomic.Int64
+
+	encrypted bool // what neither the parent has nor is sent is not zero
 }
 
 // write reads the image to its end, which tells whether it is the one that was built, and sends
@@ -143,9 +144,9 @@ func (w *blockWriter) write(ctx context.Context, reader *imagefile.Reader) error
 	return errors.Join(failed, group.Wait())
 }
 
-// rest is how many blocks the volume has, where all have to be sent.
+// rest is how many blocks the volume has, where all have to be written.
 func (w *blockWriter) rest() int32 {
-	if !w.zeros {
+	if !w.encrypted {
 		return 0
 	}
 	return int32(w.now.Volume * gib / blockSize) //nolint:gosec // 64 TiB at most
@@ -155,11 +156,7 @@ func (w *blockWriter) rest() int32 {
 func (w *blockWriter) put(ctx context.Context, group *errgroup.Group, index int32, block []byte) {
 	sum := sha256.Sum256(block)
 	w.now.Sums = append(w.now.Sums, sum)
-	before := zeroSum
-	if int(index) < len(w.before.Sums) {
-		before = w.before.Sums[index]
-	}
-	if sum == before && (!w.zeros || sum != zeroSum) {
+	if !w.lacks(index, sum) {
 		return
 	}
 	group.Go(func() error {
@@ -174,6 +171,15 @@ func (w *blockWriter) put(ctx context.Context, group *errgroup.Group, index int3
 		w.sent.Add(blockSize)
 		return nil
 	})
+}
+
+// lacks reports whether the snapshot does not have a block as its parent has it. What no parent has is empty, unless
+// the snapshot is encrypted: also behind a parent that is smaller.
+func (w *blockWriter) lacks(index int32, sum [sha256.Size]byte) bool {
+	if int(index) < len(w.before.Sums) {
+		return sum != w.before.Sums[index]
+	}
+	return w.encrypted || sum != zeroSum
 }
 
 // zeroSum is that of an empty block.

@@ -67,13 +67,16 @@ func TestOnlyWhatDiffersIsSent(t *testing.T) {
 	}
 }
 
-// Where volumes are encrypted what is not written is not zero.
+// Where volumes are encrypted what is not written is not zero. What the parent has is not sent again.
 func TestZerosAreSentWhereVolumesAreEncrypted(t *testing.T) {
 	e, p := amazon(t, configs.AWSImportEBSDirect)
 	e.EncryptByDefault(true)
-	_, sent, _ := upload(t, p, filepath.Join(t.TempDir(), "tiny-0000000001.raw"), bytes.Repeat([]byte{0}, 3*block))
-	if sent != 1<<30 {
+	dir := t.TempDir()
+	if _, sent, _ := upload(t, p, filepath.Join(dir, "tiny-0000000001.raw"), make([]byte, 3*block)); sent != 1<<30 {
 		t.Errorf("sent are %d bytes of a volume of 1 GiB", sent)
+	}
+	if _, sent, _ := upload(t, p, filepath.Join(dir, "tiny-0000000002.raw"), bytes.Repeat([]byte{1}, block)); sent != block {
+		t.Errorf("sent are %d bytes of one block that differs", sent)
 	}
 }
 

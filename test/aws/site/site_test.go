@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -71,17 +72,48 @@ func newSite(t *testing.T) *site {
 	if err := os.WriteFile(filepath.Join(s.dir, "nodepool.yaml"), []byte(s.config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.program = filepath.Join(s.dir, "poolkeeper")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", s.program, "poolkeeper/cmd/poolkeeper")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the program: %v: %s", err, out)
-	}
+	s.program = program(t)
 	if s.zuul, err = zuul.Dial(t.Context(), []string{zk.Addr()}, "", "zuul"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.end)
 	return s
+}
+
+// built is the program: to link it takes longer than most tests here.
+var built struct {
+	once sync.Once
+	path string
+	err  error
+}
+
+// TestMain removes the program at the end.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "poolkeeper-aws-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	built.path = filepath.Join(dir, "poolkeeper")
+	code := m.Run()
+	_ = os.RemoveAll(dir) // nobody can be told
+	os.Exit(code)
+}
+
+// program is built by who needs it first.
+func program(t *testing.T) string {
+	t.Helper()
+	built.once.Do(func() {
+		build := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "build", "-trimpath", "-buildvcs=false", "-o", built.path, "poolkeeper/cmd/poolkeeper")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			built.err = fmt.Errorf("build the program: %w: %s", err, out)
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+	return built.path
 }
 
 // run runs a command of the program.
