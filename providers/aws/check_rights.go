@@ -172,6 +172,11 @@ func (c *check) imageRights() []right {
 	if c.imports(configs.AWSImportEBSDirect) {
 		all = append(all, c.blockRights()...)
 	}
+	if c.own.Bucket != "" {
+		all = append(all, right{"s3:ListBucketMultipartUploads", func(ctx context.Context) error {
+			return second(c.account.s3.ListMultipartUploads(ctx, &s3.ListMultipartUploadsInput{Bucket: text(c.own.Bucket), Prefix: sdk.String(objectPrefix + noName), MaxUploads: sdk.Int32(1)}))
+		}})
+	}
 	from := &types.UserBucket{S3Bucket: text(c.own.Bucket), S3Key: sdk.String(objectPrefix + noName)}
 	if c.imports(configs.AWSImportSnapshot) {
 		all = append(all, right{"ec2:ImportSnapshot", func(ctx context.Context) error {

@@ -58,11 +58,12 @@ type leakKind struct {
 
 // CleanLeaks implements providers.Cleaner: volumes of nodes that no instance has, hosts without
 // an instance, launch templates of orders that are asked for no more, and snapshots and objects
-// of uploads that have come to nothing. Machines and images are the daemons' to find.
+// of uploads that have come to nothing, also those of which parts were sent only. Machines and images
+// are the daemons' to find.
 func (p *Provider) CleanLeaks(ctx context.Context, site string) (map[string]int, error) {
 	deleted := map[string]int{}
 	var err error
-	for _, k := range p.leakKinds() {
+	for _, k := range p.leakKinds(site) {
 		n, failed := p.cleanKind(ctx, k, site)
 		if n > 0 {
 			deleted[k.name] = n
@@ -72,7 +73,7 @@ func (p *Provider) CleanLeaks(ctx context.Context, site string) (map[string]int,
 	return deleted, err
 }
 
-func (p *Provider) leakKinds() []leakKind {
+func (p *Provider) leakKinds(site string) []leakKind {
 	kinds := []leakKind{
 		{"volumes", leakAge, p.looseVolumes, p.deleteVolume},
 		{"hosts", leakAge, p.leakedHosts, p.releaseHost},
@@ -80,7 +81,9 @@ func (p *Provider) leakKinds() []leakKind {
 		{"snapshots", p.uploadAge(), p.looseSnapshots, p.deleteSnapshot},
 	}
 	if p.own.Bucket != "" {
-		kinds = append(kinds, leakKind{"objects", p.uploadAge(), p.looseObjects, p.deleteObject})
+		kinds = append(kinds, leakKind{"objects", p.uploadAge(), p.looseObjects, p.deleteObject}, leakKind{"uploads in parts", p.uploadAge(), func(ctx context.Context) ([]found, error) {
+			return p.looseParts(ctx, site)
+		}, p.endParts})
 	}
 	return kinds
 }
@@ -265,4 +268,33 @@ func (p *Provider) looseObjects(ctx context.Context) ([]found, error) {
 		}
 	}
 	return list, nil
+}
+
+// looseParts are uploads that were begun and not ended. Their keys tell whose they are; no list of objects shows them, and
+// their parts cost.
+func (p *Provider) looseParts(ctx context.Context, site string) ([]found, error) {
+	var list []found
+	meta := map[string]string{providers.MetaProvider: p.cfg.Name, providers.MetaSite: site}
+	pages := s3.NewListMultipartUploadsPaginator(p.account.s3, &s3.ListMultipartUploadsInput{Bucket: sdk.String(p.own.Bucket), Prefix: sdk.String(p.ownPrefix(site))})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, p.named(ctx, "list uploads to bucket "+p.own.Bucket, err)
+		}
+		for i := range page.Uploads {
+			if key := sdk.ToString(page.Uploads[i].Key); strings.HasPrefix(key, p.ownPrefix(site)) {
+				list = append(list, found{key + " " + sdk.ToString(page.Uploads[i].UploadId), meta})
+			}
+		}
+	}
+	return list, nil
+}
+
+func (p *Provider) endParts(ctx context.Context, id string) error {
+	key, upload, _ := strings.Cut(id, " ") // no key of ours has a space
+	_, err := p.account.s3.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: sdk.String(p.own.Bucket), Key: sdk.String(key), UploadId: sdk.String(upload)})
+	if codeOf(err) == "NoSuchUpload" {
+		return nil
+	}
+	return failure(err)
 }

@@ -29,9 +29,14 @@ const (
 // objectMarks are the tags of an object, which may have ten.
 var objectMarks = []string{providers.MetaProvider, providers.MetaBuild, providers.MetaUpload, providers.MetaImage, providers.MetaSite}
 
+// ownPrefix begins the keys of an installation's objects: an upload in parts that nobody has ended has no tags.
+func (p *Provider) ownPrefix(site string) string {
+	return objectPrefix + token(p.cfg.Name, site)[:20] + "/"
+}
+
 // store sends the file to S3.
 func (u *uploading) store(ctx context.Context, reader *imagefile.Reader) (string, error) {
-	key := objectPrefix + u.id + "." + u.up.Format
+	key := u.p.ownPrefix(u.tags[providers.MetaSite]) + u.id + "." + u.up.Format
 	marks := url.Values{}
 	for _, mark := range objectMarks {
 		if value := u.tags[mark]; value != "" {

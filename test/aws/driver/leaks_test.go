@@ -3,6 +3,8 @@ package driver_test
 import (
 	"context"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -121,6 +123,53 @@ func TestLeaksAreDeleted(t *testing.T) {
 	}
 	if len(e.Volumes()) != volumes-1 || !slices.Contains(e.Objects(e.Bucket), "poolkeeper/plain") {
 		t.Errorf("volumes %d of %d, objects %v", len(e.Volumes()), volumes, e.Objects(e.Bucket))
+	}
+}
+
+// Parts that a builder sent before it died are in no list of objects, and cost: the upload is ended, when none can be under way so long.
+// Those of others are left alone, whatever their keys begin with.
+func TestUploadsInPartsThatNobodyEnds(t *testing.T) {
+	e, p := amazon(t, configs.AWSImportSnapshot)
+	e.Pages(1)
+	now := &later{}
+	ctx := clock.With(within(t), clock.From(now))
+	begun := func(site string) string {
+		ctx, cancel := context.WithCancel(ctx)
+		path := filepath.Join(t.TempDir(), "tiny-0000000001.raw")
+		if err := os.WriteFile(path, []byte("image"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := e.Uploads()
+		e.Fail("UploadPart", 100, "InternalError")
+		e.Fail("AbortMultipartUpload", 100, "InternalError") // as it is when nobody is there to end it
+		_, err := p.UploadImage(ctx, providers.ImageUpload{Name: "tiny", Path: path, Format: "raw", Size: 5, Verified: true, Metadata: whose("amazon", site, providers.MetaUpload)})
+		cancel()
+		if err == nil {
+			t.Fatal("an upload whose parts are refused is done")
+		}
+		e.Forgive()
+		return slices.DeleteFunc(e.Uploads(), func(key string) bool { return slices.Contains(before, key) })[0]
+	}
+	begun("site")
+	begun("site")
+	theirs := []string{begun("elsewhere")}
+	for _, key := range []string{"poolkeeper/plain", "images/ours.raw"} {
+		e.LeaveParts(key)
+		theirs = append(theirs, key)
+	}
+	for _, after := range []time.Duration{0, 5 * time.Hour} {
+		now.leap(after)
+		if deleted := clean(ctx, t, p); len(deleted) > 0 || len(e.Uploads()) != 5 {
+			t.Errorf("after %s are deleted %v", after, deleted)
+		}
+	}
+	now.leap(9 * 24 * time.Hour)
+	if deleted := clean(ctx, t, p); deleted["uploads in parts"] != 2 {
+		t.Errorf("%v are deleted", deleted)
+	}
+	slices.Sort(theirs)
+	if left := e.Uploads(); !slices.Equal(left, theirs) {
+		t.Errorf("left are %v, want %v", left, theirs)
 	}
 }
 

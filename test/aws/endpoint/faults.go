@@ -45,6 +45,9 @@ func (e *Endpoint) Fail(operation string, times int, code string) {
 	e.locked(func() { e.faults.fails = append(e.faults.fails, failing{operation, code, times}) })
 }
 
+// Forgive ends what Fail has begun.
+func (e *Endpoint) Forgive() { e.locked(func() { e.faults.fails = nil }) }
+
 // LoseAnswer does what an operation asks for and cuts the connection, so many times.
 func (e *Endpoint) LoseAnswer(operation string, times int) {
 	e.locked(func() {

@@ -55,6 +55,15 @@ func (e *Endpoint) LeaveObject(key string, tags map[string]string) {
 	})
 }
 
+// LeaveParts leaves an upload in parts that nobody ended.
+func (e *Endpoint) LeaveParts(key string) {
+	e.locked(func() {
+		e.world.uploads[e.world.id("upload-")] = &upload{
+			bucket: e.Bucket, key: key, object: object{at: time.Now().UTC().Truncate(time.Second)}, parts: map[int64][]byte{1: []byte("left")},
+		}
+	})
+}
+
 func (e *Endpoint) leave(kind, prefix string, tags map[string]string, doc func() Doc) (id string) {
 	e.locked(func() { id = e.world.add(time.Now().UTC().Add(-time.Hour), kind, e.world.id(prefix), tags, doc()).ID })
 	return id

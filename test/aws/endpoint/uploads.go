@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // leastPart is the least size of a part that is not the last.
@@ -102,11 +103,17 @@ func (c *call) listUploads() (Doc, error) {
 	}
 	var docs []Doc
 	for _, id := range slices.Sorted(maps.Keys(c.w.uploads)) {
-		if u := c.w.uploads[id]; u.bucket == c.in.Str("Bucket") {
+		u := c.w.uploads[id]
+		if u.bucket == c.in.Str("Bucket") && strings.HasPrefix(u.key, c.in.Str("Prefix")) {
 			docs = append(docs, Doc{"UploadId": id, "Key": u.key, "Initiated": u.object.at, "StorageClass": "STANDARD"})
 		}
 	}
-	return Doc{"Bucket": c.in.Str("Bucket"), "IsTruncated": false, "Uploads": docs}, nil
+	docs, next, err := paged(c, docs, c.in.Int("MaxUploads"), c.in.Str("UploadIdMarker"))
+	result := Doc{"Bucket": c.in.Str("Bucket"), "Prefix": c.in.Str("Prefix"), "IsTruncated": next != "", "Uploads": docs}
+	if next != "" {
+		result["NextKeyMarker"], result["NextUploadIdMarker"] = docs[len(docs)-1].Str("Key"), next
+	}
+	return result, err
 }
 
 func (c *call) listParts() (Doc, error) {
