@@ -10,6 +10,7 @@ import (
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
@@ -170,6 +171,9 @@ func (m *making) run(ctx context.Context, in *ec2.RunInstancesInput, at place, s
 			return "", fmt.Errorf("%w: %d instances were made, one was asked for", providers.ErrTransient, len(made.Instances))
 		}
 		one := made.Instances[0]
+		if answered, ok := awsmiddleware.GetServerTime(made.ResultMetadata); ok { // ours may be minutes off
+			asked = answered.Add(asked.Sub(clock.Now(ctx)))
+		}
 		past, err := m.p.isPast(ctx, &one, asked)
 		if err != nil {
 			return "", err
@@ -187,7 +191,7 @@ func (m *making) run(ctx context.Context, in *ec2.RunInstancesInput, at place, s
 }
 
 // isPast reports whether an instance that was answered is one of an earlier request, and has
-// ended.
+// ended. The time of asking is by Amazon's clock.
 func (p *Provider) isPast(ctx context.Context, i *types.Instance, asked time.Time) (bool, error) {
 	if isLeaving(i) {
 		return true, nil

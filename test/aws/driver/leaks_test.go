@@ -129,7 +129,9 @@ func TestLeaksAreDeleted(t *testing.T) {
 // Parts that a builder sent before it died are in no list of objects, and cost: the upload is ended, when none can be under way so long.
 // Those of others are left alone, whatever their keys begin with.
 func TestUploadsInPartsThatNobodyEnds(t *testing.T) {
-	e, p := amazon(t, configs.AWSImportSnapshot)
+	e, _ := amazon(t, configs.AWSImportSnapshot)
+	p := openPatient(t, section(e, configs.AWSImportSnapshot), 10*time.Millisecond)
+	defer p.Close() //nolint:errcheck // nothing is written
 	e.Pages(1)
 	now := &later{}
 	ctx := clock.With(within(t), clock.From(now))

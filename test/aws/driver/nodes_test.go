@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
 	"poolkeeper/providers/aws"
 	"poolkeeper/test/aws/endpoint"
@@ -229,5 +230,17 @@ func TestAnotherLauncherGoesOn(t *testing.T) {
 	second, err := other.CreateNode(t.Context(), spec(e, "main", "small", 1))
 	if err != nil || second != first || len(running(e)) != 1 {
 		t.Errorf("the first made %s, the other %s (%v): %d", first, second, err, len(running(e)))
+	}
+}
+
+// A clock that is minutes early takes no instance that is not shown yet for one of long ago.
+func TestClocksThatAreEarly(t *testing.T) {
+	e, p := amazon(t, configs.AWSImportSnapshot)
+	e.Lag(time.Second)
+	now := &later{}
+	now.leap(10 * time.Minute)
+	ctx := clock.With(within(t), clock.From(now))
+	if _, err := p.CreateNode(ctx, spec(e, "main", "small", 1)); err != nil || len(running(e)) != 1 {
+		t.Errorf("made are %d, %v", len(running(e)), err)
 	}
 }
