@@ -30,3 +30,15 @@ var (
 	// ErrNotSupported: this provider has no such thing.
 	ErrNotSupported = errors.New("not supported")
 )
+
+// PartialError is that of a list which lacks what could not be listed, and is returned beside the rest. What is there
+// may be searched; that something is not there such a list never says.
+type PartialError struct{ Err error }
+
+// Error tells what is lacking, and why.
+func (e *PartialError) Error() string {
+	return "the list lacks what could not be listed: " + e.Err.Error()
+}
+
+// Unwrap gives why.
+func (e *PartialError) Unwrap() error { return e.Err }

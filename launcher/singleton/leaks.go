@@ -100,14 +100,15 @@ func (l *Leaks) pass(ctx context.Context) error {
 	if l.Rival() != "" {
 		return nil
 	}
-	if err := l.collectMachines(ctx); err != nil {
-		return err
+	partial := l.collectMachines(ctx)
+	if _, ok := errors.AsType[*providers.PartialError](partial); partial != nil && !ok {
+		return partial
 	}
 	deleted, err := l.cloud.CleanLeaks(ctx, l.site)
 	for kind, n := range deleted {
 		l.log.Info("Leaked things are deleted", "provider", l.provider, "kind", kind, "count", n)
 	}
-	return err
+	return errors.Join(partial, err)
 }
 
 // collectMachines deletes the machines of the provider that carry our name and the
@@ -153,8 +154,17 @@ func (l *Leaks) remember(ctx context.Context) error {
 }
 
 // search is one search: it deletes what an earlier one found too, and returns what it found.
+//
+// Errors: providers.PartialError beside what was found, where the provider could not list all.
 func (l *Leaks) search(ctx context.Context) (kept map[string]time.Time, err error) {
-	list, err := leak.List(ctx, "machines", l.cloud.ListNodes, l.view, zkmodel.NodesRoot)
+	var partial error
+	list, err := leak.List(ctx, "machines", func(ctx context.Context) ([]providers.NodeInfo, error) {
+		list, err := l.cloud.ListNodes(ctx)
+		if _, ok := errors.AsType[*providers.PartialError](err); ok {
+			partial, err = err, nil
+		}
+		return list, err
+	}, l.view, zkmodel.NodesRoot)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +182,7 @@ func (l *Leaks) search(ctx context.Context) (kept map[string]time.Time, err erro
 		delete(kept, m.ExternalID)
 		l.cloud.MoreRoom()
 	}
-	return kept, nil
+	return kept, partial
 }
 
 // leaked are those of some machines that look leaked.

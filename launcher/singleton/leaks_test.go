@@ -261,6 +261,21 @@ func TestLeakOfALockedNodeIsTriedAgain(t *testing.T) {
 	}
 }
 
+// Catches a search that stops, or keeps quiet, where part of a provider refuses to be listed: what is leaked in the rest goes, what
+// belongs to machines is looked at, and each search tells what it did not see.
+func TestWhatCouldBeListedIsSearched(t *testing.T) {
+	c := &leakCloud{machines: []providers.NodeInfo{machine("1")}, listing: &providers.PartialError{Err: errDown}}
+	l := c.leaks()
+	for range 2 {
+		if err := l.pass(t.Context()); !errors.Is(err, errDown) {
+			t.Errorf("told is %v", err)
+		}
+	}
+	if got, want := strings.Join(c.did, ", "), "clean site, remove m of 1, more room, clean site"; got != want {
+		t.Errorf("done is %s, want %s", got, want)
+	}
+}
+
 // Catches what a search found that is forgotten when the share moves: where a launcher is lost
 // every minute leaks would stay for ever. And a second search that comes too soon after that of
 // another launcher, or goes by what a search found that failed; a memory that is written though nothing has

@@ -118,7 +118,7 @@ func (p *Provider) wait(ctx context.Context, id string) (providers.Instance, err
 func (p *Provider) ListNodes(ctx context.Context) ([]providers.NodeInfo, error) {
 	all, err := p.kind.list(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list nodes of provider %s: %w", p.cfg.Name, failure(err))
+		err = fmt.Errorf("list nodes of provider %s: %w", p.cfg.Name, failure(err))
 	}
 	var nodes []providers.NodeInfo
 	for i := range all {
@@ -129,7 +129,7 @@ func (p *Provider) ListNodes(ctx context.Context) ([]providers.NodeInfo, error) 
 		}
 		nodes = append(nodes, providers.NodeInfo{ExternalID: p.placeOf(o).id(), Name: o.Metadata.Name, Metadata: meta})
 	}
-	return nodes, nil
+	return nodes, err
 }
 
 // placeOf is where an object is.

@@ -49,16 +49,24 @@ func (p *pods) create(ctx context.Context, at place, spec providers.NodeSpec, la
 	})
 }
 
+// list is partial while some pool's namespace refuses us: what is in the others is leaked or not all the same.
 func (p *pods) list(ctx context.Context) ([]object, error) {
 	var all []object
+	var lacking []error
 	for _, pool := range p.cfg.Pools {
 		some, err := p.listPool(ctx, pool.Name)
 		if err != nil {
-			return nil, err
+			lacking = append(lacking, failure(err))
 		}
 		all = append(all, some...)
 	}
-	return all, nil
+	switch {
+	case len(lacking) == 0:
+		return all, nil
+	case ctx.Err() != nil, len(lacking) == len(p.cfg.Pools):
+		return nil, lacking[0]
+	}
+	return all, &providers.PartialError{Err: errors.Join(lacking...)}
 }
 
 func (p *pods) listPool(ctx context.Context, pool string) ([]object, error) {

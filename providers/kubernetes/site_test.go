@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +23,8 @@ type server struct {
 	objects map[string]map[string]string // path -> labels
 	fails   map[string]int               // path -> status
 	changes []string
+
+	items []any // of each list
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -48,7 +51,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case s.fails[r.URL.Path] != 0:
 		status(s.fails[r.URL.Path], "Refused")
 	case found:
-		answer(http.StatusOK, map[string]any{"metadata": map[string]any{"name": filepath.Base(r.URL.Path), "uid": "1", "labels": labels}})
+		answer(http.StatusOK, map[string]any{"items": s.items, "metadata": map[string]any{"name": filepath.Base(r.URL.Path), "uid": "1", "labels": labels}})
 	default:
 		status(http.StatusNotFound, "NotFound")
 	}
@@ -197,7 +200,12 @@ func TestAPoolWithoutRightsHarmsNoOther(t *testing.T) {
 	if err := create("good"); err != nil {
 		t.Errorf("a node of the pool with rights: %v", err)
 	}
-	if _, err := p.ListNodes(t.Context()); !errors.Is(err, providers.ErrUnusable) {
+	s.items = []any{map[string]any{"metadata": map[string]any{"name": "work-" + node, "namespace": "good", "labels": madeBy("a")}}}
+	list, err := p.ListNodes(t.Context())
+	if len(list) != 1 || list[0].ExternalID != "good-work-"+node {
+		t.Errorf("listed is %v", list)
+	}
+	if _, partial := errors.AsType[*providers.PartialError](err); !partial || !errors.Is(err, providers.ErrUnusable) || !strings.Contains(err.Error(), "pool bad: ") {
 		t.Errorf("a list without a pool is not complete: %v", err)
 	}
 	s.fails["/api/v1/namespaces/good/pods"] = http.StatusForbidden

@@ -95,3 +95,19 @@ func (e *Endpoint) Exists(id string) (yes bool) {
 	e.locked(func() { t := e.world.things[id]; yes = t != nil && t.gone.IsZero() })
 	return yes
 }
+
+// LeaveInstance leaves a machine that runs, with a volume, both with these tags.
+func (e *Endpoint) LeaveInstance(tags map[string]string) (id string) {
+	e.locked(func() {
+		c := &call{e: e, w: e.world, now: time.Now().UTC().Add(-time.Hour)}
+		l := &launch{spec: Doc{}, kind: "t3.small", image: e.world.of("image")[0], subnet: e.world.of("subnet")[0]}
+		disks, err := c.disks(l)
+		if err != nil {
+			panic(err) // the first image has a volume
+		}
+		t := c.machine(l, 0, disks, map[string]map[string]string{"instance": tags, "volume": tags})
+		t.Doc["State"] = stateDoc("running")
+		id = t.ID
+	})
+	return id
+}

@@ -54,6 +54,8 @@ type site struct {
 	amazon  *endpoint.Endpoint
 	zuul    *zuul.Client
 	daemons []*process
+
+	zookeeper string
 }
 
 func newSite(t *testing.T) *site {
@@ -62,7 +64,7 @@ func newSite(t *testing.T) *site {
 		t.Skip("make test-aws runs this test")
 	}
 	zk := zktest.Start(t)
-	s := &site{t: t, dir: t.TempDir(), amazon: endpoint.Start(t, endpoint.Options{Pace: 300 * time.Millisecond})}
+	s := &site{t: t, dir: t.TempDir(), zookeeper: zk.Addr(), amazon: endpoint.Start(t, endpoint.Options{Pace: 300 * time.Millisecond})}
 	host, port, err := net.SplitHostPort(zk.Addr())
 	if err != nil {
 		t.Fatal(err)
