@@ -27,7 +27,7 @@ func table() map[string]driver {
 		configs.DriverOpenStack:     made(openOpenStack),
 		configs.DriverStatic:        made(plain(static.New)),
 		configs.DriverFake:          made(logged(fake.New)),
-		configs.DriverLocal:         made(openLocal).runs(localGuests),
+		configs.DriverLocal:         made(openLocal).runs(localGuests, local.ExplainSnapshots),
 		configs.DriverKubernetes:    made(cluster(kubernetes.New)),
 		configs.DriverOpenShiftPods: made(cluster(kubernetes.NewPods)),
 		configs.DriverMetastatic:    made(plain(metastatic.New)),
@@ -52,15 +52,20 @@ type driver struct {
 	// guests, when set, says how the machines of a section run on this host, and why.
 	// It tries nothing out.
 	guests func(cfg configs.Provider) (accel, why string)
+	// snapshots, when set, says which images they are resumed from, likewise.
+	snapshots func(cfg configs.Provider) ([]Snapshot, error)
 	// checks says that its providers are a providers.Checker, before one of them is opened.
 	checks bool
 }
 
 // runs is the driver whose machines run on this host.
-func (d driver) runs(guests func(cfg configs.Provider) (accel, why string)) driver {
-	d.guests = guests
+func (d driver) runs(guests func(cfg configs.Provider) (accel, why string), snapshots func(cfg configs.Provider) ([]Snapshot, error)) driver {
+	d.guests, d.snapshots = guests, snapshots
 	return d
 }
+
+// Snapshot says whether machines of an image are resumed from a snapshot, on this host.
+type Snapshot = local.SnapshotState
 
 // Process is what all providers of one process share. Logger is required.
 type Process struct {
@@ -103,6 +108,16 @@ func Guests(cfg configs.Provider) (accel, why string, here bool) {
 	}
 	accel, why = d.guests(cfg)
 	return accel, why, true
+}
+
+// Snapshots says of the images of a section from which of them machines are resumed on this host; none for drivers that
+// resume nothing. It tries nothing out.
+func Snapshots(cfg configs.Provider) ([]Snapshot, error) {
+	d := table()[cfg.Driver]
+	if d.snapshots == nil {
+		return nil, nil
+	}
+	return d.snapshots(cfg)
 }
 
 func openOpenStack(cfg configs.Provider, p *Process) (*openstack.Provider, error) {

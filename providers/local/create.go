@@ -190,9 +190,11 @@ func (p *Provider) boot(ctx context.Context, g guest, held *os.File) error {
 
 // bringUp starts QEMU and writes down that it was started.
 func (p *Provider) bringUp(ctx context.Context, g guest) (err error) {
+	begun := time.Now()
 	if g.Port, err = p.launch(ctx, g); err != nil {
 		return err
 	}
+	p.calls.Answered(didBoot, time.Since(begun))
 	g.Phase = started
 	return p.write(g)
 }

@@ -46,6 +46,7 @@ type Provider struct {
 	images shelf
 	guests shelf
 	speed  *accelerator
+	calls  providers.CallCounter
 	events parking // of guests that nobody watches yet
 
 	patience  time.Duration // with a guest that does nothing

@@ -49,14 +49,17 @@ func snapshotArguments(g guest, share bool) []string {
 // whether the guest runs. The caller operates on it.
 func (p *Provider) resume(ctx context.Context, g *guest, held *os.File, from *source) (bool, error) {
 	g.Snapshot = from.name
+	begun := time.Now()
 	port, err := p.tryResume(ctx, *g, held, from)
 	switch {
 	case err == nil:
+		p.calls.Answered(didResume, time.Since(begun))
 		g.Port, g.Phase = port, started
 		return true, p.write(*g)
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
 	}
+	p.calls.Answered(notResumed, time.Since(begun))
 	dir := p.guests.path(g.ID)
 	if said := readDecisive(filepath.Join(dir, qemuLogName)); said != "" {
 		err = fmt.Errorf("%w: %s", err, said)

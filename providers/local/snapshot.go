@@ -155,6 +155,7 @@ func (p *Provider) ensure(ctx context.Context, s *source, g guest) error {
 	}
 	switch {
 	case err == nil:
+		p.calls.Answered(didSave, time.Since(begun))
 		p.log.Info("Snapshot of an image is made", "image", s.image, "snapshot", s.name,
 			"took", time.Since(begun).Round(time.Millisecond))
 		p.outdate(s)
@@ -162,6 +163,7 @@ func (p *Provider) ensure(ctx context.Context, s *source, g guest) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
+	p.calls.Answered(didNotSave, time.Since(begun))
 	r := s.refuse(err)
 	p.log.Warn("No snapshot of an image can be made: its guests are booted", "image", s.image, "snapshot", s.name,
 		"error", r.Reason, "until", r.Until)

@@ -3,6 +3,7 @@ package local
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,8 +46,53 @@ func TestGuestOfAnUnawareImageIsBooted(t *testing.T) {
 	if err != nil || len(left) > 0 || len(below(t, p.images.path(image))) > 0 {
 		t.Errorf("snapshots %v, %v", left, err)
 	}
+	counted := map[string]uint64{}
+	for _, c := range p.Calls() {
+		counted[c.Operation] = c.Count
+	}
+	if want := map[string]uint64{didNotSave: 1, didBoot: 2}; !maps.Equal(counted, want) {
+		t.Errorf("counted is %v, want %v", counted, want)
+	}
+	if all, err := ExplainSnapshots(snapshotSection(dir)); err != nil || len(all) != 1 || all[0].State != "refused" || !strings.Contains(all[0].Detail, errNotReady.Error()) {
+		t.Errorf("explained is %v, %v", all, err)
+	}
 	if err := p.DeleteImage(t.Context(), image); err != nil {
 		t.Error(err)
+	}
+}
+
+// What is known of snapshots is told of each image, and nothing where they are not wanted, or nothing was uploaded.
+func TestSnapshotsAreExplained(t *testing.T) {
+	dir := t.TempDir()
+	cfg := snapshotSection(dir)
+	if all, err := ExplainSnapshots(cfg); err != nil || len(all) > 0 {
+		t.Errorf("an empty folder has %v, %v", all, err)
+	}
+	p := open(t, cfg, Options{})
+	image := upload(t, p)
+	explained := func(want string) {
+		t.Helper()
+		all, err := ExplainSnapshots(cfg)
+		if err != nil || len(all) != 1 || all[0].Image == "" || all[0].State != want {
+			t.Errorf("explained is %v, %v, want %s", all, err, want)
+		}
+	}
+	explained("none")
+	s := p.snapshots(image)
+	if err := os.MkdirAll(s.path("512m-1c-1"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeRecord(s.path("512m-1c-1", recordName), snapshotRecord{Created: time.Now(), Took: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	explained("there")
+	(&source{shelf: s, name: "512m-2c-2"}).refuse(errUnaware)
+	if all, err := ExplainSnapshots(cfg); err != nil || len(all) != 2 {
+		t.Errorf("explained is %v, %v", all, err)
+	}
+	settingsOf(&cfg).Snapshots = false
+	if all, err := ExplainSnapshots(cfg); err != nil || len(all) > 0 {
+		t.Errorf("where none are wanted: %v, %v", all, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package snapshots
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"net"
 	"os"
@@ -61,6 +62,13 @@ func TestGuestsOfOneSnapshotAreDifferentMachines(t *testing.T) {
 	}
 	if got := s.log.count("Snapshot of an image is made"); got != 2 {
 		t.Errorf("%d snapshots were made of two images", got)
+	}
+	counted := map[string]uint64{}
+	for _, c := range s.Calls() {
+		counted[c.Operation] = c.Count
+	}
+	if want := map[string]uint64{"snapshot made": 2, "guest resumed": 3}; !maps.Equal(counted, want) {
+		t.Errorf("counted is %v, want %v", counted, want)
 	}
 	s.checkFiles(t)
 	t.Run("reboot", func(t *testing.T) { s.reboot(t, last) })

@@ -35,7 +35,7 @@ func (e *Endpoint) LeaveImage(name, snapshot string, tags map[string]string) str
 func (e *Endpoint) LeaveHost(tags map[string]string) string {
 	return e.leave("host", "h-", tags, func() Doc {
 		return Doc{
-			"AvailabilityZone": e.Zones[0], "State": "available", "AllocationTime": time.Now().UTC(), "OwnerId": e.Account, "AutoPlacement": "off",
+			"AvailabilityZone": e.Zones[0], "State": "available", "AllocationTime": time.Now().UTC().Add(-time.Hour), "OwnerId": e.Account, "AutoPlacement": "off",
 			"HostRecovery": "off", "HostProperties": Doc{"InstanceType": "m5.large", "Cores": 6, "Sockets": 1, "TotalVCpus": 12},
 		}
 	})
