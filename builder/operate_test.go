@@ -18,6 +18,7 @@ import (
 	"poolkeeper/builder/disk"
 	"poolkeeper/configs"
 	"poolkeeper/providers"
+	"poolkeeper/test/lacks"
 	"poolkeeper/test/script"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -373,7 +374,7 @@ func (h *heard) get() (grew int, over bool) {
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("mounting a small disk needs root")
+		lacks.Skip(t, "mounting a small disk needs root")
 	}
 	s := newSite(t)
 	s.config.ImagesDir = filepath.Join(s.dir, "small")

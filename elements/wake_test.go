@@ -6,13 +6,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"poolkeeper/test/lacks"
 )
 
 // The program is what its source says: 64 bits, and nothing beside it.
 func TestWakeIsMadeOfItsSource(t *testing.T) {
 	for _, program := range []string{"as", "ld"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("no binutils: %v", err)
+			lacks.Skip(t, "no binutils: %v", err)
 		}
 	}
 	made := filepath.Join(t.TempDir(), "wake")

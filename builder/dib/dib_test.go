@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"poolkeeper/test/lacks"
 	"poolkeeper/test/script"
 	"poolkeeper/test/tempdir"
 )
@@ -113,7 +114,7 @@ func needRoot(t *testing.T) {
 		t.Skip("mounts and loop devices are real parts")
 	}
 	if os.Geteuid() != 0 {
-		t.Skip("mounts and loop devices need root")
+		lacks.Skip(t, "mounts and loop devices need root")
 	}
 }
 

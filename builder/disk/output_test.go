@@ -9,13 +9,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"poolkeeper/test/lacks"
 )
 
 // A bind mount of the same file system has its device number: only the kernel
 // can tell that it is another tree.
 func TestRemoveEmptiesNoMount(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("mounts need root")
+		lacks.Skip(t, "mounts need root")
 	}
 	dir, precious := t.TempDir(), t.TempDir()
 	write(t, precious, "file", "deep/file")

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"poolkeeper/test/lacks"
 )
 
 // The units that we ship start the program as it wants to be started, and systemd,
@@ -166,7 +168,7 @@ func TestUnitsGiveNoMoreRightsThanNeeded(t *testing.T) {
 func TestToolsOfBuildsWorkInTheUnit(t *testing.T) {
 	setpriv, err := exec.LookPath("setpriv")
 	if err != nil || os.Geteuid() != 0 {
-		t.Skip("it takes root and setpriv")
+		lacks.Skip(t, "it takes root and setpriv: %v", err)
 	}
 	var bounding []string
 	for name := range strings.FieldsSeq(strings.TrimPrefix(settings(t, "../../docs/systemd/poolkeeper-builder.service")["CapabilityBoundingSet"], "~")) {

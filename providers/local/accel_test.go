@@ -16,6 +16,7 @@ import (
 
 	"poolkeeper/configs"
 	"poolkeeper/providers"
+	"poolkeeper/test/lacks"
 )
 
 // What a program in QEMU's place does when the probe runs to its end.
@@ -301,7 +302,7 @@ func TestRealProbe(t *testing.T) {
 func TestPayload(t *testing.T) {
 	for _, tool := range []string{"as", "ld"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(err)
+			lacks.Skip(t, "%v", err)
 		}
 	}
 	made := filepath.Join(t.TempDir(), "payload.bin")

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"poolkeeper/test/lacks"
 )
 
 // tree is a small tree with the scripts of ours that ask git about it.
@@ -126,7 +128,7 @@ func checkVersion(t *testing.T, in tree, env, want string) {
 // The check finds the scripts wherever the tree lies, and says what is wrong with them.
 func TestCheckOfEachTree(t *testing.T) {
 	if _, err := exec.LookPath("shellcheck"); err != nil {
-		t.Skip("no shellcheck: run scripts/prerequisites lint")
+		lacks.Skip(t, "no shellcheck: run scripts/prerequisites lint")
 	}
 	for name, c := range map[string]struct {
 		in  tree

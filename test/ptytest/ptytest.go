@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"poolkeeper/test/lacks"
 )
 
 // Open opens a pseudo-terminal of some size, and closes it with the test: the terminal that a
@@ -15,7 +17,7 @@ func Open(t *testing.T, columns, rows int) (master, terminal *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		t.Skip(err) // no terminals here
+		lacks.Skip(t, "no terminals here: %v", err)
 	}
 	t.Cleanup(func() { _ = master.Close() })
 	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"poolkeeper/configs"
+	"poolkeeper/test/lacks"
 )
 
 // open makes an environment that ends with the test.
@@ -202,7 +203,7 @@ func TestPortIsFree(t *testing.T) {
 // take a key that its user cannot read.
 func TestKeyIsTheCallersAfterSudo(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("not root")
+		lacks.Skip(t, "not root")
 	}
 	t.Setenv("SUDO_UID", "4242")
 	t.Setenv("SUDO_GID", "4343")
