@@ -17,7 +17,7 @@ func TestCachedAnswers(t *testing.T) {
 		slow := func(context.Context) (int, error) {
 			asked++
 			<-time.After(time.Minute)
-			return 7, nil
+			return 7, t.Context().Err()
 		}
 		for range 3 {
 			go func() {

@@ -18,7 +18,7 @@ import (
 func fakeQEMU(t *testing.T, dir string, asked func() (string, error)) {
 	t.Helper()
 	serve := func(name string, talk func(net.Conn)) {
-		l, err := net.Listen("unix", filepath.Join(dir, name))
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,11 +72,8 @@ func TestMachineThatIsNotSaved(t *testing.T) {
 		"it says nothing": {func() (string, error) { return "", nil }, 300 * time.Millisecond, errNotReady},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, err := os.MkdirTemp("", "qemu-") // a socket's name is short
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = os.RemoveAll(dir) })
+			dir := t.TempDir()
+			t.Chdir(dir) // a socket's name is short
 			fakeQEMU(t, dir, c.asked)
 			ctx, cancel := context.WithTimeoutCause(t.Context(), c.limit, errNotReady)
 			defer cancel()

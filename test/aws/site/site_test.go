@@ -93,13 +93,11 @@ var built struct {
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "poolkeeper-aws-")
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		panic(err)
 	}
 	built.path = filepath.Join(dir, "poolkeeper")
-	code := m.Run()
-	_ = os.RemoveAll(dir) // nobody can be told
-	os.Exit(code)
+	defer os.RemoveAll(dir) //nolint:errcheck // nobody can be told
+	m.Run()
 }
 
 // program is built by who needs it first.
