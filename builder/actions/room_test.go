@@ -35,6 +35,7 @@ type cloud struct {
 	lists   error            // of a list
 	deletes map[string]error // of deletions, by image
 	listing func()
+	gone    func() // when an image has gone
 	looks   int
 }
 
@@ -55,6 +56,9 @@ func (c *cloud) DeleteImage(_ context.Context, id string) error {
 		return err
 	}
 	c.images = slices.DeleteFunc(c.images, func(i providers.Image) bool { return i.ExternalID == id })
+	if c.gone != nil {
+		c.gone()
+	}
 	return nil
 }
 

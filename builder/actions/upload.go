@@ -283,7 +283,7 @@ func (s *sending) takeBack(ctx context.Context, id string) error {
 	}
 	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	now, err := s.Store.Upload(ctx, s.record.UploadKey)
+	now, err := s.unsaid(ctx)
 	if err != nil {
 		return err
 	}
@@ -298,6 +298,18 @@ func (s *sending) takeBack(ctx context.Context, id string) error {
 		return fmt.Errorf("take back image %s of %s: %w", id, s.record.Provider, err)
 	}
 	return nil
+}
+
+// unsaid makes sure that the record does not come to name the image any more, or returns it as somebody has
+// changed it. A write that we have given up, when we were to stop, may still come, and behind a read; one of
+// ours before it makes it void.
+func (s *sending) unsaid(ctx context.Context) (*zkmodel.Upload, error) {
+	s.record.ExternalID, s.record.Progress = zkmodel.Value{}, nil
+	err := s.Store.SaveUpload(ctx, s.lock, s.record)
+	if errors.Is(err, recipe.ErrVersion) {
+		return s.Store.Upload(ctx, s.record.UploadKey)
+	}
+	return s.record, err
 }
 
 // drop removes the record of an upload that is nobody's failure.
