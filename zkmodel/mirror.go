@@ -30,6 +30,8 @@ type Mirror struct {
 	trials                              *onDemand    // with images, once wanted
 	canaries                            *onDemand    // with images, once wanted
 
+	buildCache     cache[*Build]
+	uploadCache    cache[*Upload]
 	nodeCache      cache[*Node]
 	requestCache   cache[*Request]
 	componentCache cache[*Component]

@@ -13,9 +13,10 @@ func (m *Mirror) Images() []*Image {
 	var list []*Image
 	m.images.View(func(v recipe.View) {
 		for _, name := range v.Children(ImagesRoot) {
-			list = append(list, viewImage(v, name))
+			list = append(list, m.viewImage(v, name))
 		}
 	})
+	m.trimImages(list)
 	for _, image := range list {
 		image.judge(m.verdictsOf(image.Name))
 		image.judgeCanaries(m.canariesOf(image.Name))
@@ -30,7 +31,7 @@ func (m *Mirror) ImageNames() []string { return m.images.Children(ImagesRoot) }
 // Image returns one image; an image without a znode has neither flags nor builds.
 func (m *Mirror) Image(name string) *Image {
 	var image *Image
-	m.images.View(func(v recipe.View) { image = viewImage(v, name) })
+	m.images.View(func(v recipe.View) { image = m.viewImage(v, name) })
 	image.judge(m.verdictsOf(name))
 	image.judgeCanaries(m.canariesOf(name))
 	m.notePause(image)
@@ -61,7 +62,7 @@ func (m *Mirror) verdictsOf(image string) (*Verdicts, error) {
 }
 
 // viewImage reads an image out of a view.
-func viewImage(v recipe.View, name string) *Image {
+func (m *Mirror) viewImage(v recipe.View, name string) *Image {
 	image := &Image{Name: name, Unread: v.Unread(ImagePath(name))}
 	pause, paused := v.Get(PausePath(name))
 	image.Paused, image.PausedSince, image.pauseFlag = paused, pause.Stat.Czxid, pause.Stat
@@ -72,10 +73,7 @@ func viewImage(v recipe.View, name string) *Image {
 	image.BuildsLocked = lock.Err != nil || slices.ContainsFunc(v.Children(BuildsLockPath(name)), recipe.IsContender)
 	for _, id := range v.Children(BuildsPath(name)) {
 		if entry, ok := v.Get(BuildPath(name, id)); ok && id != lockName {
-			tree := &BuildTree{Build: DecodeBuild(name, id, entry.Data, entry.Stat)}
-			tree.Broken = broken(entry, tree.Broken)
-			tree.Uploads = viewUploads(v, name, id)
-			image.Builds = append(image.Builds, tree)
+			image.Builds = append(image.Builds, &BuildTree{Build: m.viewBuild(name, id, entry), Uploads: m.viewUploads(v, name, id)})
 		}
 	}
 	image.sortTree()
@@ -115,16 +113,55 @@ func broken(e recipe.Entry, inData error) error {
 	return inData
 }
 
+// viewBuild reads a build. The caller has its own copy of what was decoded before, beside the Stat of
+// now: that of a folder changes while its data does not.
+func (m *Mirror) viewBuild(image, id string, entry recipe.Entry) *Build {
+	if entry.Err != nil {
+		b := DecodeBuild(image, id, entry.Data, entry.Stat)
+		b.Broken = broken(entry, b.Broken)
+		return b
+	}
+	b := *m.buildCache.get(BuildPath(image, id), stampOf(entry.Stat, false), func() *Build { return DecodeBuild(image, id, entry.Data, entry.Stat) })
+	b.Stat = entry.Stat
+	return &b
+}
+
+// viewUpload is viewBuild for an upload.
+func (m *Mirror) viewUpload(key UploadKey, path string, entry recipe.Entry) *Upload {
+	if entry.Err != nil {
+		u := DecodeUpload(key, entry.Data, entry.Stat)
+		u.Broken = broken(entry, u.Broken)
+		return u
+	}
+	u := *m.uploadCache.get(path, stampOf(entry.Stat, false), func() *Upload { return DecodeUpload(key, entry.Data, entry.Stat) })
+	u.Stat = entry.Stat
+	return &u
+}
+
+// trimImages forgets the builds and uploads that are gone, of all images.
+func (m *Mirror) trimImages(list []*Image) {
+	var builds []*Build
+	var uploads []*Upload
+	for _, image := range list {
+		for _, b := range image.Builds {
+			builds = append(builds, b.Build)
+			uploads = append(uploads, b.Uploads...)
+		}
+	}
+	m.buildCache.trim(builds, (*Build).Path)
+	m.uploadCache.trim(uploads, func(u *Upload) string { return u.Path() })
+}
+
 // viewUploads reads the uploads of a build out of a view.
-func viewUploads(v recipe.View, image, build string) []*Upload {
+func (m *Mirror) viewUploads(v recipe.View, image, build string) []*Upload {
 	var list []*Upload
 	for _, provider := range v.Children(ProvidersPath(image, build)) {
 		for _, id := range v.Children(UploadsPath(image, build, provider)) {
 			key := UploadKey{Image: image, Build: build, Provider: provider, ID: id}
-			if entry, ok := v.Get(key.Path()); ok && id != lockName {
-				u := DecodeUpload(key, entry.Data, entry.Stat)
-				u.Broken = broken(entry, u.Broken)
-				list = append(list, u)
+			if full := key.Path(); id != lockName {
+				if entry, ok := v.Get(full); ok {
+					list = append(list, m.viewUpload(key, full, entry))
+				}
 			}
 		}
 	}
