@@ -78,10 +78,17 @@ func (u *uploading) direct(ctx context.Context, reader *imagefile.Reader) (strin
 // complete ends the snapshot, and waits until it can be used.
 func (u *uploading) complete(ctx context.Context, w *blockWriter) error {
 	_, err := u.p.account.ebs.CompleteSnapshot(ctx, &ebs.CompleteSnapshotInput{SnapshotId: sdk.String(w.snapshot), ChangedBlocksCount: sdk.Int32(w.changed.Load())})
-	if err != nil {
-		return fmt.Errorf("complete snapshot: %w", failure(err))
+	if err == nil {
+		return u.p.awaitSnapshot(ctx, w.snapshot)
 	}
-	return u.p.awaitSnapshot(ctx, w.snapshot)
+	if err = failure(err); errors.Is(err, providers.ErrInvalid) { // it was complete already, perhaps, and the answer lost
+		soon, cancel := context.WithTimeout(ctx, u.p.fresh.settle)
+		defer cancel()
+		if u.p.awaitSnapshot(soon, w.snapshot) == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("complete snapshot: %w", err)
 }
 
 func (p *Provider) awaitSnapshot(ctx context.Context, id string) error {

@@ -293,7 +293,7 @@ func (p *Provider) looseParts(ctx context.Context, site string) ([]found, error)
 func (p *Provider) endParts(ctx context.Context, id string) error {
 	key, upload, _ := strings.Cut(id, " ") // no key of ours has a space
 	_, err := p.account.s3.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: sdk.String(p.own.Bucket), Key: sdk.String(key), UploadId: sdk.String(upload)})
-	if codeOf(err) == "NoSuchUpload" {
+	if codeOf(err) == noUpload {
 		return nil
 	}
 	return failure(err)

@@ -22,6 +22,8 @@ const (
 	// partSize is how much of a file is sent at once, and mostParts how many parts S3 takes.
 	partSize  = 16 << 20
 	mostParts = 10_000
+	// noUpload is what S3 says of an upload in parts that has ended.
+	noUpload = "NoSuchUpload"
 	// objectPrefix begins the keys of our objects.
 	objectPrefix = "poolkeeper/"
 )
@@ -55,6 +57,9 @@ func (u *uploading) store(ctx context.Context, reader *imagefile.Reader) (string
 		_, err = u.p.account.s3.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
 			Bucket: sdk.String(u.p.own.Bucket), Key: sdk.String(key), UploadId: made.UploadId, MultipartUpload: &s3types.CompletedMultipartUpload{Parts: parts},
 		})
+		if codeOf(err) == noUpload { // it was complete already, and the answer lost, where the object is there
+			_, err = u.p.account.s3.GetObjectTagging(ctx, &s3.GetObjectTaggingInput{Bucket: sdk.String(u.p.own.Bucket), Key: sdk.String(key)})
+		}
 	}
 	if err == nil {
 		return key, nil
@@ -62,7 +67,7 @@ func (u *uploading) store(ctx context.Context, reader *imagefile.Reader) (string
 	undoing, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
 	defer cancel()
 	_, undone := u.p.account.s3.AbortMultipartUpload(undoing, &s3.AbortMultipartUploadInput{Bucket: sdk.String(u.p.own.Bucket), Key: sdk.String(key), UploadId: made.UploadId})
-	if codeOf(undone) == "NoSuchUpload" {
+	if codeOf(undone) == noUpload {
 		undone = nil
 	}
 	return "", errors.Join(fmt.Errorf("send to bucket %s: %w", u.p.own.Bucket, failure(err)), failure(undone))

@@ -141,11 +141,10 @@ func (u *uploading) register(ctx context.Context, snapshot string) (string, erro
 		}}},
 		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeImage, Tags: tags(u.up.Name, nil, u.tags)}},
 	}
-	made, err := u.p.account.ec2.RegisterImage(ctx, in)
+	id, err := u.registered(ctx, in)
 	if err != nil {
 		return "", fmt.Errorf("register: %w", failure(err))
 	}
-	id := sdk.ToString(made.ImageId)
 	u.before(func(ctx context.Context) error { return u.p.deregister(ctx, id) })
 	return id, u.p.await(ctx, "image "+id, u.p.fresh.settle, func() (bool, error) {
 		found, err := u.p.account.ec2.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{id}})
@@ -164,6 +163,31 @@ func (u *uploading) register(ctx context.Context, snapshot string) (string, erro
 		}
 		return false, nil
 	})
+}
+
+// registered asks for the image. Its name is of this try: where it is taken the answer to that was lost.
+func (u *uploading) registered(ctx context.Context, in *ec2.RegisterImageInput) (id string, err error) {
+	made, err := u.p.account.ec2.RegisterImage(ctx, in)
+	if err == nil {
+		return sdk.ToString(made.ImageId), nil
+	}
+	if codeOf(err) != "InvalidAMIName.Duplicate" {
+		return "", err
+	}
+	name := []types.Filter{{Name: sdk.String("name"), Values: []string{sdk.ToString(in.Name)}}}
+	start := clock.Now(ctx)
+	again := u.p.await(ctx, "image "+sdk.ToString(in.Name), u.p.fresh.settle, func() (bool, error) {
+		found, failed := u.p.account.ec2.DescribeImages(ctx, &ec2.DescribeImagesInput{Owners: []string{"self"}, Filters: name})
+		if failed != nil || len(found.Images) == 0 {
+			if failed == nil && clock.Now(ctx).Sub(start) > u.p.fresh.settle {
+				failed = err // it is shown no more
+			}
+			return false, failed
+		}
+		id = sdk.ToString(found.Images[0].ImageId)
+		return true, nil
+	})
+	return id, again
 }
 
 // await looks until something is done. For a while after it was made the service may not know it.

@@ -162,3 +162,28 @@ func TestSecretsShowInNoError(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// An answer that is lost on its way costs an upload nothing, whichever it is, and nothing is made twice.
+func TestUploadsWhoseAnswersAreLost(t *testing.T) {
+	for method, operations := range map[string][]string{
+		configs.AWSImportSnapshot: {
+			"CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload", "ImportSnapshot", "DescribeImportSnapshotTasks", "CreateTags", "DescribeSnapshots",
+			"RegisterImage", "DescribeImages", "DeleteObject",
+		},
+		configs.AWSImportEBSDirect: {"StartSnapshot", "PutSnapshotBlock", "CompleteSnapshot"},
+		configs.AWSImportImage:     {"ImportImage", "DescribeImportImageTasks"},
+	} {
+		for _, operation := range operations {
+			t.Run(method+" "+operation, func(t *testing.T) {
+				e, _ := amazon(t, method)
+				p := openPatient(t, section(e, method), 10*time.Millisecond)
+				defer p.Close() //nolint:errcheck // nothing is written
+				e.LoseAnswer(operation, 1)
+				id, _, _ := upload(t, p, filepath.Join(t.TempDir(), "tiny-0000000001.raw"), bytes.Repeat([]byte{1}, 2*block))
+				if len(e.Images()) != 1 || len(e.Snapshots()) != 1 || len(e.Objects(e.Bucket)) > 0 || e.Images()[0].ID != id {
+					t.Errorf("there are the images %v, %d snapshots, objects %v", e.Images(), len(e.Snapshots()), e.Objects(e.Bucket))
+				}
+			})
+		}
+	}
+}

@@ -244,3 +244,30 @@ func TestClocksThatAreEarly(t *testing.T) {
 		t.Errorf("made are %d, %v", len(running(e)), err)
 	}
 }
+
+// An answer that is lost on its way costs a node nothing, whichever it is, and nothing is made twice or left.
+func TestNodesWhoseAnswersAreLost(t *testing.T) {
+	for at, operations := range map[[2]string][]string{
+		{"main", "small"}: {"RunInstances", "DescribeInstances", "DescribeImages", "DescribeSubnets", "TerminateInstances"},
+		{"main", "fleet"}: {"CreateLaunchTemplate", "CreateFleet"},
+		{"hosts", "host"}: {"AllocateHosts", "DescribeHosts", "ReleaseHosts"},
+	} {
+		for _, operation := range operations {
+			t.Run(at[1]+" "+operation, func(t *testing.T) {
+				e, _ := amazon(t, configs.AWSImportSnapshot)
+				p := openPatient(t, section(e, configs.AWSImportSnapshot), 10*time.Millisecond)
+				defer p.Close() //nolint:errcheck // nothing is written
+				e.LoseAnswer(operation, 1)
+				live(t, e, p, spec(e, at[0], at[1], 1))
+				for _, h := range e.Hosts() {
+					if !strings.HasPrefix(h.State(), "released") {
+						t.Errorf("a host is left: %+v", h)
+					}
+				}
+				if len(e.Instances()) > 0 || len(e.Templates()) > 1 {
+					t.Errorf("left are %d instances, %d templates", len(e.Instances()), len(e.Templates()))
+				}
+			})
+		}
+	}
+}
