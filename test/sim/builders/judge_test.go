@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"poolkeeper/providers"
-	"poolkeeper/test/sim/cloud"
 	"poolkeeper/test/sim/dib"
 	"poolkeeper/test/sim/stage"
 	"poolkeeper/test/sim/zookeeper"
@@ -32,6 +30,7 @@ type judge struct {
 	uploads map[string]*zkmodel.Upload
 	ids     map[string]bool     // paths of builds that were ever ready
 	live    map[string][]string // by image: builds that have processes, as host/build
+	begun   map[string]string   // who made the record of an upload, by its path
 	asked   map[string]bool     // builds and uploads that an operator has marked
 	found   map[string]bool     // paths of findings of leaked images
 	there   map[string]bool     // images in clouds, as "provider id"
@@ -54,7 +53,7 @@ type contender struct {
 func newJudge(w *world) *judge {
 	return &judge{
 		Timeline: w.seed.Timeline, world: w, data: map[string][]byte{}, lines: map[string][]contender{}, until: map[string]contender{}, builds: map[string]*zkmodel.Build{},
-		uploads: map[string]*zkmodel.Upload{}, ids: map[string]bool{}, live: map[string][]string{}, asked: map[string]bool{}, there: map[string]bool{}, found: map[string]bool{}, moves: map[string]int{},
+		uploads: map[string]*zkmodel.Upload{}, ids: map[string]bool{}, begun: map[string]string{}, live: map[string][]string{}, asked: map[string]bool{}, there: map[string]bool{}, found: map[string]bool{}, moves: map[string]int{},
 		unread: map[string]*unreadable{}, noted: map[string]bool{}, handled: map[string]time.Time{},
 	}
 }
@@ -236,7 +235,9 @@ func (j *judge) upload(t zookeeper.Transaction, c zookeeper.Change, key zkmodel.
 		j.moved(t.Client, "upload", string(was.State), "gone")
 		j.Note(t.Client, "removes the record of upload %s, which was %s", brief(key), was.State)
 		return
-	case zookeeper.Create, zookeeper.SetData:
+	case zookeeper.Create:
+		j.begun[c.Path] = t.Client
+	case zookeeper.SetData:
 	default:
 		return
 	}
@@ -376,38 +377,6 @@ func (j *judge) built(e dib.Event) {
 	j.live[e.Image] = append(j.live[e.Image], is)
 	if j.builds[zkmodel.BuildPath(e.Image, e.Build)] == nil {
 		j.Wrong(e.Host, "makes build %s-%s, which has no record", e.Image, e.Build)
-	}
-}
-
-// changed is told of clouds.
-func (j *judge) changed(e cloud.Event) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.Note(e.Agent, "cloud %s: %s %s %s", e.Provider, e.Op, e.ID, e.Fault)
-	switch e.Op {
-	case cloud.OpUpload:
-		j.there[e.Provider+" "+e.ID] = true
-	case cloud.OpDeleteImage:
-		delete(j.there, e.Provider+" "+e.ID)
-	}
-	if e.Agent == "" {
-		return
-	}
-	key := zkmodel.UploadKey{Image: e.Metadata[providers.MetaImage], Build: e.Metadata[providers.MetaBuild], Provider: e.Provider, ID: e.Metadata[providers.MetaUpload]}
-	u := j.uploads[key.Path()]
-	switch e.Op {
-	case cloud.OpUpload:
-		if u == nil || u.Broken == nil && u.State != zkmodel.UploadUploading {
-			j.Wrong(e.Agent, "image %s is made in %s, and upload %s has no record that says so", e.ID, e.Provider, brief(key))
-		}
-	case cloud.OpDeleteImage:
-		j.imageKept(e.Agent, e.ID, key)
-		if site := e.Metadata[providers.MetaSite]; site == "" || site == "another" {
-			j.Wrong(e.Agent, "deletes image %s in %s, which is another's", e.ID, e.Provider)
-		}
-		if u != nil && u.State == zkmodel.UploadReady && u.ExternalID.Text() == e.ID {
-			j.Wrong(e.Agent, "deletes image %s in %s, and upload %s is ready", e.ID, e.Provider, brief(key))
-		}
 	}
 }
 

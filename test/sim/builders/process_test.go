@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -172,6 +173,14 @@ func (w *world) again(p *process) {
 		wait(time.Second)
 	}
 	w.start(p.site)
+}
+
+// justResumed reports whether a process is, or was a moment ago, paused.
+func (w *world) justResumed(name string) bool {
+	return slices.ContainsFunc(w.hosts, func(s *site) bool {
+		p := s.running()
+		return p != nil && p.Name == name && p.JustResumed()
+	})
 }
 
 // isDead reports whether it was ended.
