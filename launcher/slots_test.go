@@ -7,9 +7,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"poolkeeper/configs"
+	"poolkeeper/launcher"
+	"poolkeeper/providers"
 	"poolkeeper/test/zktest"
 	"poolkeeper/test/zuul"
 	"poolkeeper/zkmodel"
@@ -218,4 +222,117 @@ func TestSlotsUnderLoad(t *testing.T) {
 		}
 	}
 	s.released("slots", "bunks")
+}
+
+// fullSlots is slotted with room for one backing node, with four slots.
+var fullSlots = strings.NewReplacer("max-servers: 5", "max-servers: 1", "max-parallel-jobs: 2", "max-parallel-jobs: 4").Replace(slotted)
+
+// A request of several nodes that are slots gets what becomes free, where no further backing node
+// can be had. Mistake: one that has some, and waits for a backing node of its own while others are free.
+func TestSeveralSlotsWhereTheCloudIsFull(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, fullSlots)
+	s.image()
+	s.launchTwo()
+	_, one := s.given("slot")
+	_, two := s.given("slot")
+	waiting := s.submit(wish("slot", "slot", "slot"))
+	zktest.Eventually(t, func() bool { return len(s.nodesAt("slots")) == 5 }, "its nodes in launch")
+	s.back(one)
+	out := s.wait(waiting)
+	if out.State != "fulfilled" {
+		t.Fatalf("%+v", out)
+	}
+	nodes, err := s.zuul.Accept(t.Context(), out)
+	if err == nil {
+		err = s.zuul.Use(nodes...)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var jobs sync.WaitGroup
+	for i := range 12 {
+		jobs.Go(func() {
+			w := zuul.Wish{Labels: [][]string{{"slot", "slot", "slot"}, {"slot", "slot"}, {"slot"}}[i%3], Fresh: i%2 == 0}
+			if err := s.zuul.Run(t.Context(), w, func([]*zuul.Node) error { return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	s.back(two)
+	s.back(nodes)
+	jobs.Wait()
+}
+
+// gated holds up creations of a provider of slots.
+type gated struct {
+	providers.Provider
+	providers.Backed
+
+	gate func(ctx context.Context)
+}
+
+func (g gated) CreateNode(ctx context.Context, spec providers.NodeSpec) (string, error) {
+	g.gate(ctx)
+	return g.Provider.CreateNode(ctx, spec)
+}
+
+// Mistake: two requests, each with slots that the other waits for, for ever; two launchers have
+// them.
+func TestTwoRequestsEachWithSomeOfTheSlots(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, fullSlots)
+	s.image()
+	var calls atomic.Int32
+	open := make(chan struct{})
+	s.launch(named("nl01"), func(d *launcher.Deps) {
+		plain := d.Open
+		d.Open = func(section configs.Provider) (providers.Provider, error) {
+			p, err := plain(section)
+			if err != nil || section.Name != "slots" {
+				return p, err
+			}
+			return gated{Provider: p, Backed: p.(providers.Backed), gate: func(ctx context.Context) { //nolint:forcetypeassert // it is
+				if n := calls.Add(1); n == 2 || n == 3 {
+					select {
+					case <-open:
+					case <-ctx.Done():
+					}
+				}
+			}}, nil
+		}
+	})
+	slots := func() (used int) {
+		list, err := s.store.Session().Children(t.Context(), zkmodel.BackingFolder("slots"))
+		for _, id := range list {
+			if b, err := s.store.Backing(t.Context(), "slots", id); err == nil {
+				used += len(slices.DeleteFunc(b.Slots, func(slot zkmodel.BackingSlot) bool { return slot.Node == "" }))
+			}
+		}
+		if err != nil {
+			return 0
+		}
+		return used
+	}
+	older := s.submit(wish("slot", "slot", "slot"))
+	zktest.Eventually(t, func() bool { return slots() == 1 && calls.Load() == 3 }, "it has one, and is held up")
+	s.launch(named("nl02"))
+	younger := s.submit(wish("slot", "slot", "slot", "slot"))
+	zktest.Eventually(t, func() bool { return slots() == 5 }, "the other has three, and waits")
+	close(open)
+	out := s.wait(older)
+	if out.State != "fulfilled" {
+		t.Fatalf("%+v", out)
+	}
+	nodes, err := s.zuul.Accept(t.Context(), out)
+	if err == nil {
+		err = s.zuul.Use(nodes...)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.back(nodes)
+	if out := s.wait(younger); out.State != "fulfilled" {
+		t.Errorf("%+v", out)
+	}
 }

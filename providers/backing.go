@@ -31,11 +31,11 @@ type Backing interface {
 	// complete, or an error. The revision is that of the list: whoever adds one because of what
 	// is, or is not, in it hands it on.
 	List(ctx context.Context) (list []BackingNode, revision any, err error)
-	// Save writes one as it was listed and changed, or adds one, whose ID is "", with the
-	// revision of the list: the launcher then asks for its node.
+	// Save writes some as they were listed and changed, all or none; or adds one, whose ID is "",
+	// with the revision of the list: the launcher then asks for its node.
 	//
-	// Errors: ErrChanged when it, or, for a new one, the list of them has changed since.
-	Save(ctx context.Context, n BackingNode) error
+	// Errors: ErrChanged when one of them, or, for a new one, the list has changed since.
+	Save(ctx context.Context, changed ...BackingNode) error
 	// Watch tells of changes, from now on, until stop is called.
 	Watch() (changed <-chan struct{}, stop func())
 }
@@ -57,6 +57,8 @@ type BackingNode struct {
 	// Node is its record, "" until there is one; Like is what nodes on it have from it.
 	Node string
 	Like Instance
+	// Unheard says of one without a node that nobody has begun to launch one, as far as is known.
+	Unheard bool
 	// Leaving says why it is to be given back as soon as nobody uses it, whatever Keeps says.
 	Leaving string
 }
@@ -67,6 +69,10 @@ type SlotUse struct {
 	Node       string // the record
 	Name       string
 	Metadata   map[string]string
+	// For is the request that the node is launched for; "" once it is over, or when it is not known.
+	// Over says that its launch has ended in vain.
+	For  string
+	Over bool
 	// Recorded says that only the node's record knows of it: Nodepool's launcher has given
 	// it the slot. It is free when the record is gone.
 	Recorded bool

@@ -14,6 +14,9 @@ var (
 	// ErrUnanswered: the cloud was asked for a machine and did not answer. It may make
 	// the machine yet.
 	ErrUnanswered = errors.New("no answer to a creation")
+	// ErrGivesWay: others have waited for longer, and what the node has, or the nodes beside it,
+	// is needed for them. It says nothing of the cloud, and later works.
+	ErrGivesWay = errors.New("it gives way to others")
 	// ErrInvalid: the configuration or request cannot work; a retry is useless.
 	ErrInvalid = errors.New("invalid request")
 	// ErrUnusable: nothing can be asked of the cloud, which is not set up as

@@ -199,6 +199,27 @@ func (st *Store) CreateBacking(ctx context.Context, b *Backing, version int32) e
 	return nil
 }
 
+// SaveBackings writes changed records, all or none.
+//
+// Errors: those of SaveBacking.
+func (st *Store) SaveBackings(ctx context.Context, list []*Backing) error {
+	if len(list) == 1 {
+		return st.SaveBacking(ctx, list[0])
+	}
+	ops := make([]recipe.Op, 0, len(list))
+	for _, b := range list {
+		data, err := json.Marshal(b)
+		if err != nil {
+			return fmt.Errorf("save %s: %w", b.Path(), err)
+		}
+		ops = append(ops, recipe.OpSet(b.Path(), data, b.Stat.Version))
+	}
+	if err := st.apply(ctx, ops, nil); err != nil {
+		return fmt.Errorf("save %d backing nodes: %w", len(list), notFound(err))
+	}
+	return nil
+}
+
 // SaveBacking writes a changed record.
 //
 // Errors: recipe.ErrVersion, ErrNotFound.

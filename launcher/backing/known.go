@@ -138,6 +138,7 @@ type seen struct {
 	version  int32                    // of their folder, as of which they are all
 	broken   error                    // records that nobody can decode
 	nodes    map[string]*zkmodel.Node // of the whole tree
+	pending  map[string]bool          // all requests that are being served
 	requests map[string]*zkmodel.Request
 	surplus  []*zkmodel.Request // whose answer was lost when they were made, so that others were
 }
@@ -145,7 +146,7 @@ type seen struct {
 // look reads all that was written before. Nodes are no older than the records that name them:
 // one that was just taken over would else seem to be lost.
 func (k *Known) look(ctx context.Context) (*seen, error) {
-	s := &seen{nodes: map[string]*zkmodel.Node{}, requests: map[string]*zkmodel.Request{}}
+	s := &seen{nodes: map[string]*zkmodel.Node{}, requests: map[string]*zkmodel.Request{}, pending: map[string]bool{}}
 	var err error
 	s.records, s.version, s.broken, err = k.Folder.list(ctx)
 	if err == nil {
@@ -166,6 +167,7 @@ func (k *Known) look(ctx context.Context) (*seen, error) {
 		s.nodes[n.ID] = n
 	}
 	for _, r := range k.Tree.Requests() {
+		s.pending[r.ID] = r.Broken == nil && r.State == zkmodel.RequestPending
 		id := wantedBy(r, k.Provider)
 		switch first := s.requests[id]; {
 		case id == "":
@@ -200,9 +202,13 @@ func (k *Known) node(s *seen, b *zkmodel.Backing) providers.BackingNode {
 		Launched: b.Launched.Time(), Used: b.Used.Time(), Leaving: k.Leaving(k.Provider),
 	}
 	for _, slot := range b.Slots {
-		n.Slots = append(n.Slots, providers.SlotUse{ExternalID: slot.ExternalID, Node: slot.Node, Name: slot.Name, Metadata: slot.Metadata})
+		use := providers.SlotUse{ExternalID: slot.ExternalID, Node: slot.Node, Name: slot.Name, Metadata: slot.Metadata}
+		use.For, use.Over = s.launchedFor(slot.Node)
+		n.Slots = append(n.Slots, use)
 	}
 	if b.Node == "" {
+		r := s.requests[b.ID]
+		n.Unheard = r == nil || r.State == zkmodel.RequestRequested
 		return n
 	}
 	record := s.nodes[b.Node]
@@ -222,6 +228,23 @@ func (k *Known) node(s *seen, b *zkmodel.Backing) providers.BackingNode {
 	}
 	k.addRecorded(s, &n)
 	return n
+}
+
+// launchedFor is the request that a node is launched for, and whether that has ended in vain;
+// "" for one that is not under way.
+func (s *seen) launchedFor(node string) (request string, over bool) {
+	n := s.nodes[node]
+	if n == nil || n.Broken != nil || !s.pending[n.AllocatedTo] {
+		return "", false
+	}
+	switch n.State {
+	case zkmodel.NodeInit, zkmodel.NodeBuilding, zkmodel.NodeReady:
+		return n.AllocatedTo, false
+	case zkmodel.NodeAborted, zkmodel.NodeFailed:
+		return n.AllocatedTo, true
+	case zkmodel.NodeTesting, zkmodel.NodeInUse, zkmodel.NodeUsed, zkmodel.NodeHold, zkmodel.NodeDeleting, zkmodel.NodeDeleted:
+	}
+	return "", false
 }
 
 // addRecorded adds who uses a slot by their record alone.
@@ -301,7 +324,30 @@ type revision struct {
 }
 
 // Save implements providers.Backing.
-func (k *Known) Save(ctx context.Context, n providers.BackingNode) error {
+func (k *Known) Save(ctx context.Context, changes ...providers.BackingNode) error {
+	if len(changes) == 1 && changes[0].ID == "" {
+		b, was, err := k.record(changes[0])
+		if err != nil {
+			return err
+		}
+		return changed(k.create(ctx, b, was.folder))
+	}
+	list := make([]*zkmodel.Backing, 0, len(changes))
+	for _, n := range changes {
+		b, was, err := k.record(n)
+		if err != nil {
+			return err
+		}
+		b.Stat, b.Slots = was.record, b.Slots[:min(len(b.Slots), was.slots)]
+		list = append(list, b)
+	}
+	return changed(k.Store.SaveBackings(ctx, list))
+}
+
+// record is what is to be written, and what it was when it was listed.
+//
+// Errors: providers.ErrInvalid when it was not.
+func (k *Known) record(n providers.BackingNode) (*zkmodel.Backing, revision, error) {
 	b := &zkmodel.Backing{
 		ID: n.ID, Provider: k.Provider, Label: n.Label, Wants: n.Wants, Node: n.Node, Failed: n.Failed,
 		Launched: zkmodel.EpochOf(n.Launched), Used: zkmodel.EpochOf(n.Used),
@@ -314,14 +360,10 @@ func (k *Known) Save(ctx context.Context, n providers.BackingNode) error {
 		b.Slots = append(b.Slots, slot)
 	}
 	was, listed := n.Revision.(revision)
-	switch {
-	case !listed:
-		return fmt.Errorf("save a backing node of %s: %w: it was not listed", k.Provider, providers.ErrInvalid)
-	case n.ID == "":
-		return changed(k.create(ctx, b, was.folder))
+	if !listed {
+		return nil, revision{}, fmt.Errorf("save a backing node of %s: %w: it was not listed", k.Provider, providers.ErrInvalid)
 	}
-	b.Stat, b.Slots = was.record, b.Slots[:min(len(b.Slots), was.slots)]
-	return changed(k.Store.SaveBacking(ctx, b))
+	return b, was, nil
 }
 
 // create adds a record, if none was added since the folder had the version.

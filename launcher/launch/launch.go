@@ -198,6 +198,9 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) (failed error) 
 			l.Teacher.Refused(ctx, o.Cloud, o.Asked, n.Node, !o.Pool.Section.IgnoreProviderQuota, err)
 			return errors.Join(err, l.giveUp(ctx, n, zkmodel.NodeAborted, err))
 		}
+		if errors.Is(err, providers.ErrGivesWay) {
+			return errors.Join(err, l.giveUp(ctx, n, zkmodel.NodeAborted, err))
+		}
 		if errors.Is(err, providers.ErrUnanswered) { // the request goes elsewhere; the node's place stays taken
 			return errors.Join(err, l.giveUp(ctx, n, zkmodel.NodeFailed, err))
 		}

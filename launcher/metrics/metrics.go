@@ -167,7 +167,7 @@ func launchResult(err error) string {
 	switch {
 	case err == nil:
 		return "ready"
-	case errors.Is(err, providers.ErrQuota):
+	case errors.Is(err, providers.ErrQuota), errors.Is(err, providers.ErrGivesWay):
 		return "error.quota"
 	case errors.Is(err, node.ErrKeyScan):
 		return "error.keyscan"

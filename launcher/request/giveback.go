@@ -31,6 +31,10 @@ func (s *Server) freeNodes(ctx context.Context, h *run) error {
 		switch n.Node.State {
 		case zkmodel.NodeReady:
 			node.Free(n.Node)
+			if h.yields != "" {
+				n.Node.Reason = h.yields
+				failed = errors.Join(failed, zkmodel.Move(n.Node, zkmodel.NodeDeleting, zkmodel.ByUs, s.epoch()))
+			}
 		case zkmodel.NodeInit:
 			n.Node.Reason = "its request is given back"
 			failed = errors.Join(failed, zkmodel.Move(n.Node, zkmodel.NodeDeleting, zkmodel.ByUs, s.epoch()))

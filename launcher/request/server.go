@@ -105,6 +105,8 @@ type run struct {
 	lock  *recipe.Held
 	nodes []*launch.Run // in the order of the request's labels
 	span  *trace.Span   // nil where nothing is told
+	// yields says why nodes that are ready are not kept for others when the request is put back.
+	yields string
 }
 
 // lockRequest locks the request of a decision and reads it again: what was

@@ -97,6 +97,8 @@ func (s *Server) settle(ctx context.Context, h *run) error {
 			later = fmt.Errorf("%s; node %s: %w", paused, n.Node.ID, n.Err)
 		case errors.Is(n.Err, providers.ErrQuota):
 			later = fmt.Errorf("the cloud is full: %w", n.Err)
+		case errors.Is(n.Err, providers.ErrGivesWay):
+			later, h.yields = fmt.Errorf("node %s: %w", n.Node.ID, n.Err), "its request gives way to an older one"
 		case errors.Is(n.Err, node.ErrNoAnswer), errors.Is(n.Err, providers.ErrUnanswered):
 			later = fmt.Errorf("node %s: %w", n.Node.ID, n.Err)
 		case errors.Is(n.Err, providers.ErrUnusable), errors.Is(n.Err, providers.ErrTransient) && s.inTrouble(h):

@@ -74,7 +74,7 @@ func (f *tree) List(ctx context.Context) ([]providers.BackingNode, any, error) {
 	return all, len(all), context.Cause(ctx)
 }
 
-func (f *tree) Save(ctx context.Context, n providers.BackingNode) error {
+func (f *tree) Save(ctx context.Context, changed ...providers.BackingNode) error {
 	if f.quicker != nil {
 		first := f.quicker
 		f.quicker = nil
@@ -86,7 +86,7 @@ func (f *tree) Save(ctx context.Context, n providers.BackingNode) error {
 		return context.Cause(ctx)
 	}
 	list := f.read()
-	if n.ID == "" {
+	if n := changed[0]; n.ID == "" {
 		if n.Revision != len(list) {
 			return fmt.Errorf("add one: %w", providers.ErrChanged)
 		}
@@ -97,12 +97,14 @@ func (f *tree) Save(ctx context.Context, n providers.BackingNode) error {
 		f.write(append(list, n))
 		return nil
 	}
-	i := slices.IndexFunc(list, func(was providers.BackingNode) bool { return was.ID == n.ID })
-	if i < 0 || list[i].Revision != n.Revision {
-		return fmt.Errorf("save %s: %w", n.ID, providers.ErrChanged)
+	for _, n := range changed {
+		i := slices.IndexFunc(list, func(was providers.BackingNode) bool { return was.ID == n.ID })
+		if i < 0 || list[i].Revision != n.Revision {
+			return fmt.Errorf("save %s: %w", n.ID, providers.ErrChanged)
+		}
+		n.Revision = n.Revision.(int) + 1
+		list[i] = n
 	}
-	n.Revision = n.Revision.(int) + 1
-	list[i] = n
 	f.write(list)
 	return nil
 }

@@ -18,17 +18,17 @@ func (p *Provider) CreateNode(ctx context.Context, spec providers.NodeSpec) (str
 		return "", fmt.Errorf("create node %s: %w", spec.NodeID, err)
 	}
 	id := ""
-	err = p.change(ctx, "create node "+spec.NodeID, func(list []providers.BackingNode, revision any) *providers.BackingNode {
+	err = p.change(ctx, "create node "+spec.NodeID, func(list []providers.BackingNode, revision any) []*providers.BackingNode {
 		if id = had(list, spec); id != "" {
 			return nil
 		}
-		n := p.choose(ctx, list, spec.Label)
+		n := p.choose(ctx, list, spec.Label, spec.NodeID)
 		if n == nil {
 			n = p.another(ctx, spec.Label, label, revision)
 		}
 		id = free(list, spec)
 		n.Slots[firstFree(n)] = providers.SlotUse{ExternalID: id, Node: spec.NodeID, Name: spec.Hostname, Metadata: spec.Metadata}
-		return n
+		return []*providers.BackingNode{n}
 	})
 	if err != nil {
 		return "", err
@@ -36,9 +36,9 @@ func (p *Provider) CreateNode(ctx context.Context, spec providers.NodeSpec) (str
 	return id, nil
 }
 
-// change lists the backing nodes and saves the one that do has changed, nil for none; again
-// where another was quicker.
-func (p *Provider) change(ctx context.Context, what string, do func(list []providers.BackingNode, revision any) *providers.BackingNode) error {
+// change lists the backing nodes and saves those that do has changed; again where another was
+// quicker.
+func (p *Provider) change(ctx context.Context, what string, do func(list []providers.BackingNode, revision any) []*providers.BackingNode) error {
 	known, err := p.backing(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -54,11 +54,14 @@ func (p *Provider) change(ctx context.Context, what string, do func(list []provi
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		n := do(list, revision)
-		if n == nil {
+		var changed []providers.BackingNode
+		for _, n := range do(list, revision) {
+			changed = append(changed, *n)
+		}
+		if len(changed) == 0 {
 			return nil
 		}
-		if err = known.Save(ctx, *n); !errors.Is(err, providers.ErrChanged) {
+		if err = known.Save(ctx, changed...); !errors.Is(err, providers.ErrChanged) {
 			return wrapped(what, err)
 		}
 	}
@@ -104,13 +107,15 @@ func find(list []providers.BackingNode, externalID string) (n *providers.Backing
 	return nil, 0, false
 }
 
-// choose finds a backing node with a free slot: one that is there before one that is asked
-// for, and the fullest, so that others become empty; nil when there is none.
-func (p *Provider) choose(ctx context.Context, list []providers.BackingNode, label string) *providers.BackingNode {
+// choose finds a backing node with a free slot for a node: one that is there before one that is
+// asked for, and the fullest, so that others become empty; nil when there is none. Slots that are
+// there are left to those who have waited for longer.
+func (p *Provider) choose(ctx context.Context, list []providers.BackingNode, label, node string) *providers.BackingNode {
+	left := p.room(ctx, list, label) > ahead(list, label, node)
 	var best *providers.BackingNode
 	for i := range list {
 		n := &list[i]
-		if n.Label != label || !p.takes(ctx, n) {
+		if n.Label != label || !p.takes(ctx, n) || n.Node != "" && !left {
 			continue
 		}
 		if best == nil || better(n, best) {
@@ -171,36 +176,6 @@ func (p *Provider) another(ctx context.Context, label string, settings configs.M
 	}
 }
 
-// WaitNode implements providers.Nodes: it waits for the backing node.
-func (p *Provider) WaitNode(ctx context.Context, externalID string) (providers.Instance, error) {
-	known, err := p.backing(ctx)
-	if err != nil {
-		return providers.Instance{}, fmt.Errorf("wait for node %s: %w", externalID, err)
-	}
-	changed, stop := known.Watch()
-	defer stop()
-	for {
-		list, _, err := known.List(ctx)
-		if err != nil {
-			return providers.Instance{}, fmt.Errorf("wait for node %s: %w", externalID, err)
-		}
-		n, slot, found := find(list, externalID)
-		switch {
-		case !found:
-			return providers.Instance{}, fmt.Errorf("wait for node %s: %w: it has no slot", externalID, providers.ErrNotFound)
-		case n.Failed != "":
-			return providers.Instance{}, fmt.Errorf("wait for node %s: %w: %s", externalID, providers.ErrNodeFailed, n.Failed)
-		case n.Node != "":
-			return instance(n, slot), nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return providers.Instance{}, fmt.Errorf("wait for a node of label %s below node %s: %w", n.Wants, externalID, context.Cause(ctx))
-		}
-	}
-}
-
 // instance is a slot of a backing node that is there.
 func instance(n *providers.BackingNode, slot int) providers.Instance {
 	i := n.Like
@@ -216,7 +191,7 @@ func instance(n *providers.BackingNode, slot int) providers.Instance {
 
 // DeleteNode implements providers.Nodes: its slot becomes free.
 func (p *Provider) DeleteNode(ctx context.Context, externalID string) error {
-	return p.change(ctx, "delete node "+externalID, func(list []providers.BackingNode, _ any) *providers.BackingNode {
+	return p.change(ctx, "delete node "+externalID, func(list []providers.BackingNode, _ any) []*providers.BackingNode {
 		n, slot, found := find(list, externalID)
 		if !found {
 			return nil
@@ -225,7 +200,7 @@ func (p *Provider) DeleteNode(ctx context.Context, externalID string) error {
 			n.Slots[slot] = providers.SlotUse{}
 		}
 		n.Used = clock.Now(ctx)
-		return n
+		return []*providers.BackingNode{n}
 	})
 }
 
@@ -252,12 +227,12 @@ func (p *Provider) ListNodes(ctx context.Context) ([]providers.NodeInfo, error) 
 
 // Unreachable implements providers.Backed.
 func (p *Provider) Unreachable(ctx context.Context, externalID string, why error) error {
-	return p.change(ctx, "note that node "+externalID+" cannot be reached", func(list []providers.BackingNode, _ any) *providers.BackingNode {
+	return p.change(ctx, "note that node "+externalID+" cannot be reached", func(list []providers.BackingNode, _ any) []*providers.BackingNode {
 		n, _, found := find(list, externalID)
 		if !found || n.Failed != "" {
 			return nil
 		}
 		n.Failed = "it could not be reached: " + why.Error()
-		return n
+		return []*providers.BackingNode{n}
 	})
 }
