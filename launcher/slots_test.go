@@ -264,6 +264,25 @@ func TestSeveralSlotsWhereTheCloudIsFull(t *testing.T) {
 	jobs.Wait()
 }
 
+// Mistake: a request that waits for a slot while idle nodes have them, as what it waits for is a
+// backing node that cannot be had.
+func TestIdleNodesMakeRoomForSlots(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, fullSlots)
+	s.image()
+	s.launchTwo()
+	left := s.submit(wish("slot", "slot"))
+	s.wait(left)
+	waiting := s.submit(wish("slot", "slot", "slot"))
+	zktest.Eventually(t, func() bool { return len(s.nodesAt("slots")) == 5 }, "the other's in launch")
+	if err := s.zuul.Cancel(left); err != nil { // its nodes are nobody's
+		t.Fatal(err)
+	}
+	if out := s.wait(waiting); out.State != "fulfilled" {
+		t.Errorf("%+v", out)
+	}
+}
+
 // gated holds up creations of a provider of slots.
 type gated struct {
 	providers.Provider

@@ -132,7 +132,8 @@ func (k *Keeper) pass(ctx context.Context) (again time.Time, err error) {
 			err = errors.Join(err, failed)
 		}
 	}
-	return again, errors.Join(err, k.dropSurplus(ctx, s, known))
+	due, failed := k.makeRoom(ctx, s)
+	return earlier(again, due), errors.Join(err, failed, k.dropSurplus(ctx, s, known))
 }
 
 // dropSurplus deletes requests that are made for nothing: others were made, or what they were
