@@ -168,8 +168,7 @@ func TestSlotsOnNodesOfOthers(t *testing.T) {
 // below a job, while launchers compete and one of them dies.
 func TestSlotsUnderLoad(t *testing.T) {
 	t.Parallel()
-	// With less room requests of several nodes wait for each other: docs/metastatic.md.
-	s := newSite(t, strings.NewReplacer("grace-time: 1", "grace-time: 0", "max-servers: 5", "max-servers: 40").Replace(slotted))
+	s := newSite(t, strings.NewReplacer("grace-time: 1", "grace-time: 0", "max-servers: 5", "max-servers: 2").Replace(slotted))
 	s.image()
 	doomed := s.launch(named("nl01"))
 	s.launch(named("nl02"))

@@ -3,6 +3,7 @@ package metastatic_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,7 +153,7 @@ func TestWaitEndsWithTheBackingNode(t *testing.T) {
 			t.Errorf("waited: %v", err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	known.change(func(n *providers.BackingNode) { n.Failed = "" })
 	if _, err := p.WaitNode(ctx, "1"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "large") {
@@ -250,5 +251,105 @@ func TestWithoutATreeNothingIsSaid(t *testing.T) {
 		if !errors.Is(err, providers.ErrUnusable) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// launching has nodes be launched for a request, as far as the tree knows.
+func launching(known *tree, request string, nodes ...string) {
+	known.change(func(n *providers.BackingNode) {
+		n.Unheard = n.Node == ""
+		for i, use := range n.Slots {
+			if slices.Contains(nodes, use.Node) {
+				n.Slots[i].For = request
+			}
+		}
+	})
+}
+
+// waitFor waits for a node until the test ends.
+func waitFor(t *testing.T, p *metastatic.Provider, node string) <-chan error {
+	t.Helper()
+	waited := make(chan error, 1)
+	go func() {
+		_, err := p.WaitNode(t.Context(), node)
+		waited <- err
+	}()
+	return waited
+}
+
+// Mistakes: a node that waits for a backing node although a slot of another is free; a newer one
+// that gets it; one that is left in both, or in neither.
+func TestWhatWaitsGetsWhatBecomesFree(t *testing.T) {
+	t.Parallel()
+	p, other, known := open(t, label)
+	for _, node := range []string{"1", "2", "3"} {
+		create(t, p, node)
+	}
+	known.held = true
+	create(t, p, "4")
+	create(t, p, "5")
+	launching(known, "200-4", "4")
+	launching(known, "200-5", "5")
+	younger, older := waitFor(t, p, "5"), waitFor(t, other, "4")
+	if err := p.DeleteNode(t.Context(), "2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-older; err != nil {
+		t.Fatal(err)
+	}
+	all := list(t, known)
+	if all[0].Slots[1].Node != "4" || !all[1].Slots[0].Free() || all[1].Slots[1].Node != "5" {
+		t.Errorf("backing nodes %+v", all)
+	}
+	// One that comes now leaves what becomes free to who waits.
+	known.quicker = func() { _ = p.DeleteNode(t.Context(), "1") } // before the save
+	create(t, other, "6")
+	if err := <-younger; err != nil {
+		t.Fatal(err)
+	}
+	if all = list(t, known); all[0].Slots[0].Node != "5" || used(all[1]) != 1 {
+		t.Errorf("backing nodes %+v", all)
+	}
+}
+
+// used counts the slots that are used.
+func used(n providers.BackingNode) int {
+	return len(slices.DeleteFunc(n.Slots, providers.SlotUse.Free))
+}
+
+// Mistakes: a request that gives way although nobody waits for what it has, or to a younger one; or
+// that does not, so that each waits for the other.
+func TestYoungerRequestGivesWay(t *testing.T) {
+	t.Parallel()
+	p, other, known := open(t, label)
+	for _, node := range []string{"1", "2", "3"} {
+		create(t, p, node)
+	}
+	known.held = true
+	create(t, p, "4")
+	create(t, p, "5")
+	launching(known, "200-1", "1", "4")
+	launching(known, "200-2", "2", "3", "5")
+	older, younger := waitFor(t, p, "4"), waitFor(t, other, "5")
+	if err := <-younger; !errors.Is(err, providers.ErrGivesWay) || !strings.Contains(err.Error(), "200-1") {
+		t.Fatalf("the younger one: %v", err)
+	}
+	known.change(func(n *providers.BackingNode) { // its siblings go with it
+		for i, use := range n.Slots {
+			n.Slots[i].Over = use.Node == "5"
+		}
+	})
+	create(t, p, "6")
+	launching(known, "200-2", "6")
+	if _, err := other.WaitNode(t.Context(), "6"); !errors.Is(err, providers.ErrGivesWay) {
+		t.Errorf("a sibling: %v", err)
+	}
+	for _, node := range []string{"2", "3"} {
+		if err := other.DeleteNode(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-older; err != nil {
+		t.Errorf("the older one: %v", err)
 	}
 }
