@@ -58,7 +58,7 @@ func (k *Keeper) wantedFor(ctx context.Context, n *zkmodel.Node, requests map[st
 	}
 	b, err := k.Store.Backing(ctx, provider, zkmodel.BackingOf(r))
 	if errors.Is(err, zkmodel.ErrNotFound) || errors.Is(err, zkmodel.ErrUndecodable) {
-		err = nil // b is nil
+		return nil, nil //nolint:nilnil,nilerr // the same
 	}
 	return b, err
 }

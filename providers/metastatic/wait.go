@@ -11,7 +11,7 @@ import (
 
 const (
 	// unheardFor is for how long a request that has slots, and waits for others, keeps those that
-	// an older one waits for, while nobody has begun to launch a backing node;
+	// an older one waits for, while nobody has begun to launch a backing node.
 	unheardFor = 5 * time.Second
 	// launchedFor is the same while somebody launches one, or, as Nodepool's launcher, waits for
 	// room for it.
