@@ -49,7 +49,7 @@ func (k *Keeper) leadsBack(ctx context.Context, s *seen, b *zkmodel.Backing) (wa
 // is not to be a backing node, or that Nodepool's launcher has asked for: what for, it alone knows.
 func (k *Keeper) wantedFor(ctx context.Context, n *zkmodel.Node, requests map[string]*zkmodel.Request) (*zkmodel.Backing, error) {
 	if n == nil || n.Broken != nil || requests[n.AllocatedTo] == nil {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil //nolint:nilnil,nilerr // there is none
 	}
 	r := requests[n.AllocatedTo]
 	provider := zkmodel.BackingRequestor(r)
@@ -58,7 +58,7 @@ func (k *Keeper) wantedFor(ctx context.Context, n *zkmodel.Node, requests map[st
 	}
 	b, err := k.Store.Backing(ctx, provider, zkmodel.BackingOf(r))
 	if errors.Is(err, zkmodel.ErrNotFound) || errors.Is(err, zkmodel.ErrUndecodable) {
-		return nil, nil //nolint:nilnil,nilerr // the same
+		return nil, nil //nolint:nilnil // the same
 	}
 	return b, err
 }
