@@ -241,7 +241,9 @@ func (s *seen) launchedFor(node string) (request string, over bool) {
 	case zkmodel.NodeInit, zkmodel.NodeBuilding, zkmodel.NodeReady:
 		return n.AllocatedTo, false
 	case zkmodel.NodeAborted, zkmodel.NodeFailed:
-		return n.AllocatedTo, true
+		if n.Locked { // else it is of a launch before: its launcher has it until the others end, too
+			return n.AllocatedTo, true
+		}
 	case zkmodel.NodeTesting, zkmodel.NodeInUse, zkmodel.NodeUsed, zkmodel.NodeHold, zkmodel.NodeDeleting, zkmodel.NodeDeleted:
 	}
 	return "", false

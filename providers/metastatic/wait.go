@@ -16,6 +16,9 @@ const (
 	// launchedFor is the same while somebody launches one, or, as Nodepool's launcher, waits for
 	// room for it.
 	launchedFor = 5 * time.Minute
+	// relook is after how long a node that waits looks again although nothing has changed, should it
+	// have missed something.
+	relook = time.Minute
 )
 
 // WaitNode implements providers.Nodes: it waits for the backing node, or for a slot of another
@@ -56,17 +59,18 @@ func (p *Provider) WaitNode(ctx context.Context, externalID string) (providers.I
 	}
 }
 
-// await returns when something has changed, or, where that need not be told of, after a while.
+// await returns when something has changed, or after a while, soon where what is to be seen need
+// not be told of.
 func await(ctx context.Context, changed <-chan struct{}, soon bool) error {
-	var timer <-chan time.Time
+	pause := relook
 	if soon {
-		t := clock.NewTimer(ctx, unheardFor)
-		defer t.Stop()
-		timer = t.C
+		pause = unheardFor
 	}
+	timer := clock.NewTimer(ctx, pause)
+	defer timer.Stop()
 	select {
 	case <-changed:
-	case <-timer:
+	case <-timer.C:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
