@@ -27,7 +27,7 @@ const siteConfig = `
 zookeeper-servers: [{host: %s, port: %s}]
 zookeeper-timeout: 3
 webapp: {port: 0, listen_address: 127.0.0.1}
-labels: [{name: work}, {name: spot}]
+labels: [{name: work}, {name: spot}, {name: fleet}, {name: host}]
 providers:
 - name: amazon
   driver: aws
@@ -43,6 +43,11 @@ providers:
     labels:
     - {name: work, cloud-image: debian, instance-type: t3.small, key-name: key, volume-size: 10}
     - {name: spot, cloud-image: debian, instance-type: t3.small, key-name: key, use-spot: true}
+    - {name: fleet, cloud-image: debian, fleet: {instance-types: [m5.large, c5.large], allocation-strategy: prioritized}, key-name: key}
+  - name: hosts
+    availability-zone: %s
+    labels:
+    - {name: host, cloud-image: debian, instance-type: m5.large, key-name: key, dedicated-host: true}
 `
 
 // site is ZooKeeper, Zuul and an Amazon, with launchers as processes of their own.
@@ -70,7 +75,7 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	e := s.amazon
-	s.config = fmt.Sprintf(siteConfig, host, port, e.Region, e.SeededImages()[0].ID, e.Subnets[0], e.SecurityGroup)
+	s.config = fmt.Sprintf(siteConfig, host, port, e.Region, e.SeededImages()[0].ID, e.Subnets[0], e.SecurityGroup, e.Zones[0])
 	if err := os.WriteFile(filepath.Join(s.dir, "nodepool.yaml"), []byte(s.config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -243,16 +248,21 @@ func TestSiteKilled(t *testing.T) {
 		}
 	}
 	asked := 0
+	more := func(operation string) func() bool { return func() bool { return e.Count(operation) > asked } }
 	for _, step := range []struct {
 		name, label string
 		before      func()
 		seen        func() bool
 	}{
-		{"asked for", "work", nil, func() bool { return e.Count("RunInstances") > asked }},
+		{"asked for", "work", nil, more("RunInstances")},
+		{"asked for, and shown late", "work", func() { e.Lag(3 * time.Second) }, more("RunInstances")},
 		{"asked for, and the answer lost", "work", func() { e.LoseAnswer("RunInstances", 3) }, state("pending")},
 		{"pending", "work", nil, state("pending")},
 		{"running", "work", nil, state("running")},
 		{"spot", "spot", nil, state("pending")},
+		{"a template is made", "fleet", nil, func() bool { return len(e.Templates()) > 0 }},
+		{"a fleet is asked for", "fleet", func() { asked = e.Count("CreateFleet") }, more("CreateFleet")},
+		{"a host is allocated", "host", nil, func() bool { return len(hostsKept(e)) > 0 }},
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			asked = e.Count("RunInstances")
@@ -274,12 +284,21 @@ func TestSiteKilled(t *testing.T) {
 			}
 			s.soon(t, "the machine goes", func() bool { return !state("running")() })
 			s.kill(next)
+			e.Lag(0)
 			last := s.launcher()
 			if err := s.zuul.WaitGone(t.Context(), n.ID); err != nil {
 				t.Error(err)
 			}
 			zktest.Eventually(t, func() bool { return len(e.Instances())+len(e.Volumes()) == 0 }, "nothing is left")
+			if len(hostsKept(e)) > 0 { // the search for leaks is waited for
+				patiently(t, "hosts are given back", func() bool { return len(hostsKept(e)) == 0 })
+			}
 			s.kill(last)
 		})
 	}
+}
+
+// hostsKept are the hosts that were not given back.
+func hostsKept(e *endpoint.Endpoint) []endpoint.Thing {
+	return slices.DeleteFunc(e.Hosts(), func(h endpoint.Thing) bool { return strings.HasPrefix(h.State(), "released") })
 }
