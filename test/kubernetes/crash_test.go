@@ -95,3 +95,45 @@ func TestSiteKilled(t *testing.T) {
 		})
 	}
 }
+
+// The same of a pod in a namespace that is shared: killed when it is asked for, and while it goes.
+func TestSiteOfSharedNamespaceKilled(t *testing.T) {
+	a := limited(t, "killed-shared")
+	s := newSite(t, replace(podsSection, "POOL", "killed-shared", "name: shared", "name: killed-pods"))
+	s.admin = a
+	pods := "/api/v1/namespaces/killed-shared/pods"
+	for _, step := range []string{"asked for", "runs"} {
+		t.Run(step, func(t *testing.T) {
+			victim := s.launcher()
+			request := s.submit("work")
+			soon(t, step, func() bool {
+				names := s.named(pods, "killed-pods")
+				if len(names) == 0 || step == "asked for" {
+					return len(names) > 0
+				}
+				_, answer := a.ask("GET", pods+"/"+names[0], "")
+				return at(answer, "status", "phase") == "Running"
+			})
+			s.kill(victim)
+			next := s.launcher()
+			n := s.take(request)
+			if names := s.named(pods, "killed-pods"); len(names) != 1 || names[0] != text(n, "pod") {
+				t.Errorf("pods %v, the node is %s", names, text(n, "pod"))
+			}
+			if err := s.zuul.Return(n); err != nil {
+				t.Fatal(err)
+			}
+			soon(t, "the pod goes", func() bool {
+				_, answer := a.ask("GET", pods+"/"+text(n, "pod"), "")
+				return at(answer, "metadata", "deletionTimestamp") != nil || at(answer, "code") != nil
+			})
+			s.kill(next)
+			last := s.launcher()
+			await(t, "nothing is left", func() bool { return len(s.named(pods, "killed-pods")) == 0 })
+			if err := s.zuul.WaitGone(t.Context(), n.ID); err != nil {
+				t.Error(err)
+			}
+			s.kill(last)
+		})
+	}
+}
