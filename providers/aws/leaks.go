@@ -171,7 +171,7 @@ func (p *Provider) deleteVolume(ctx context.Context, id string) error {
 	return failure(err)
 }
 
-// looseTemplates are those that this process has not asked for lately.
+// looseTemplates are all of ours: one that is asked for again after it was deleted is made anew, in the same launch.
 func (p *Provider) looseTemplates(ctx context.Context) ([]found, error) {
 	var list []found
 	pages := ec2.NewDescribeLaunchTemplatesPaginator(p.account.ec2, &ec2.DescribeLaunchTemplatesInput{Filters: p.mine()})

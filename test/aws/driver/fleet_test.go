@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
 	"poolkeeper/test/aws/endpoint"
 )
@@ -148,4 +149,22 @@ func TestTokensOfAnotherConfiguration(t *testing.T) {
 		}
 		_ = q.Close()
 	}
+}
+
+// A launch template that the search for leaks, or somebody else, has deleted is made anew in the same launch.
+func TestTemplateThatWasDeleted(t *testing.T) {
+	e, p := amazon(t, configs.AWSImportSnapshot)
+	now := &later{}
+	ctx := clock.With(within(t), clock.From(now))
+	live(t, e, p, spec(e, "main", "fleet", 1))
+	other := open(t, section(e, configs.AWSImportSnapshot))
+	defer other.Close() //nolint:errcheck // nothing is written
+	if deleted := clean(ctx, t, other); len(deleted) > 0 || len(e.Templates()) != 1 {
+		t.Fatalf("%v are deleted, there are %d templates", deleted, len(e.Templates()))
+	}
+	now.leap(7 * time.Hour)
+	if deleted := clean(ctx, t, other); deleted["launch templates"] != 1 || len(e.Templates()) != 0 {
+		t.Fatalf("%v are deleted, there are %d templates", deleted, len(e.Templates()))
+	}
+	live(t, e, p, spec(e, "main", "fleet", 2)) // which still knows the one that is gone
 }
