@@ -196,7 +196,7 @@ func (s *Server) await(ok func(mode string) bool) error {
 
 // mode asks the server what it is, by ZooKeeper's command srvr.
 func (s *Server) mode() string {
-	answer, err := s.command("srvr")
+	answer, err := s.command("srvr", time.Second)
 	if err != nil {
 		return ""
 	}
@@ -208,7 +208,7 @@ func (s *Server) mode() string {
 // Requests returns how many requests the server has received, pings included.
 func (s *Server) Requests(tb testing.TB) int {
 	tb.Helper()
-	answer, err := s.command("mntr")
+	answer, err := s.command("mntr", time.Minute) // it walks through the whole tree
 	if err != nil {
 		tb.Fatalf("ask ZooKeeper: %v", err)
 	}
@@ -245,9 +245,9 @@ func processorOf(tb testing.TB, pid int) float64 {
 	return stat.CPUTime()
 }
 
-// command sends one of ZooKeeper's four-letter commands.
-func (s *Server) command(word string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+// command sends one of ZooKeeper's four-letter commands, and waits so long for the answer.
+func (s *Server) command(word string, limit time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addr())
 	if err != nil {
