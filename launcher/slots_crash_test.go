@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"testing"
 
+	"poolkeeper/launcher/step"
 	"poolkeeper/test/zuul"
 	"poolkeeper/zkmodel"
 )
@@ -17,6 +19,39 @@ var onePoolOfSlots = strings.Replace(onePool, "{name: large}]", "{name: slot}, {
       - name: main
         labels: [{name: slot, backing-label: small, max-parallel-jobs: 1, grace-time: 0}]
 `[1:]
+
+// roomySlots is onePoolOfSlots with a second slot beside that of the job.
+var roomySlots = strings.Replace(onePoolOfSlots, "max-parallel-jobs: 1", "max-parallel-jobs: 2", 1)
+
+// slotStories tell how a launcher comes to the steps of a node that is a slot, on a backing node
+// that is there: no machine is launched.
+func slotStories() map[step.Step]crashStory {
+	launch := crashStory{config: roomySlots, before: runJob, act: func(s *site) []string {
+		return []string{s.submit(zuul.Wish{Labels: []string{"slot"}})}
+	}, after: jobsRan}
+	end := crashStory{config: roomySlots, before: runJob, act: func(s *site) []string {
+		_, job := s.given("slot")
+		s.back(job)
+		return nil
+	}, after: jobsRan}
+	return map[step.Step]crashStory{
+		step.Accepted: launch, step.Begun: launch, step.Created: launch, step.Booted: launch, step.Fulfilled: launch,
+		step.DeleteLocked: end, step.DeleteMarked: end, step.DeleteCloud: end, step.Deleted: end,
+	}
+}
+
+// As TestKilledAtEveryStep, of nodes that are slots: a job beside runs on, no slot is left used or
+// given twice, and the backing node goes when both are done.
+func TestKilledAtEveryStepOfASlot(t *testing.T) {
+	for at, story := range slotStories() {
+		for _, count := range []int{1, 3} {
+			t.Run(map[int]string{1: "one", 3: "three"}[count]+"/"+string(at), func(t *testing.T) {
+				t.Parallel()
+				story.run(t, at, count)
+			})
+		}
+	}
+}
 
 // runJob has a job in a slot, which no launcher's death may end.
 func runJob(s *site) {

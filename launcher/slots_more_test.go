@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -228,6 +232,51 @@ func TestSlotsOnABackingNodeThatDoesNotAnswer(t *testing.T) {
 	}
 	s.unlock(children[0])
 	zktest.Eventually(t, func() bool { _, err := s.store.Node(t.Context(), changed); return errors.Is(err, zkmodel.ErrNotFound) }, "it is given back")
+}
+
+// Keys of a backing node are scanned once, when it is launched: its slots have them. Mistake: a scan
+// for each slot, which costs each job its time, and a machine that is busy with jobs its sessions.
+func TestHostKeysOfABackingNodeAreReadOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, slotted)
+	s.image()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int32
+	var listening sync.WaitGroup
+	listening.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			asked.Add(1)
+			_ = conn.Close()
+		}
+	})
+	defer listening.Wait()
+	defer l.Close()
+	backing, _ := s.nodepools(2, false)
+	s.rewrite(backing, func(n *zkmodel.Node) {
+		n.InterfaceIP, n.ConnectionType, n.ConnectionPort = "127.0.0.1", "ssh", zkmodel.IntValue(l.Addr().(*net.TCPAddr).Port) //nolint:forcetypeassert // it is
+		n.HostKeys = zkmodel.Strings{"ssh-ed25519 A", "ssh-rsa B"}
+	})
+	s.launchTwo()
+	zktest.Eventually(t, func() bool {
+		names, err := s.store.Session().Children(t.Context(), zkmodel.BackingFolder("slots"))
+		return err == nil && len(names) == 1
+	}, "the backing node taken over")
+	for range 2 {
+		child, _ := s.given("slot")
+		if on, _ := child.OnSlot(); on.Backing != backing || !slices.Equal(child.HostKeys, []string{"ssh-ed25519 A", "ssh-rsa B"}) {
+			t.Errorf("on %s with the keys %v", on.Backing, child.HostKeys)
+		}
+	}
+	if n := asked.Load(); n != 0 {
+		t.Errorf("the machine was asked %d times", n)
+	}
 }
 
 // Mistake: launchers of ours that give slots beside a launcher of Nodepool's, which gives the same.
