@@ -19,6 +19,7 @@ import (
 	"poolkeeper/providers/fake"
 	"poolkeeper/test/sshd"
 	"poolkeeper/test/zktest"
+	"poolkeeper/test/zuul"
 	"poolkeeper/zkmodel"
 )
 
@@ -277,6 +278,40 @@ func TestHostKeysOfABackingNodeAreReadOnce(t *testing.T) {
 	if n := asked.Load(); n != 0 {
 		t.Errorf("the machine was asked %d times", n)
 	}
+}
+
+// What the configuration says of slots and of the backing label counts for new backing nodes; those
+// that are there keep what they have. Mistake: jobs that lose their slots, or slots that two have.
+func TestSlotsAreConfiguredAnew(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, slotted)
+	s.image()
+	before := s.launch(named("nl01"))
+	first, job := s.given("slot")
+	before.stop()
+	file := filepath.Join(t.TempDir(), "other.yaml")
+	anew := strings.Replace(slotted, "{name: slot, backing-label: large, max-parallel-jobs: 2,", "{name: slot, backing-label: tiny, max-parallel-jobs: 1,", 1)
+	err := os.WriteFile(file, []byte(anew), 0o600)
+	if err == nil {
+		s.config, err = configs.Load(file, configs.Options{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.launchTwo()
+	second, another := s.given("slot")
+	third, one := s.given("slot")
+	old, now := s.backing(first), s.backing(third)
+	if s.backing(second).ID != old.ID || now.ID == old.ID || now.Type[0] != "tiny" {
+		t.Errorf("the second is on %s, the third on %s of label %v; the first is on %s", s.backing(second).ID, now.ID, now.Type, old.ID)
+	}
+	if said, _ := now.Backs(); said.Slots != 1 {
+		t.Errorf("the new one says %+v", said)
+	}
+	for _, j := range [][]*zuul.Node{job, another, one} {
+		s.back(j)
+	}
+	s.released("slots", "bunks")
 }
 
 // Mistake: launchers of ours that give slots beside a launcher of Nodepool's, which gives the same.
