@@ -257,8 +257,12 @@ func TestHostKeysOfABackingNodeAreReadOnce(t *testing.T) {
 			_ = conn.Close()
 		}
 	})
-	defer listening.Wait()
-	defer l.Close()
+	defer func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		listening.Wait()
+	}()
 	backing, _ := s.nodepools(2, false)
 	s.rewrite(backing, func(n *zkmodel.Node) {
 		n.InterfaceIP, n.ConnectionType, n.ConnectionPort = "127.0.0.1", "ssh", zkmodel.IntValue(l.Addr().(*net.TCPAddr).Port) //nolint:forcetypeassert // it is
