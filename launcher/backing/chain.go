@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
 )
 
 // leadsBack is the way from the label that a record wants over those whose nodes it is asked for
@@ -57,8 +58,8 @@ func (k *Keeper) wantedFor(ctx context.Context, n *zkmodel.Node, requests map[st
 		return nil, nil //nolint:nilnil // the same
 	}
 	b, err := k.Store.Backing(ctx, provider, zkmodel.BackingOf(r))
-	if errors.Is(err, zkmodel.ErrNotFound) || errors.Is(err, zkmodel.ErrUndecodable) {
-		return nil, nil //nolint:nilnil // the same
+	if errors.Is(err, zkmodel.ErrNotFound) || errors.Is(err, zkmodel.ErrUndecodable) || errors.Is(err, recipe.ErrBadPath) || recipe.Unreadable(err) {
+		return nil, nil //nolint:nilnil // the same: what others write of their requests holds up nobody
 	}
 	return b, err
 }

@@ -278,3 +278,23 @@ func TestRequestOfABrokenRecordStays(t *testing.T) {
 		t.Errorf("beside a broken record: %v", err)
 	}
 }
+
+// Mistake: a request that a person has spoilt, so that it is for a record that cannot be one, holds up the backing node
+// of its node, and all others of the provider.
+func TestSpoiltRequestHoldsUpNoBackingNode(t *testing.T) {
+	t.Parallel()
+	one, other := two(t)
+	for _, of := range []string{"slots/", "/", "..", "a//b"} {
+		r := &zkmodel.Request{NodeTypes: zkmodel.Strings{"slot"}, Requestor: zkmodel.BackingOwner(of), RequestorData: zkmodel.BackingMarkOf("../x")}
+		if err := other.Store.CreateRequest(t.Context(), "200", r); err != nil {
+			t.Fatal(err)
+		}
+		n := other.ready()
+		other.rewrite(n.Path(), fmt.Sprintf(`{"state": "building", "type": ["slot"], "provider": %q, "allocated_to": %q}`, slots, r.ID))
+		other.add(n.ID)
+	}
+	one.keep()
+	for _, b := range other.records() {
+		other.asked(b.ID)
+	}
+}
