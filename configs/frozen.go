@@ -99,6 +99,24 @@ func (c *Config) FrozenLabel(provider, pool, label string) string {
 	return c.frozen("pool label", provider, pool, label, configured)
 }
 
+// FrozenSlots says why a label of a provider is left out of which nobody knows in which pool it is, ""
+// when it is not: what stands in a pool that is left out is not known.
+func (c *Config) FrozenSlots(provider, label string) string {
+	if p, ok := c.Provider(provider); ok {
+		for i := range p.Pools {
+			if _, configured := p.Pools[i].Label(label); configured {
+				return c.FrozenLabel(provider, p.Pools[i].Name, label)
+			}
+		}
+	}
+	for _, f := range c.Frozen {
+		if f.Provider == provider && (f.Kind == "pool" || f.Kind == "pool label" && (f.Name == label || f.Name == "")) {
+			return cmp.Or(f.Why, "it is left out")
+		}
+	}
+	return cmp.Or(c.FrozenProvider(provider), c.FrozenStock(label))
+}
+
 // FrozenStock says why a label is not kept in stock, "" when it may be.
 func (c *Config) FrozenStock(label string) string {
 	_, configured := c.Label(label)

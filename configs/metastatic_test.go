@@ -72,3 +72,31 @@ func TestMetastaticPage(t *testing.T) {
 		t.Errorf("label %+v %+v", label, own)
 	}
 }
+
+// Mistake: labels of slots that a mistake leaves out, of themselves or with their pool, are taken for labels that are
+// gone, so that their backing nodes go.
+func TestSlotsThatAreLeftOut(t *testing.T) {
+	slots := func(pools string) *Config {
+		t.Helper()
+		return load(t, `
+zookeeper-servers: [{host: localhost}]
+labels: [{name: small}, {name: wrong}, {name: large}]
+providers:
+  - {name: cloud, driver: static, pools: [{name: main, nodes: [{name: 127.0.0.1, labels: [large], host-key-checking: false}]}]}
+  - {name: slots, driver: metastatic, pools: [`+pools+`]}
+`)
+	}
+	whole := `{name: main, labels: [{name: small, backing-label: large, max-parallel-jobs: 2}]}`
+	of := slots(whole)
+	if why := of.FrozenSlots("slots", "small") + of.FrozenSlots("slots", "wrong") + of.FrozenSlots("slots", "gone"); why != "" {
+		t.Errorf("left out without a mistake: %s", why)
+	}
+	of = slots(`{name: main, labels: [{name: small, backing-label: large, max-parallel-jobs: 2}, {name: wrong, backing-label: large, max-parallel-jobs: 3}]}`)
+	if of.FrozenSlots("slots", "wrong") == "" || of.FrozenSlots("slots", "small") != "" || of.FrozenSlots("slots", "gone") != "" {
+		t.Errorf("a label is left out: %v", of.Frozen)
+	}
+	of = slots(whole + `, {name: other, max-servers: many, labels: [{name: wrong, backing-label: large, max-parallel-jobs: 2}]}`)
+	if of.FrozenSlots("slots", "wrong") == "" || of.FrozenSlots("slots", "small") != "" || of.FrozenSlots("cloud", "wrong") != "" {
+		t.Errorf("a pool is left out: %v", of.Frozen)
+	}
+}

@@ -95,8 +95,9 @@ func (l *Launcher) keepBacking(ctx context.Context, provider string, store *zkmo
 	}
 	keeper := &backing.Keeper{
 		Known: known, Backed: cloud.Backed(), Now: l.now, Log: l.log,
-		Rival: func() string { return l.rival(provider) },
-		Wants: func(label string) string { return labels.BackingLabels()[label] },
+		Rival:  func() string { return l.rival(provider) },
+		Wants:  func(label string) string { return labels.BackingLabels()[label] },
+		Frozen: func(label string) string { return l.cfg.FrozenSlots(provider, label) },
 	}
 	return keeper.Run(ctx, wakes...)
 }

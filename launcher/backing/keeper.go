@@ -36,6 +36,9 @@ type Keeper struct {
 	Backed providers.Backed
 	// Wants is the label that backing nodes of a label are asked for by; "" is unknown.
 	Wants func(label string) string
+	// Frozen says why a label is left out of the configuration, so that nothing follows from what that says of
+	// it, or does not say; "" when it is not.
+	Frozen func(label string) string
 	// Rival says who else has the backing nodes for himself as long as he is there: Nodepool's
 	// launcher; "" is nobody.
 	Rival func() string
@@ -297,6 +300,9 @@ func (k *Keeper) keep(ctx context.Context, s *seen, b *zkmodel.Backing) (again t
 	}
 	if !view.Idle() {
 		return time.Time{}, nil
+	}
+	if view.Failed == "" && view.Leaving == "" && k.Frozen(b.Label) != "" {
+		return time.Time{}, nil // until the file is mended
 	}
 	if until := k.Backed.Keeps(view); until.After(k.Now()) {
 		return until, nil

@@ -30,7 +30,7 @@ func (m *member) keep(change ...func(k *backing.Keeper)) (stop func()) {
 	m.t.Helper()
 	k := &backing.Keeper{
 		Known: m.Known, Backed: backed{}, Now: time.Now, Log: hclog.NewNullLogger(),
-		Rival: func() string { return "" }, Wants: func(string) string { return "large" },
+		Rival: func() string { return "" }, Wants: func(string) string { return "large" }, Frozen: func(string) string { return "" },
 	}
 	for _, c := range change {
 		c(k)
@@ -297,4 +297,50 @@ func TestSpoiltRequestHoldsUpNoBackingNode(t *testing.T) {
 	for _, b := range other.records() {
 		other.asked(b.ID)
 	}
+}
+
+// Mistake: a label that a mistake leaves out of the configuration is taken for one that nobody wants: its backing nodes
+// are given back, and its idle nodes are deleted for others.
+func TestWhatIsLeftOutIsKept(t *testing.T) {
+	t.Parallel()
+	one, other := two(t)
+	large := other.ready()
+	other.add("7")
+	b := other.records()[0]
+	b.Slots = make([]zkmodel.BackingSlot, 2)
+	if err := other.Store.TakeBacking(t.Context(), b, large, ""); err != nil {
+		t.Fatal(err)
+	}
+	idle := other.ready()
+	other.rewrite(idle.Path(), fmt.Sprintf(`{"state": "ready", "type": ["slot"], "provider": %q, "driver_data": {"backing_node": "of another", "slot": 0}}`, slots))
+	r := &zkmodel.Request{NodeTypes: zkmodel.Strings{"slot"}, Requestor: "zuul"}
+	if err := other.Store.CreateRequest(t.Context(), "200", r); err != nil {
+		t.Fatal(err)
+	}
+	other.rewrite(r.Path(), `{"state": "pending", "node_types": ["slot"], "requestor": "zuul"}`)
+	waiting := other.ready()
+	other.rewrite(waiting.Path(), fmt.Sprintf(`{"state": "building", "type": ["slot"], "provider": %q, "allocated_to": %q}`, slots, r.ID))
+	other.add(waiting.ID)
+	state := func(id string) zkmodel.NodeState {
+		n, err := other.Store.Node(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n.State
+	}
+	later := func(k *backing.Keeper) { k.Now = func() time.Time { return time.Now().Add(time.Minute) } }
+	var looks passes
+	stop := one.keep(looks.counted, later, func(k *backing.Keeper) { k.Frozen = func(string) string { return "a mistake" } })
+	for _, b := range other.records() {
+		if b.Node == "" {
+			other.asked(b.ID)
+		}
+	}
+	looks.another(other)
+	stop()
+	if is, was := state(large.ID), state(idle.ID); is != zkmodel.NodeInUse || was != zkmodel.NodeReady {
+		t.Errorf("the backing node is %s, the idle node %s", is, was)
+	}
+	one.keep(later)
+	zktest.Eventually(t, func() bool { return state(large.ID) == zkmodel.NodeUsed && state(idle.ID) == zkmodel.NodeDeleting }, "the end of both, as the file is mended")
 }

@@ -19,6 +19,9 @@ const unheardFor = 5 * time.Second
 // for, as no further backing node can be had. The time is when to look again.
 func (k *Keeper) makeRoom(ctx context.Context, s *seen) (again time.Time, failed error) {
 	for label, since := range s.unheard() {
+		if k.Frozen(label) != "" {
+			continue
+		}
 		if due := since.Add(unheardFor); due.After(k.Now()) {
 			again = earlier(again, due)
 			continue
