@@ -27,6 +27,7 @@ import (
 type cloud struct {
 	supply.Machines
 	name     string
+	mu       sync.Mutex // jobs that run beside each other list and remove
 	machines []providers.NodeInfo
 	closed   error
 	listing  error
@@ -41,13 +42,17 @@ func (c *cloud) Use() (supply.Machines, error) { return c, c.closed }
 func (c *cloud) Section() configs.Provider { return configs.Provider{Name: c.name} }
 
 func (c *cloud) ListNodes(context.Context) ([]providers.NodeInfo, error) {
-	return c.machines, c.listing
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.machines), c.listing
 }
 
 func (c *cloud) Remove(_ context.Context, proof zkmodel.Proof, node, machine string) error {
 	if err := errors.Join(proof.Of(zkmodel.NodePath(node)), c.removing(machine)); err != nil {
 		return err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.machines = slices.DeleteFunc(c.machines, func(m providers.NodeInfo) bool { return m.ExternalID == machine })
 	return nil
 }
