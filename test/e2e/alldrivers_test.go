@@ -138,6 +138,7 @@ providers:
     driver: aws
     region-name: %[5]s
     rate: 100
+    unanswered-create-timeout: 5 # a launcher is killed in the middle
     host-key-checking: false
     cloud-images: [{name: debian, image-id: %[6]s, username: admin}]
     pools:
@@ -149,6 +150,7 @@ providers:
     driver: aws
     region-name: %[5]s
     rate: 100
+    unanswered-create-timeout: 5 # a launcher is killed in the middle
     host-key-checking: false
     diskimages: [{name: boot, import-method: ebs-direct, username: zuul}]
     pools:

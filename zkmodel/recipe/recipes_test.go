@@ -167,7 +167,7 @@ func TestSemaphore(t *testing.T) {
 	must(t, err)
 	three, err := sem.Acquire(ctx, 3)
 	must(t, err)
-	brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	brief, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	_, err = sem.Acquire(brief, 1)
 	want(t, err, recipe.ErrLocked)

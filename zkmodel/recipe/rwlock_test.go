@@ -37,7 +37,7 @@ func TestReadersAndWriters(t *testing.T) {
 	must(t, err)
 	_, err = recipe.NewWriteLock(b, "/rw", "w").Try(ctx)
 	want(t, err, recipe.ErrLocked)
-	brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	brief, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	_, err = recipe.NewWriteLock(b, "/rw", "w").Acquire(brief)
 	want(t, err, recipe.ErrLocked)
