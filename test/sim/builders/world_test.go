@@ -127,13 +127,17 @@ func (w *world) dial() {
 	w.looker, w.hand = client, editor
 }
 
+// patient is how long an operator waits for a command: what has the lock may hang until faults end.
+const patient = 10 * time.Minute
+
 // operate has an operator do something, as a command does: in the session of the moment, since servers
 // that have no leader for long end one. While there is none it waits for the next.
 func (w *world) operate(do func(ctx context.Context, store *zkmodel.Store) error) error {
 	w.mu.Lock()
 	client := w.looker
 	w.mu.Unlock()
-	ctx := context.WithoutCancel(w.t.Context())
+	ctx, stop := context.WithTimeout(context.WithoutCancel(w.t.Context()), patient)
+	defer stop()
 	session, err := client.Session(ctx)
 	if err != nil {
 		return err
