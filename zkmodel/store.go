@@ -104,7 +104,7 @@ func createNumbered(ctx context.Context, lock *recipe.Held, parent, token string
 }
 
 // wrote reads the Stat of a record that was just written, where the answer does not tell it. Its version
-// is that of the write: what somebody has made of the record since is not ours, and is not written over.
+// is that of the write: a later change is another's, and is not written over.
 func (st *Store) wrote(ctx context.Context, path string, version int32) (recipe.Stat, error) {
 	_, stat, err := st.session.Get(ctx, path)
 	stat.Version = version

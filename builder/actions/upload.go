@@ -283,7 +283,7 @@ func (s *sending) takeBack(ctx context.Context, id string) error {
 	}
 	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	now, err := s.unsaid(ctx)
+	now, err := s.voidLateWrite(ctx)
 	if err != nil {
 		return err
 	}
@@ -300,10 +300,10 @@ func (s *sending) takeBack(ctx context.Context, id string) error {
 	return nil
 }
 
-// unsaid makes sure that the record does not come to name the image any more, or returns it as somebody has
-// changed it. A write that we have given up, when we were to stop, may still come, and behind a read; one of
+// voidLateWrite makes sure that the record does not come to name the image any more, or returns the record as
+// another process has changed it. A write that we have given up, when we were to stop, may still come, and behind a read; one of
 // ours before it makes it void.
-func (s *sending) unsaid(ctx context.Context) (*zkmodel.Upload, error) {
+func (s *sending) voidLateWrite(ctx context.Context) (*zkmodel.Upload, error) {
 	s.record.ExternalID, s.record.Progress = zkmodel.Value{}, nil
 	err := s.Store.SaveUpload(ctx, s.lock, s.record)
 	if errors.Is(err, recipe.ErrVersion) {

@@ -13,8 +13,8 @@ const (
 	// unheardFor is for how long a request that has slots, and waits for others, keeps those that
 	// an older one waits for, while nobody has begun to launch a backing node.
 	unheardFor = 5 * time.Second
-	// launchedFor is the same while somebody launches one, or, as Nodepool's launcher, waits for
-	// room for it.
+	// launchedFor is the same while a launcher launches one, or Nodepool's launcher waits for room
+	// for it.
 	launchedFor = 5 * time.Minute
 	// relook is after how long a node that waits looks again although nothing has changed, should it
 	// have missed something.

@@ -151,7 +151,7 @@ func TestTokensOfAnotherConfiguration(t *testing.T) {
 	}
 }
 
-// A launch template that the search for leaks, or somebody else, has deleted is made anew in the same launch.
+// A launch template that the search for leaks, or a person, has deleted is made anew in the same launch.
 func TestTemplateThatWasDeleted(t *testing.T) {
 	e, p := amazon(t, configs.AWSImportSnapshot)
 	now := &later{}
