@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"poolkeeper/configs"
 	"poolkeeper/providers"
 )
 
@@ -74,10 +75,20 @@ func launch(t *testing.T, p providers.Provider, node providers.NodeSpec) provide
 	return i
 }
 
-// empty removes what an earlier run, killed perhaps, left of a provider.
+// empty removes what an earlier run, killed perhaps, left in a cloud. TestSiteBadInput ends while the builder tries
+// once more to upload for its provider mistaken.
 func empty(tb testing.TB, cloud string) {
 	tb.Helper()
-	p := open(tb, section(cloud), cloudsFile())
+	mistaken := section(cloud)
+	mistaken.Name = "mistaken"
+	for _, cfg := range []configs.Provider{section(cloud), mistaken} {
+		emptyOf(tb, open(tb, cfg, cloudsFile()))
+	}
+}
+
+// emptyOf removes what is a provider's own.
+func emptyOf(tb testing.TB, p providers.Provider) {
+	tb.Helper()
 	nodes, nodeErr := p.ListNodes(tb.Context())
 	images, imageErr := p.ListImages(tb.Context())
 	if err := errors.Join(nodeErr, imageErr); err != nil {
