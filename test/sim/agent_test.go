@@ -32,6 +32,15 @@ func offer(name string, n int) []byte { return fmt.Appendf(nil, "%s%s-%d", offer
 // offered begins the data of a record that asks for something to be made.
 const offered = "make "
 
+// How long an agent works under a lock: some steps, or, once in four times, some more, so that it takes longer than a session
+// lasts without a server.
+const (
+	longestStep = 3 * time.Second
+	mostSteps   = 3
+	moreSteps   = 10
+	longestTurn = (mostSteps + moreSteps) * longestStep
+)
+
 // agent is a process of ours: a client of recipe, and what it does with locks.
 type agent struct {
 	name   string
@@ -89,10 +98,11 @@ func (a *agent) turn(ctx context.Context, s *recipe.Session, record string) erro
 	if err != nil {
 		return err
 	}
-	a.judge.got(a, record)
+	a.judge.got(a.name, record)
 	ctx, stop := held.Bind(ctx)
 	defer stop()
 	err = a.work(ctx, held, record)
+	a.judge.over(a.name)
 	if releasing := held.Release(ctx); err == nil && ctx.Err() == nil {
 		err = releasing
 	}
@@ -112,12 +122,12 @@ func (a *agent) work(ctx context.Context, held *recipe.Held, record string) erro
 		}
 		a.judge.claim(a, jobOf(data))
 	}
-	steps := a.rng.IntN(4)
-	if a.rng.IntN(4) == 0 { // longer than a session lasts without a server
-		steps += 10
+	steps := a.rng.IntN(mostSteps + 1)
+	if a.rng.IntN(4) == 0 {
+		steps += moreSteps
 	}
 	for range steps {
-		if err := s.Clock().Sleep(ctx, time.Duration(a.rng.Int64N(int64(3*time.Second)))); err != nil {
+		if err := s.Clock().Sleep(ctx, time.Duration(a.rng.Int64N(int64(longestStep)))); err != nil {
 			return err
 		}
 		a.judge.effect(a, record, s.ID())

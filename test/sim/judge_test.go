@@ -21,6 +21,7 @@ type judge struct {
 	claims  map[string]string      // of each job: who has made something for it
 	excused map[string]bool        // clients and contenders that lost a lock before its time
 	turns   map[string]int         // locks that an agent got
+	works   map[string]string      // under which lock an agent works, as it says
 }
 
 // contender is one that stands in line for a lock, as the leader sees it.
@@ -31,7 +32,7 @@ type contender struct {
 }
 
 func newJudge(line *stage.Timeline) *judge {
-	return &judge{Timeline: line, stand: map[string][]contender{}, claims: map[string]string{}, excused: map[string]bool{}, turns: map[string]int{}}
+	return &judge{Timeline: line, stand: map[string][]contender{}, claims: map[string]string{}, excused: map[string]bool{}, turns: map[string]int{}, works: map[string]string{}}
 }
 
 // holder is who holds a lock: the one with the lowest number.
@@ -104,12 +105,20 @@ func (j *judge) claim(a *agent, job string) {
 	j.claims[job] = a.name
 }
 
-func (j *judge) got(a *agent, record string) {
+func (j *judge) got(agent, record string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.turns[a.name]++
+	j.turns[agent]++
+	j.works[agent] = lockOf(record)
 	j.Count("locks held")
-	j.Note(a.name, "holds %s", lockOf(record))
+	j.Note(agent, "holds %s", lockOf(record))
+}
+
+// over notes that an agent works no more, and is to give its lock back.
+func (j *judge) over(agent string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.works, agent)
 }
 
 // excuse notes that a client loses its locks before their time.

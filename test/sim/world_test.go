@@ -22,8 +22,6 @@ const (
 	servers        = 3
 	sessionTimeout = 10 * time.Second
 	tick           = time.Second
-	// rest is how long everything may take to go on after the last fault.
-	rest = time.Minute
 )
 
 // world is one simulation.
@@ -85,24 +83,6 @@ func (w *world) prepare() {
 			if _, err := conn.Create(path, []byte("new"), 0, open); err != nil {
 				w.t.Fatal(err)
 			}
-		}
-	}
-}
-
-// settle: behind the last fault every agent gets a lock again, soon.
-func (w *world) settle() {
-	before := map[string]int{}
-	w.judge.mu.Lock()
-	for _, a := range w.agents {
-		before[a.name] = w.judge.turns[a.name]
-	}
-	w.judge.mu.Unlock()
-	w.wait(rest)
-	w.judge.mu.Lock()
-	defer w.judge.mu.Unlock()
-	for _, a := range w.agents {
-		if w.judge.turns[a.name] == before[a.name] {
-			w.judge.Wrong(a.name, "has not held a lock for %s, and nothing is in its way", rest)
 		}
 	}
 }
