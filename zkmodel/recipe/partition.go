@@ -153,8 +153,17 @@ func (p *shareholder) hashed(ctx context.Context, members []string) (prefix stri
 	return prefix, nil
 }
 
-// join registers us; a node of a session of ours that has ended is replaced.
+// join registers us. If ctx ends while that is under way, our node is removed as soon as it is known to exist: shares would fall
+// to it as long as the session lives, and nobody would work them.
 func (p *shareholder) join(ctx context.Context, own string) error {
+	_, err := runDetached(ctx, p.session, "join", own,
+		func() (string, error) { return own, p.register(own) }, p.session.discard)
+	return err
+}
+
+// register makes our node; one of a session of ours that has ended is replaced.
+func (p *shareholder) register(own string) error {
+	ctx := p.session.ctx
 	for {
 		_, err := p.session.Create(ctx, own, []byte(hashesPaths), Ephemeral)
 		switch {

@@ -78,7 +78,9 @@ func (r *Registration) Run(ctx context.Context) error {
 // when somebody has removed the node, or the directory before it could be made.
 func (r *Registration) serve(ctx context.Context, s *Session) error {
 	data := r.current()
-	path, err := createOwned(ctx, s, joinPath(r.dir, r.prefix), data)
+	// What exists when ctx has ended would else be registered as long as the session lives.
+	path, err := runDetached(ctx, s, "register in", r.dir,
+		func() (string, error) { return createOwned(s, joinPath(r.dir, r.prefix), data) }, s.discard)
 	if err != nil {
 		return err
 	}
@@ -114,28 +116,39 @@ func (r *Registration) serve(ctx context.Context, s *Session) error {
 	}
 }
 
-// createOwned creates an ephemeral sequential node exactly once: after a lost
-// connection it looks for one of this session with this prefix and data first.
-func createOwned(ctx context.Context, s *Session, prefix string, data []byte) (string, error) {
+// createOwned creates an ephemeral sequential node exactly once, and returns when it knows of it, or the session has
+// ended: after a lost connection it looks for the node first.
+func createOwned(s *Session, prefix string, data []byte) (string, error) {
 	for {
-		path, err := s.Create(ctx, prefix, data, Ephemeral|Sequential)
+		path, err := s.Create(s.ctx, prefix, data, Ephemeral|Sequential)
 		if !errors.Is(err, ErrConnectionLost) {
 			return path, err
 		}
-		if err = s.Sync(ctx); err != nil {
-			return "", err
+		for errors.Is(err, ErrConnectionLost) {
+			path, err = findOwned(s, prefix, data)
 		}
-		dir, start := splitPath(prefix)
-		members, err := Members(ctx, s, dir)
-		if err != nil {
-			return "", err
-		}
-		for _, m := range members {
-			if m.Stat.EphemeralOwner == s.ID() && strings.HasPrefix(m.Name, start) && bytes.Equal(m.Data, data) {
-				return joinPath(dir, m.Name), nil
-			}
+		if err != nil || path != "" {
+			return path, err
 		}
 	}
+}
+
+// findOwned returns the newest node of a session with a prefix and data, or "".
+func findOwned(s *Session, prefix string, data []byte) (string, error) {
+	if err := s.Sync(s.ctx); err != nil {
+		return "", err
+	}
+	dir, start := splitPath(prefix)
+	members, err := Members(s.ctx, s, dir)
+	if err != nil {
+		return "", err
+	}
+	for _, m := range slices.Backward(members) { // an older one may be of a run that has ended, and on its way out
+		if m.Stat.EphemeralOwner == s.ID() && strings.HasPrefix(m.Name, start) && bytes.Equal(m.Data, data) {
+			return joinPath(dir, m.Name), nil
+		}
+	}
+	return "", nil
 }
 
 // Member is a node of a directory of registrations.

@@ -80,3 +80,48 @@ func TestPartitionLosesDirectory(t *testing.T) {
 	}
 	registered(t, s, "/all/p/members", "paths")
 }
+
+// Mistake: a member whose run ended while it joined, and that is counted as long as the session lives: shares that fall to it are
+// worked by nobody, and requests wait until it has declined. Chaos found it.
+func TestEndedWhileItJoins(t *testing.T) {
+	t.Parallel()
+	for name, run := range map[string]func(*recipe.Client) func(context.Context) error{
+		"registration": func(c *recipe.Client) func(context.Context) error {
+			return recipe.NewRegistration(c, "/all/members", "one", []byte("here")).Run
+		},
+		"partition": func(c *recipe.Client) func(context.Context) error {
+			p := recipe.NewPartition(c, "/all", "one", recipe.PartitionOptions{})
+			return func(ctx context.Context) error {
+				return p.Run(ctx, func(context.Context, string, *recipe.Held) error { return nil })
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := zktest.Root(t)
+			s := session(t, dial(t, root))
+			must(t, s.EnsurePath(t.Context(), "/all/members"))
+			c, p := proxied(t, root, timeout(30*time.Second))
+			lives := session(t, c)
+			p.Slow(time.Second)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_ = run(c)(ctx) // says that it was ended
+			}()
+			members := func() int {
+				members, err := recipe.Members(t.Context(), s, "/all/members")
+				must(t, err)
+				return len(members)
+			}
+			zktest.Eventually(t, func() bool { return members() == 1 }, "it has joined")
+			cancel() // its answer is under way
+			<-ended
+			p.Heal()
+			zktest.Eventually(t, func() bool { return members() == 0 }, "it has left")
+			must(t, lives.EnsurePath(t.Context(), "/all"))
+		})
+	}
+}
