@@ -19,27 +19,42 @@ import (
 	"github.com/prometheus/procfs"
 )
 
+// errStat says that the kernel's line of a process reads otherwise than we know it.
+var errStat = errors.New("unknown form")
+
 // process is a line of /proc, as far as we care.
 type process struct {
 	pid, parent int
 	start       string // clock ticks since boot; with pid, it names a process for ever
 }
 
-// readProcess reads /proc/<pid>/stat.
+// Where fields stand in /proc/<pid>/stat behind the name, which is in brackets and may hold anything.
+const (
+	parentField = 1
+	startField  = 19
+)
+
+// readProcess reads /proc/<pid>/stat. Of its fifty fields three are of use: who looks through all
+// processes of a host several times for each build takes no others apart.
 func readProcess(pid int) (process, error) {
-	p, err := procfs.NewProc(pid)
+	stat, err := os.ReadFile(filepath.Join(procfs.DefaultMountPoint, strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return process{}, err
 	}
-	return asProcess(p)
+	return parseProcess(pid, stat)
 }
 
-func asProcess(p procfs.Proc) (process, error) {
-	stat, err := p.Stat()
-	if err != nil {
-		return process{}, err
+// parseProcess takes what /proc/<pid>/stat holds.
+func parseProcess(pid int, stat []byte) (process, error) {
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) <= startField {
+		return process{}, fmt.Errorf("%w: /proc/%d/stat: %q", errStat, pid, stat)
 	}
-	return process{pid: stat.PID, parent: stat.PPID, start: strconv.FormatUint(stat.Starttime, 10)}, nil
+	parent, err := strconv.Atoi(fields[parentField])
+	if err != nil {
+		return process{}, fmt.Errorf("%w: /proc/%d/stat: %w", errStat, pid, err)
+	}
+	return process{pid: pid, parent: parent, start: fields[startField]}, nil
 }
 
 // processes lists all; those that vanish meanwhile are left out.
@@ -50,7 +65,7 @@ func processes() []process {
 	}
 	var list []process
 	for _, entry := range all {
-		if p, err := asProcess(entry); err == nil {
+		if p, err := readProcess(entry.PID); err == nil {
 			list = append(list, p)
 		}
 	}
