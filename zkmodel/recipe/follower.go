@@ -142,7 +142,7 @@ func (f *follower) pump() {
 // changed has read again what c tells of, and also what else is wanted.
 func (f *follower) changed(c change, also Interest) {
 	n := f.tree.top.find(f.tree.root, c.path)
-	if n == nil || planted.Bug("watch") && strings.HasSuffix(c.path, "3/lock") {
+	if n == nil || planted.Bug("watch") && len(n.kids) > 0 && strings.HasSuffix(c.path, "3/lock") { // that it goes free
 		return
 	}
 	want := f.stale(n, c) | also
