@@ -144,9 +144,10 @@ func (w *blockWriter) write(ctx context.Context, reader *imagefile.Reader) error
 			break
 		}
 	}
+	empty := make([]byte, blockSize)
 	last := max(int32(len(w.before.Sums)), w.rest())                       //nolint:gosec // EBS has fewer blocks
 	for ; failed == nil && index < last && sending.Err() == nil; index++ { // what is behind the image is empty
-		w.put(sending, group, index, make([]byte, blockSize))
+		w.put(sending, group, index, empty)
 	}
 	return errors.Join(failed, group.Wait())
 }
