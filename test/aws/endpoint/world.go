@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,8 +18,8 @@ type Thing struct {
 	Doc Doc
 
 	made, gone time.Time
-	blocks     map[int64][]byte // of a snapshot
-	written    map[int64]bool   // of a snapshot that is being written: its own blocks
+	blocks     map[int64][]byte            // of a snapshot
+	written    map[int64][sha256.Size]byte // of a snapshot that is being written: the sums of its own blocks
 
 	ended bool
 }
