@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -38,7 +41,7 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree := treeOf{server: server.Addr()}
+	tree, program := treeOf{server: server.Addr()}, programOfScripts(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -56,6 +59,7 @@ func TestScripts(t *testing.T) {
 				}
 			}
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // each command would wait a second
+			env.Setenv("PATH", program+string(os.PathListSeparator)+env.Getenv("PATH"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -64,6 +68,29 @@ func TestScripts(t *testing.T) {
 			"silent":  silent,
 		},
 	})
+}
+
+// programOfScripts is a folder with the program for scripts: daemons are this very one, with the race detector,
+// commands are what `make build` makes. Scripts give a thousand commands, and to start the former takes four
+// times as long; what commands do at once is raced by the tests that call run.
+func programOfScripts(t *testing.T) string {
+	t.Helper()
+	us, err := exec.LookPath("poolkeeper") // as testscript.Main makes it
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	plain := filepath.Join(dir, "plain", "poolkeeper")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", plain, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build the program: %v\n%s", err, out)
+	}
+	text := fmt.Sprintf("#!/bin/sh\ncase \" $* \" in *' builder '* | *' launcher '* | *' dev '*) exec '%s' \"$@\" ;; esac\nexec '%s' \"$@\"\n", us, plain)
+	if err := os.WriteFile(filepath.Join(dir, "poolkeeper"), []byte(text), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // unusedPort is a port on which nobody listens, nor will while the test runs: it is ours.
