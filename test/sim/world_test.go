@@ -49,7 +49,7 @@ func run(t *testing.T, seed *series.Seed) {
 	for i := range agents {
 		w.agents = append(w.agents, w.start(fmt.Sprintf("a%d", i+1)))
 	}
-	for f := range seed.Faults(gap, length) {
+	for f := range seed.Faults(gap, seed.Part(length)) {
 		w.rng, w.network.Rand = f.Rand, f.Rand
 		w.fault()
 	}

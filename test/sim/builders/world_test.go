@@ -85,7 +85,7 @@ func run(t *testing.T, seed *series.Seed) {
 		w.hosts = append(w.hosts, w.host(n+1))
 		w.start(w.hosts[n])
 	}
-	for f := range seed.Faults(gap, length) {
+	for f := range seed.Faults(gap, seed.Part(length)) {
 		w.rng, w.network.Rand = f.Rand, f.Rand
 		w.fault(f)
 	}

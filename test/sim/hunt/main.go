@@ -2,7 +2,7 @@
 //
 //	hunt [-world NAME] [-seed N] [-hours N] [-for D] many seeds, natively
 //	hunt -world NAME -seed N -order N [-only LIST]  one run that is the same each time, with its timeline
-//	hunt -repeat [-world NAME]                      the seeds that are fixed, several times each: the same each time
+//	hunt -repeat [-part N] [-world NAME]            the seeds that are fixed, several times each: the same each time
 //
 // It exits with 0 if nothing was found, 1 if something was, and 2 if it could not do what was asked.
 package main
@@ -56,6 +56,7 @@ type asked struct {
 	search     replay.Search
 	order      uint64
 	only, tags string
+	part       float64
 	one        bool
 	fixed      bool
 	dir        string
@@ -72,6 +73,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&a.tags, "tags", "", "build tags")
 	flag.IntVar(&a.search.Jobs, "jobs", runtime.NumCPU(), "programs at a time")
 	flag.BoolVar(&a.fixed, "repeat", false, "run the seeds that are fixed, in wasip1, and demand equal timelines")
+	flag.Float64Var(&a.part, "part", 1, "with -repeat: which part of its time each world lives")
 	flag.Parse()
 	flag.Visit(func(f *flag.Flag) { a.one = a.one || f.Name == "order" || f.Name == "only" })
 	for _, pair := range os.Environ() {
@@ -115,7 +117,7 @@ func (a asked) each(do func(replay.World) error) (failed error) {
 // equal runs a world's fixed seeds in wasip1.
 func (a asked) equal(ctx context.Context, w replay.World) error {
 	return a.seal(ctx, w, func(sealed *replay.Sealed) error {
-		err := sealed.Equal(ctx, os.Stdout)
+		err := sealed.Equal(ctx, os.Stdout, a.part)
 		if errors.Is(err, replay.ErrNotEqual) {
 			err = errors.Join(errWrong, err)
 		}

@@ -18,7 +18,7 @@ type World struct {
 
 // Worlds are all that there are.
 var Worlds = []World{
-	{"locks", "test/sim", "TestLocks", 4},
+	{"locks", "test/sim", "TestLocks", 2},
 	{"site", "test/sim/site", "TestSite", 1},
 	{"builders", "test/sim/builders", "TestBuilders", 1},
 }
@@ -39,7 +39,7 @@ func (w World) Seal(ctx context.Context, root, dir, tags string) (*Sealed, error
 }
 
 func (w World) compile(ctx context.Context, root, file, tags string, env ...string) error {
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-trimpath", "-tags", tags, "-o", file, "./"+w.Package)
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-trimpath", "-ldflags=-s -w", "-tags", tags, "-o", file, "./"+w.Package)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {

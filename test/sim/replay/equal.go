@@ -17,8 +17,9 @@ const equalRuns = 2
 var ErrNotEqual = errors.New("a fixed seed failed")
 
 // Equal runs the world's fixed seeds several times each, and demands that nothing is wrong, that the timelines of a
-// seed are equal, and, where several are fixed, that another order has another one.
-func (s *Sealed) Equal(ctx context.Context, to io.Writer) error {
+// seed are equal, and, where several are fixed, that another order has another one. part is how much of its time
+// each world lives; 0 is all.
+func (s *Sealed) Equal(ctx context.Context, to io.Writer, part float64) error {
 	began := time.Now()
 	var hours float64
 	found := make([][equalRuns]Result, s.fixed)
@@ -27,7 +28,7 @@ func (s *Sealed) Equal(ctx context.Context, to io.Writer) error {
 	for seed := range found {
 		for i := range equalRuns {
 			group.Go(func() (err error) {
-				found[seed][i], err = s.Run(ctx, Run{Seed: uint64(seed) + 1})
+				found[seed][i], err = s.Run(ctx, Run{Seed: uint64(seed) + 1, Part: part})
 				return err
 			})
 		}
@@ -35,7 +36,7 @@ func (s *Sealed) Equal(ctx context.Context, to io.Writer) error {
 	var other Result
 	if s.fixed > 1 {
 		group.Go(func() (err error) {
-			other, err = s.Run(ctx, Run{Seed: 1, Order: 1})
+			other, err = s.Run(ctx, Run{Seed: 1, Order: 1, Part: part})
 			return err
 		})
 	}

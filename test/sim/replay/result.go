@@ -16,10 +16,11 @@ import (
 // Run says what is simulated.
 type Run struct {
 	Seed  uint64
-	Count int    // of seeds, from Seed on; 0 is one
-	Only  []int  // the only faults that are made; nil is all
-	Order uint64 // what the runtime's own randomness is drawn from, under WASI
-	Long  bool   // the timelines of seeds in which nothing was wrong are wanted, too
+	Count int     // of seeds, from Seed on; 0 is one
+	Only  []int   // the only faults that are made; nil is all
+	Part  float64 // of its time that the world lives; 0 is all
+	Order uint64  // what the runtime's own randomness is drawn from, under WASI
+	Long  bool    // the timelines of seeds in which nothing was wrong are wanted, too
 	Env   []string
 }
 
@@ -30,6 +31,9 @@ func (r Run) args(w World) []string {
 	}
 	if r.Only != nil {
 		list = append(list, "-sim.only="+series.Ranges(append([]int{0}, r.Only...)))
+	}
+	if r.Part > 0 {
+		list = append(list, fmt.Sprint("-sim.part=", r.Part))
 	}
 	if r.Long {
 		list = append(list, "-sim.timeline")

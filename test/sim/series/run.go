@@ -19,6 +19,7 @@ var (
 	count   = flag.Int("sim.count", 0, "how many seeds, from the first on; 0 is as many as are fixed")
 	hours   = flag.Float64("sim.hours", 0, "agent-hours to simulate, instead of a count of seeds")
 	shown   = flag.Bool("sim.timeline", false, "show the timeline of each seed")
+	part    = flag.Float64("sim.part", 1, "which part of its time each world lives; nothing is demanded of less than all")
 	only    = flag.String("sim.only", "", "the only faults that are made, as 1,2,5-7; 0 is none")
 	reports = flag.Bool("sim.report", false, "print a Report of each seed, for programs; with it each has a hash")
 )
@@ -44,13 +45,20 @@ const (
 	Demanded = "DEMANDED "
 )
 
+// briefly is the part that is lived with the race detector, with which all takes ten times as long.
+const briefly = 0.1
+
 // Run simulates one seed after the other, each in a bubble of testing/synctest, as flags want
-// it; as many as are fixed, where they say nothing. It ends with the first in which something was wrong. In the end the seeds together must have
+// it; as many as are fixed, where they say nothing, and with the race detector the beginning of
+// one (FindPlanted has the fixed ones run without it). It ends with the first in which something was wrong. In the end the seeds together must have
 // reached what is demanded of so many hours, unless some faults were left out.
 func Run(t *testing.T, fixed int, simulate func(t *testing.T, s *Seed), demands ...Demand) {
 	t.Helper()
+	lives := *part
 	if *count > 0 {
 		fixed = *count
+	} else if raced && *hours == 0 {
+		fixed, lives = 1, briefly
 	}
 	list, err := Numbers(*only)
 	if err != nil {
@@ -77,7 +85,7 @@ func Run(t *testing.T, fixed int, simulate func(t *testing.T, s *Seed), demands 
 		if *reports {
 			fmt.Printf("%s%d\n", Begun, seed)
 		}
-		s := one(t, seed, wanted, simulate)
+		s := one(t, seed, lives, wanted, simulate)
 		lived += time.Duration(s.lived.Load())
 		for name, n := range s.Counts() {
 			counts[name] += n
@@ -87,7 +95,7 @@ func Run(t *testing.T, fixed int, simulate func(t *testing.T, s *Seed), demands 
 	took := time.Since(began)
 	t.Logf("%d seeds from %d: %.1f agent-hours in %s (%.0f a minute); %s",
 		n, *first, lived.Hours(), took.Round(time.Millisecond), lived.Hours()/took.Minutes(), stage.Sorted(counts))
-	if *reports || *only != "" {
+	if *reports || *only != "" || lives < 1 {
 		return // who reads the reports adds them up
 	}
 	for _, what := range Unmet(demands, counts, lived.Hours()) {
@@ -96,10 +104,11 @@ func Run(t *testing.T, fixed int, simulate func(t *testing.T, s *Seed), demands 
 }
 
 // one runs one seed.
-func one(t *testing.T, number uint64, wanted map[int]bool, simulate func(t *testing.T, s *Seed)) (s *Seed) {
+func one(t *testing.T, number uint64, part float64, wanted map[int]bool, simulate func(t *testing.T, s *Seed)) (s *Seed) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s = newSeed(number, wanted)
+		s.part = part
 		simulate(t, s)
 	})
 	return s

@@ -17,10 +17,11 @@ type Seed struct {
 
 	wanted map[int]bool // the only faults that are made; nil is all
 	lived  atomic.Int64
+	part   float64 // of its time that the world lives
 }
 
 func newSeed(number uint64, wanted map[int]bool) *Seed {
-	return &Seed{Timeline: stage.NewTimeline(), Number: number, wanted: wanted}
+	return &Seed{Timeline: stage.NewTimeline(), Number: number, wanted: wanted, part: 1}
 }
 
 // faultStream is the stream that tells when faults come; those behind it are the faults' own.
@@ -69,6 +70,9 @@ func (s *Seed) Faults(gap, length time.Duration) iter.Seq[Fault] {
 		}
 	}
 }
+
+// Part is how much of a time that a world would live it does live (-sim.part).
+func (s *Seed) Part(d time.Duration) time.Duration { return time.Duration(s.part * float64(d)) }
 
 // Lived notes for how long agents have lived, all together.
 func (s *Seed) Lived(d time.Duration) { s.lived.Add(int64(d)) }

@@ -78,7 +78,7 @@ func run(t *testing.T, seed *series.Seed) {
 	for i := range requestors {
 		w.zuuls = append(w.zuuls, w.request(fmt.Sprintf("z%d", i+1)))
 	}
-	for f := range seed.Faults(gap, day+night) {
+	for f := range seed.Faults(gap, seed.Part(day+night)) {
 		if w.isNight() && f.Rand.IntN(quiet) > 0 {
 			continue
 		}
@@ -101,7 +101,7 @@ func run(t *testing.T, seed *series.Seed) {
 }
 
 // isNight reports whether there is little to do.
-func (w *world) isNight() bool { return w.seed.Age() > day }
+func (w *world) isNight() bool { return w.seed.Age() > w.seed.Part(day) }
 
 // byNight begins the name of what is counted for the night alone, too.
 const byNight = "by night: "

@@ -1,0 +1,6 @@
+//go:build race
+
+package series
+
+// raced says whether the program has the race detector.
+const raced = true
