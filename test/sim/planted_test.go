@@ -17,4 +17,4 @@ var planted = map[string]string{
 }
 
 // Mistake: a simulation that finds nothing.
-func TestPlantedBugsAreFound(t *testing.T) { series.FindPlanted(t, "TestLocks", 100, planted) }
+func TestPlantedBugsAreFound(t *testing.T) { series.FindPlanted(t, "TestLocks", 10, 100, planted) }

@@ -18,4 +18,4 @@ var planted = map[string]string{
 }
 
 // Mistake: a simulation that finds nothing.
-func TestPlantedBugsAreFound(t *testing.T) { series.FindPlanted(t, "TestBuilders", 100, planted) }
+func TestPlantedBugsAreFound(t *testing.T) { series.FindPlanted(t, "TestBuilders", 8, 100, planted) }

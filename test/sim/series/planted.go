@@ -12,10 +12,10 @@ import (
 )
 
 // FindPlanted compiles the package of a world with the mistakes that are made on purpose (configs/planted), and
-// without the race detector, and runs a test of it with each: within some seeds, from the first on, the judge has to say
+// without the race detector, and runs a test of it with each: within some seeds, from one on that has found all of them, the judge has to say
 // what is wrong, in words that fit a pattern. How goroutines are scheduled is not decided by a seed, so one is not enough.
 // Where the tests have the race detector, the same program has to find nothing in the fixed seeds when no mistake is made.
-func FindPlanted(t *testing.T, test string, seeds int, planted map[string]string) {
+func FindPlanted(t *testing.T, test string, from uint64, seeds int, planted map[string]string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("compiles the program once more")
@@ -45,7 +45,7 @@ func FindPlanted(t *testing.T, test string, seeds int, planted map[string]string
 	for bug, words := range planted {
 		t.Run(bug, func(t *testing.T) {
 			t.Parallel()
-			out, err := simulate(t, bug, "-sim.count", strconv.Itoa(seeds))
+			out, err := simulate(t, bug, "-sim.seed", strconv.FormatUint(from, 10), "-sim.count", strconv.Itoa(seeds))
 			line := regexp.MustCompile("WRONG.*(" + words + ")").Find(out) // what led up to it may have the words, too
 			if err == nil || line == nil {
 				t.Fatalf("not found: %v, %s", err, out)

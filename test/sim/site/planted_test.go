@@ -19,4 +19,4 @@ var planted = map[string]string{
 }
 
 // Mistake: a simulation that finds nothing.
-func TestPlantedBugsAreFound(t *testing.T) { series.FindPlanted(t, "TestSite", 40, planted) }
+func TestPlantedBugsAreFound(t *testing.T) { series.FindPlanted(t, "TestSite", 3, 40, planted) }
