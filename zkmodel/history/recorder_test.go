@@ -165,6 +165,12 @@ func TestRecorder(t *testing.T) {
 	s.put(zkmodel.BuildPath("a", "0000000002"), "failed", "reason", "no space")
 	images = append(images, "build b-0000000007 succeeded ready", "build a-0000000002 failed failed")
 	s.eventually(builder, images...)
+	for _, store := range []*Store{builder, launcher} {
+		zktest.Eventually(t, func() bool { // else its first state may be seen by nobody
+			live, _, err := store.Live()
+			return err == nil && slices.ContainsFunc(live, func(e *Entry) bool { return e.Kind == Upload })
+		}, "the upload that is under way")
+	}
 	s.put(up.Path(), "ready", "external_id", "x")
 	images = append(images, "upload b-0000000007/north/0000000001 succeeded uploading ready")
 	s.eventually(builder, images...)

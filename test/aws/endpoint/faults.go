@@ -14,6 +14,7 @@ type faults struct {
 	chance   *rand.Rand
 	fails    []failing
 	lost     map[string]int
+	held     map[string]chan struct{}
 	lag      time.Duration
 	throttle float64
 	page     int
@@ -56,6 +57,21 @@ func (e *Endpoint) LoseAnswer(operation string, times int) {
 		}
 		e.faults.lost[operation] += times
 	})
+}
+
+// HoldAnswer does what an operation asks for, each time, and keeps the answers back until release is called: who asked is stopped there.
+func (e *Endpoint) HoldAnswer(operation string) (release func()) {
+	held := make(chan struct{})
+	e.locked(func() {
+		if e.faults.held == nil {
+			e.faults.held = map[string]chan struct{}{}
+		}
+		e.faults.held[operation] = held
+	})
+	return func() {
+		e.locked(func() { delete(e.faults.held, operation) })
+		close(held)
+	}
 }
 
 // Lag is how long something new is not found, and something deleted is still listed.

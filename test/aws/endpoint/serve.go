@@ -75,9 +75,16 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.refuse(r, "no signature of a service that is here")
 		return
 	}
-	answer, lost := e.answer(service, scope, r, body)
+	answer, lost, held := e.answer(service, scope, r, body)
 	if lost {
 		panic(http.ErrAbortHandler)
+	}
+	if held != nil {
+		select {
+		case <-held:
+		case <-r.Context().Done(): // the client went away
+			return
+		}
 	}
 	maps.Copy(w.Header(), answer.Header)
 	w.WriteHeader(answer.Status)
@@ -86,8 +93,8 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer does what is asked for, one request at a time, and says whether its answer gets lost.
-func (e *Endpoint) answer(service *model.Service, scope scope, r *http.Request, body []byte) (*model.Answer, bool) {
+// answer does what is asked for, one request at a time, and says whether its answer gets lost, or until when it is held.
+func (e *Endpoint) answer(service *model.Service, scope scope, r *http.Request, body []byte) (*model.Answer, bool, <-chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now().UTC()
@@ -119,7 +126,10 @@ func (e *Endpoint) answer(service *model.Service, scope scope, r *http.Request, 
 	}
 	answer.Header.Set("X-Amzn-Requestid", requestID)
 	answer.Header.Set("X-Amz-Request-Id", requestID)
-	return answer, lost
+	if op == nil {
+		return answer, lost, nil
+	}
+	return answer, lost, e.faults.held[op.Name]
 }
 
 // do checks and does one request.

@@ -118,12 +118,14 @@ func TestBuilderKilled(t *testing.T) {
 			image := fmt.Sprintf("tiny-%d", n)
 			s.uploads(image, step.method)
 			if step.untagged {
-				e.Fail("CreateTags", 3, "InternalError")
+				e.Fail("CreateTags", 1, "InternalError")
 			}
 			asked := e.Count(step.asked)
+			release := e.HoldAnswer(step.asked)
 			victim := s.daemon("builder")
-			s.soon(t, step.name, func() bool { return e.Count(step.asked) > asked })
+			zktest.Eventually(t, func() bool { return e.Count(step.asked) > asked }, "%s", step.name)
 			s.kill(victim)
+			release()
 			next := s.daemon("builder")
 			var kept endpoint.Thing
 			zktest.Eventually(t, func() bool {

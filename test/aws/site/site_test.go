@@ -227,7 +227,9 @@ func (s *site) take(request string) *zuul.Node {
 // soon waits without a pause: what it waits for lasts milliseconds.
 func (s *site) soon(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); runtime.Gosched() {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(time.Minute); !ok(); <-tick.C {
 		if time.Now().After(end) {
 			text, _ := os.ReadFile(filepath.Join(s.dir, "daemons.log"))
 			t.Fatalf("not within a minute: %s\n%s", what, text)
