@@ -19,9 +19,10 @@ import (
 
 const (
 	scansAtOnce = 100
-	scanFirst   = 2 * time.Second        // how long the first connection may take
-	scanLongest = 10 * time.Second       // how long one may take at most
+	scanFirst   = 200 * time.Millisecond // how long the first connection may be silent
+	scanLongest = 10 * time.Second       // how long one may be at most, and take at most
 	scanPause   = 100 * time.Millisecond // between two that failed
+	floodPause  = 2 * time.Second        // or that, at least, where the other side said too much
 )
 
 // HostKeys are the SSH host keys of a node, "type base64", as its provider knows
@@ -138,8 +139,8 @@ func (sc *Scanner) Reach(ctx context.Context, addr string) error {
 }
 
 // persist repeats try until it succeeds or ctx ends. It tells try how long one
-// connection may take, which is more each time: a forwarded port may swallow a
-// connection that came too early, so the first ones are short.
+// connection may be silent, which is more each time: a forwarded port swallows a
+// connection that came too early, so the first ones are given up soon.
 func persist(ctx context.Context, addr string, try func(patience time.Duration) error) error {
 	patience := scanFirst
 	for {
@@ -149,12 +150,12 @@ func persist(ctx context.Context, addr string, try func(patience time.Duration) 
 		}
 		pause := scanPause
 		if errors.Is(err, errFlood) {
-			pause = patience // each try costs more than one that nobody answers
+			pause = max(floodPause, patience) // each try costs more than one that nobody answers
 		}
 		if ctx.Err() != nil || clock.Sleep(ctx, pause) != nil {
 			return fmt.Errorf("scan %s: %w: %w (%w)", addr, ErrKeyScan, context.Cause(ctx), err)
 		}
-		patience = min(patience*3/2, scanLongest)
+		patience = min(patience*5/4, scanLongest)
 	}
 }
 
@@ -173,19 +174,39 @@ func keyTypes() [][]string {
 // errGotKey ends a handshake that has shown its key.
 var errGotKey = errors.New("key seen")
 
-// handshake connects and returns the host key that the server proves to have.
+// handshake connects and returns the host key that the server proves to have. A server
+// that is silent for patience is given up; one that has said something has more time.
 // No user name or credential is ever sent: the connection ends before.
 func handshake(ctx context.Context, patience time.Duration, addr string, algorithms []string) (string, error) {
-	ctx, cancel := clock.WithTimeout(ctx, patience)
+	ctx, cancel := clock.WithTimeout(ctx, scanLongest)
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	silent, heard := clock.WithTimeout(ctx, patience)
+	defer heard()
+	conn, err := new(net.Dialer).DialContext(silent, "tcp", addr)
 	if err != nil {
 		return "", err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer stop()
 	defer func() { _ = conn.Close() }() // nothing was written that could be lost
-	return shownKey(conn, addr, algorithms)
+	end := func() { _ = conn.Close() }
+	defer context.AfterFunc(ctx, end)()
+	wait := context.AfterFunc(silent, end)
+	defer wait()
+	return shownKey(&greeted{Conn: conn, heard: func() { wait() }}, addr, algorithms)
+}
+
+// greeted is a connection that calls heard when something is read.
+type greeted struct {
+	net.Conn
+	heard func()
+}
+
+// Read implements net.Conn.
+func (c *greeted) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.heard()
+	}
+	return n, err
 }
 
 // shownKey returns the host key that the server at the other end proves to have.

@@ -96,6 +96,52 @@ func TestScanOfAMuteMachineEnds(t *testing.T) {
 	}
 }
 
+// Mistake: a machine that has said who it is, and is slow with the rest, is given up as one that says nothing: all it has
+// calculated so far was for nothing, and it is asked anew.
+func TestASlowMachineIsNotASilentOne(t *testing.T) {
+	t.Parallel()
+	key := sshd.Key(t, "ed25519")
+	server, front := sshd.Listen(t, 0), sshd.Listen(t, 0)
+	sshd.Serve(t, server, key)
+	t.Cleanup(func() { _ = front.Close() })
+	go func() {
+		for {
+			client, err := front.Accept()
+			if err != nil {
+				return
+			}
+			go slowly(t.Context(), client, server.Addr().String(), 3*time.Second)
+		}
+	}()
+	shown, err := handshake(t.Context(), 2*time.Second, front.Addr().String(), []string{ssh.KeyAlgoED25519})
+	if err != nil || shown != sshd.Authorized(key) {
+		t.Errorf("shown is %q (%v), want %q", shown, err, sshd.Authorized(key))
+	}
+}
+
+// slowly passes a connection on to a server; between its first words and the rest of its answers it pauses.
+func slowly(ctx context.Context, client net.Conn, server string, pause time.Duration) {
+	defer client.Close() //nolint:errcheck // the other side tells
+	far, err := new(net.Dialer).DialContext(ctx, "tcp", server)
+	if err != nil {
+		return
+	}
+	defer far.Close() //nolint:errcheck // the same
+	go func() {
+		_, _ = io.Copy(far, client)
+		_ = far.Close() // the client has gone
+	}()
+	hello := make([]byte, 1024)
+	n, err := far.Read(hello)
+	if err == nil {
+		_, err = client.Write(hello[:n])
+	}
+	if err == nil {
+		<-time.After(pause)
+		_, _ = io.Copy(client, far)
+	}
+}
+
 // What is scanned depends on configuration, connection and provider.
 func TestHostKeys(t *testing.T) {
 	key := sshd.Key(t, "ed25519")

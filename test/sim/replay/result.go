@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,7 +31,7 @@ func (r Run) args(w World) []string {
 		"-sim.seed=" + strconv.FormatUint(r.Seed, 10), "-sim.count=" + strconv.Itoa(max(r.Count, 1)),
 	}
 	if r.Only != nil {
-		list = append(list, "-sim.only="+series.Ranges(append([]int{0}, r.Only...)))
+		list = append(list, "-sim.only="+series.Ranges(slices.Compact(append([]int{0}, r.Only...)))) // 0 once: how long a program's arguments are counts, too
 	}
 	if r.Part > 0 {
 		list = append(list, fmt.Sprint("-sim.part=", r.Part))

@@ -1,0 +1,15 @@
+package replay
+
+import (
+	"slices"
+	"testing"
+)
+
+// Mistake: who repeats a run without faults, as it is told, starts its program with other arguments: another run.
+func TestNoFaultsAreOneArgument(t *testing.T) {
+	w := Worlds[0]
+	none, told := Run{Seed: 1, Only: []int{}}.args(w), Run{Seed: 1, Only: []int{0}}.args(w)
+	if !slices.Equal(none, told) {
+		t.Errorf("%q and %q", none, told)
+	}
+}
