@@ -13,14 +13,15 @@ VERSION ?= $(eval VERSION := $$(shell scripts/version))$(VERSION)
 # comes behind it, in the recipe and not as a prerequisite of make's.
 
 # For parts: make test PACKAGES=./zkmodel/... The longest come first, so that none of
-# them begins when all others have ended. What ./... has again is run once.
+# them begins when all others have ended. What ALL has again is run once.
 # How long one package may take; test/pages, which boots guests in bare roots, takes eight
 # minutes on two idle cores.
 TEST_TIMEOUT  ?= 40m
 # How often a test that failed is run again; a run that needed it says so at its end.
 RERUN         ?= 0
 BENCH_TIMEOUT ?= 30m
-PACKAGES      ?= ./test/pages ./launcher ./test/e2e ./cmd/poolkeeper ./builder ./zkmodel/recipe ./...
+ALL           ?= ./...
+PACKAGES      ?= ./test/pages ./launcher ./test/e2e ./cmd/poolkeeper ./builder ./zkmodel/recipe $(ALL)
 CHAOS         ?= 10m
 FUZZTIME      ?= 30s
 PREFIX        ?= /usr/local

@@ -71,8 +71,8 @@ func TestScripts(t *testing.T) {
 }
 
 // programOfScripts is a folder with the program for scripts: daemons are this very one, with the race detector,
-// commands are what `make build` makes. Scripts give a thousand commands, and to start the former takes four
-// times as long; what commands do at once is raced by the tests that call run.
+// commands are what `make build` makes, which starts with a fourth of the work: scripts give a thousand commands. The race
+// detector sees of commands what other tests of this package run in their own process.
 func programOfScripts(t *testing.T) string {
 	t.Helper()
 	us, err := exec.LookPath("poolkeeper") // as testscript.Main makes it

@@ -19,8 +19,8 @@ import (
 
 const (
 	scansAtOnce = 100
-	scanFirst   = 200 * time.Millisecond // how long the first connection may be silent
-	scanLongest = 10 * time.Second       // how long one may be at most, and take at most
+	scanFirst   = 200 * time.Millisecond // how long the first connection may be silent; later ones may longer
+	scanLongest = 10 * time.Second       // how long any may be silent, and take in all, at most
 	scanPause   = 100 * time.Millisecond // between two that failed
 	floodPause  = 2 * time.Second        // or that, at least, where the other side said too much
 )

@@ -224,7 +224,7 @@ func (s *site) take(request string) *zuul.Node {
 	return nodes[0]
 }
 
-// soon waits without a pause: what it waits for lasts milliseconds.
+// soon looks each millisecond: what it waits for lasts some of them.
 func (s *site) soon(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
