@@ -53,7 +53,7 @@ func (c *Client) Accept(ctx context.Context, out Outcome) ([]*Node, error) {
 
 func (c *Client) lockNode(ctx context.Context, id, request string) (*Node, error) {
 	path := c.path("/nodes/%s", id)
-	if err := c.checkOwner(path, request); err != nil {
+	if _, err := c.owned(path, request); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, lockTimeout, ErrLockTimeout)
@@ -62,25 +62,23 @@ func (c *Client) lockNode(ctx context.Context, id, request string) (*Node, error
 	if err != nil {
 		return nil, err
 	}
-	if err := c.checkOwner(path, request); err != nil {
-		return nil, errors.Join(err, c.unlock(held))
-	}
-	r, err := c.read(path)
+	r, err := c.owned(path, request)
 	if err != nil {
 		return nil, errors.Join(err, c.unlock(held))
 	}
 	return &Node{ID: id, record: r, held: held}, nil
 }
 
-func (c *Client) checkOwner(path, request string) error {
+// owned reads a node's record, which must be a request's.
+func (c *Client) owned(path, request string) (record, error) {
 	r, err := c.read(path)
 	if err != nil {
-		return err
+		return r, err
 	}
 	if owner := r.text("allocated_to"); owner != request {
-		return fmt.Errorf("check %s: %w: %q, not %s", path, ErrNotOurs, owner, request)
+		return r, fmt.Errorf("check %s: %w: %q, not %s", path, ErrNotOurs, owner, request)
 	}
-	return nil
+	return r, nil
 }
 
 // Use marks nodes as running a job.

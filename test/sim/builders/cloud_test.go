@@ -16,6 +16,7 @@ func (j *judge) changed(e cloud.Event) {
 		j.there[e.Provider+" "+e.ID] = true
 	case cloud.OpDeleteImage:
 		delete(j.there, e.Provider+" "+e.ID)
+		j.vanished[e.Provider+" "+e.ID] = e.Fault == cloud.Vanished
 	}
 	if e.Agent == "" {
 		return

@@ -22,24 +22,25 @@ type judge struct {
 	*stage.Timeline
 	world *world
 
-	mu      sync.Mutex
-	data    map[string][]byte // what is below the images, as the leader has it
-	lines   map[string][]contender
-	until   map[string]contender // who held the locks that go in the transaction
-	builds  map[string]*zkmodel.Build
-	uploads map[string]*zkmodel.Upload
-	ids     map[string]bool     // paths of builds that were ever ready
-	live    map[string][]string // by image: builds that have processes, as host/build
-	begun   map[string]string   // who made the record of an upload, by its path
-	asked   map[string]bool     // builds and uploads that an operator has marked
-	found   map[string]bool     // paths of findings of leaked images
-	there   map[string]bool     // images in clouds, as "provider id"
-	moves   map[string]int
-	unread  map[string]*unreadable // records that a person has spoilt
-	noted   map[string]bool        // records that a person has noted upon
-	handled map[string]time.Time   // when a person has changed a record
-	changes int                    // transactions that have changed something
-	last    string
+	mu       sync.Mutex
+	data     map[string][]byte // what is below the images, as the leader has it
+	lines    map[string][]contender
+	until    map[string]contender // who held the locks that go in the transaction
+	builds   map[string]*zkmodel.Build
+	uploads  map[string]*zkmodel.Upload
+	ids      map[string]bool     // paths of builds that were ever ready
+	live     map[string][]string // by image: builds that have processes, as host/build
+	begun    map[string]string   // who made the record of an upload, by its path
+	asked    map[string]bool     // builds and uploads that an operator has marked
+	found    map[string]bool     // paths of findings of leaked images
+	there    map[string]bool     // images in clouds, as "provider id"
+	vanished map[string]bool     // images that a person has deleted there
+	moves    map[string]int
+	unread   map[string]*unreadable // records that a person has spoilt
+	noted    map[string]bool        // records that a person has noted upon
+	handled  map[string]time.Time   // when a person has changed a record
+	changes  int                    // transactions that have changed something
+	last     string
 }
 
 // contender is one that stands in line for a lock.
@@ -53,7 +54,7 @@ type contender struct {
 func newJudge(w *world) *judge {
 	return &judge{
 		Timeline: w.seed.Timeline, world: w, data: map[string][]byte{}, lines: map[string][]contender{}, until: map[string]contender{}, builds: map[string]*zkmodel.Build{},
-		uploads: map[string]*zkmodel.Upload{}, ids: map[string]bool{}, begun: map[string]string{}, live: map[string][]string{}, asked: map[string]bool{}, there: map[string]bool{}, found: map[string]bool{}, moves: map[string]int{},
+		uploads: map[string]*zkmodel.Upload{}, ids: map[string]bool{}, begun: map[string]string{}, live: map[string][]string{}, asked: map[string]bool{}, there: map[string]bool{}, vanished: map[string]bool{}, found: map[string]bool{}, moves: map[string]int{},
 		unread: map[string]*unreadable{}, noted: map[string]bool{}, handled: map[string]time.Time{},
 	}
 }
@@ -323,11 +324,13 @@ func allowed[S ~string](table []zkmodel.Transition[S], from, to S, client string
 	})
 }
 
-// served is how many uploads are ready of each image in each provider.
+// served is how many uploads are ready of each image in each provider, as far as builders can know: that an image has
+// vanished they are told by a launcher, which cannot boot from it.
 func (j *judge) served() map[[2]string]int {
 	n := map[[2]string]int{}
 	for _, u := range j.uploads {
-		if u.Broken == nil && u.State == zkmodel.UploadReady && j.there[u.Provider+" "+u.ExternalID.Text()] {
+		at := u.Provider + " " + u.ExternalID.Text()
+		if u.Broken == nil && u.State == zkmodel.UploadReady && (j.there[at] || j.vanished[at] && u.Suspect == "") {
 			n[[2]string{u.Image, u.Provider}]++
 		}
 	}
