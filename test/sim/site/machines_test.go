@@ -50,7 +50,7 @@ func (j *judge) deletes(p *process, cloud, id string) {
 	if since, is := j.broken[m.Metadata[providers.MetaNode]]; n != nil && is {
 		own := j.tree.holder(zkmodel.LockPath(n.Path())).client == p.Name // it was made in this launch, which goes on
 		if age := time.Since(since); age > proofTime && !own {
-			j.Wrong(p.Name, "deletes machine %s of node %s, whose record cannot be read since %s", id, n.ID, age)
+			j.wrongBy(p, "deletes machine %s of node %s, whose record cannot be read since %s", id, n.ID, age)
 		}
 		return
 	}
