@@ -21,7 +21,7 @@ const (
 	scansAtOnce = 100
 	scanFirst   = 200 * time.Millisecond // how long the first connection may be silent; later ones may longer
 	scanLongest = 10 * time.Second       // how long any may be silent, and take in all, at most
-	scanPause   = 100 * time.Millisecond // between two that failed
+	scanPause   = 100 * time.Millisecond // between two that failed, at most
 	floodPause  = 2 * time.Second        // or that, at least, where the other side said too much
 )
 
@@ -85,26 +85,33 @@ func (sc *Scanner) Keys(ctx context.Context, addr string) ([]string, error) {
 	defer sc.leave()
 	var keys []string
 	err := persist(ctx, addr, func(patience time.Duration) error {
-		if _, err := handshake(ctx, patience, addr, slices.Concat(keyTypes()...)); err != nil {
-			return err
+		first, err := handshake(ctx, patience, addr, slices.Concat(keyTypes()...))
+		if err == nil {
+			keys, err = everyKey(ctx, patience, addr, first)
 		}
-		var err error
-		keys, err = everyKey(ctx, patience, addr)
 		return err
 	})
 	return keys, err
 }
 
-// everyKey asks for the key of every type. A type that the server offers and
-// then fails at, twice, is one that it does not have: dropbear without an RSA key
+// everyKey asks for the key of every type but that of the first, which is known. A type that the
+// server offers and then fails at, twice, is one that it does not have: dropbear without an RSA key
 // offers RSA all the same, and hangs up on a client that wants it.
-func everyKey(ctx context.Context, patience time.Duration, addr string) ([]string, error) {
-	var keys []string
+func everyKey(ctx context.Context, patience time.Duration, addr, first string) ([]string, error) {
+	var keys, offered []string // the latter is not known until the server has refused a type
 	var failed error
 	for _, algorithms := range keyTypes() {
+		if name, _, _ := strings.Cut(first, " "); slices.Contains(algorithms, name) {
+			keys = append(keys, first)
+			continue
+		}
+		if offered != nil && !slices.ContainsFunc(algorithms, func(a string) bool { return slices.Contains(offered, a) }) {
+			continue // each connection costs a small machine much
+		}
 		key, err := handshake(ctx, patience, addr, algorithms)
-		if _, none := errors.AsType[*ssh.AlgorithmNegotiationError](err); none {
-			continue // the server has no key of this type
+		if refused, is := errors.AsType[*ssh.AlgorithmNegotiationError](err); is {
+			offered = refused.RequestedAlgorithms // of us, by the server
+			continue
 		}
 		if err != nil {
 			key, err = handshake(ctx, patience, addr, algorithms)
@@ -148,7 +155,7 @@ func persist(ctx context.Context, addr string, try func(patience time.Duration) 
 		if err == nil {
 			return nil
 		}
-		pause := scanPause
+		pause := min(patience/8, scanPause)
 		if errors.Is(err, errFlood) {
 			pause = max(floodPause, patience) // each try costs more than one that nobody answers
 		}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,6 +53,35 @@ func TestScanPassesOverAKeyThatFails(t *testing.T) {
 	got, err := NewScanner().Keys(t.Context(), l.Addr().String())
 	if err != nil || !slices.Equal(got, []string{sshd.Authorized(key)}) {
 		t.Errorf("scanned %q (%v), want the key that works", got, err)
+	}
+}
+
+// counted is a listener that counts who comes.
+type counted struct {
+	net.Listener
+	n atomic.Int32
+}
+
+func (c *counted) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err == nil {
+		c.n.Add(1)
+	}
+	return conn, err
+}
+
+// Mistake: a small machine is asked for a key that it has shown already, and for types that it said it does not have.
+func TestScanAsksForNothingInVain(t *testing.T) {
+	t.Parallel()
+	keys := []ssh.Signer{sshd.Key(t, "ed25519"), sshd.Key(t, "rsa")}
+	l := &counted{Listener: sshd.Listen(t, 0)}
+	sshd.Serve(t, l, keys...)
+	got, err := NewScanner().Keys(t.Context(), l.Addr().String())
+	if err != nil || len(got) != len(keys) {
+		t.Errorf("scanned %q (%v)", got, err)
+	}
+	if n, want := l.n.Load(), int32(3); n != want && err == nil { // the first, ECDSA, of which it has none, and RSA
+		t.Errorf("%d connections were made, %d would do", n, want)
 	}
 }
 
