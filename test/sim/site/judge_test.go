@@ -194,11 +194,9 @@ func (j *judge) request(t zookeeper.Transaction, c zookeeper.Change, id string) 
 	}
 	r := zkmodel.DecodeRequest(id, c.Data, recipe.Stat{})
 	j.tree.requests[id] = r
-	if r.Broken == nil { // a person may spoil it later
-		j.stock[id] = r.Requestor == zkmodel.MinReadyRequestor
-	}
 	j.Note(t.Client, "request %s of %v by %s is %s with %v, declined by %v %s", id, r.NodeTypes, r.Requestor, r.State, r.Nodes, r.DeclinedBy, r.Reason)
 	if c.Kind == zookeeper.Create {
+		j.stock[id] = r.Requestor == zkmodel.MinReadyRequestor // and stays so, whatever a person makes of it
 		return
 	}
 	if isLauncher(t.Client) {
