@@ -66,11 +66,11 @@ func FuzzHostKeys(f *testing.F) {
 			config.AddHostKey(key)
 			_, _, _, _ = ssh.NewServerConn(&bent{Conn: theirs, put: bytes, at: int(uint(at) % 4096), max: int(uint(limit) % 8192)}, config)
 		}()
-		got, err := shownKey(ours, "machine", []string{ssh.KeyAlgoED25519})
+		got, err := shownKey(ours, func() {}, "machine", []string{ssh.KeyAlgoED25519})
 		_ = ours.Close()
 		<-served
-		if (got == "") == (err == nil) || got != "" && got != sshd.Authorized(key) {
-			t.Errorf("key %q, error %v; the machine has %q", got, err, sshd.Authorized(key))
+		if (got.key == "") == (err == nil) || got.key != "" && got.key != sshd.Authorized(key) {
+			t.Errorf("key %q, error %v; the machine has %q", got.key, err, sshd.Authorized(key))
 		}
 	})
 }

@@ -7,10 +7,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-
-	"golang.org/x/crypto/ssh"
 
 	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
@@ -94,40 +91,6 @@ func (sc *Scanner) Keys(ctx context.Context, addr string) ([]string, error) {
 	return keys, err
 }
 
-// everyKey asks for the key of every type but that of the first, which is known. A type that the
-// server offers and then fails at, twice, is one that it does not have: dropbear without an RSA key
-// offers RSA all the same, and hangs up on a client that wants it.
-func everyKey(ctx context.Context, patience time.Duration, addr, first string) ([]string, error) {
-	var keys, offered []string // the latter is not known until the server has refused a type
-	var failed error
-	for _, algorithms := range keyTypes() {
-		if name, _, _ := strings.Cut(first, " "); slices.Contains(algorithms, name) {
-			keys = append(keys, first)
-			continue
-		}
-		if offered != nil && !slices.ContainsFunc(algorithms, func(a string) bool { return slices.Contains(offered, a) }) {
-			continue // each connection costs a small machine much
-		}
-		key, err := handshake(ctx, patience, addr, algorithms)
-		if refused, is := errors.AsType[*ssh.AlgorithmNegotiationError](err); is {
-			offered = refused.RequestedAlgorithms // of us, by the server
-			continue
-		}
-		if err != nil {
-			key, err = handshake(ctx, patience, addr, algorithms)
-		}
-		if err != nil {
-			failed = err
-			continue
-		}
-		keys = append(keys, key)
-	}
-	if failed != nil && (len(keys) == 0 || ctx.Err() != nil) {
-		return nil, failed
-	}
-	return keys, nil
-}
-
 // Reach waits until the machine accepts a connection.
 func (sc *Scanner) Reach(ctx context.Context, addr string) error {
 	if err := sc.enter(ctx, addr); err != nil {
@@ -164,70 +127,4 @@ func persist(ctx context.Context, addr string, try func(patience time.Duration) 
 		}
 		patience = min(patience*5/4, scanLongest)
 	}
-}
-
-// keyTypes are the host key algorithms to ask for, one group for each type of
-// key, the most wanted first.
-func keyTypes() [][]string {
-	return [][]string{
-		{ssh.KeyAlgoED25519},
-		{ssh.KeyAlgoECDSA256},
-		{ssh.KeyAlgoECDSA384},
-		{ssh.KeyAlgoECDSA521},
-		{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSA},
-	}
-}
-
-// errGotKey ends a handshake that has shown its key.
-var errGotKey = errors.New("key seen")
-
-// handshake connects and returns the host key that the server proves to have. A server
-// that is silent for patience is given up; one that has said something has more time.
-// No user name or credential is ever sent: the connection ends before.
-func handshake(ctx context.Context, patience time.Duration, addr string, algorithms []string) (string, error) {
-	ctx, cancel := clock.WithTimeout(ctx, scanLongest)
-	defer cancel()
-	silent, heard := clock.WithTimeout(ctx, patience)
-	defer heard()
-	conn, err := new(net.Dialer).DialContext(silent, "tcp", addr)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = conn.Close() }() // nothing was written that could be lost
-	end := func() { _ = conn.Close() }
-	defer context.AfterFunc(ctx, end)()
-	wait := context.AfterFunc(silent, end)
-	defer wait()
-	return shownKey(&greeted{Conn: conn, heard: func() { wait() }}, addr, algorithms)
-}
-
-// greeted is a connection that calls heard when something is read.
-type greeted struct {
-	net.Conn
-	heard func()
-}
-
-// Read implements net.Conn.
-func (c *greeted) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if n > 0 {
-		c.heard()
-	}
-	return n, err
-}
-
-// shownKey returns the host key that the server at the other end proves to have.
-func shownKey(conn net.Conn, addr string, algorithms []string) (string, error) {
-	var key string
-	_, _, _, err := ssh.NewClientConn(&frugal{Conn: conn, left: scanBytes}, addr, &ssh.ClientConfig{
-		HostKeyAlgorithms: algorithms,
-		HostKeyCallback: func(_ string, _ net.Addr, k ssh.PublicKey) error {
-			key = strings.TrimSpace(string(ssh.MarshalAuthorizedKey(k)))
-			return errGotKey
-		},
-	})
-	if key != "" {
-		return key, nil
-	}
-	return "", err
 }

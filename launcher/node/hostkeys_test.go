@@ -80,8 +80,8 @@ func TestScanAsksForNothingInVain(t *testing.T) {
 	if err != nil || len(got) != len(keys) {
 		t.Errorf("scanned %q (%v)", got, err)
 	}
-	if n, want := l.n.Load(), int32(3); n != want && err == nil { // the first, ECDSA, of which it has none, and RSA
-		t.Errorf("%d connections were made, %d would do", n, want)
+	if n := int(l.n.Load()); n != len(keys) && err == nil {
+		t.Errorf("%d connections were made, %d would do", n, len(keys))
 	}
 }
 
@@ -143,9 +143,9 @@ func TestASlowMachineIsNotASilentOne(t *testing.T) {
 			go slowly(t.Context(), client, server.Addr().String(), 3*time.Second)
 		}
 	}()
-	shown, err := handshake(t.Context(), 2*time.Second, front.Addr().String(), []string{ssh.KeyAlgoED25519})
-	if err != nil || shown != sshd.Authorized(key) {
-		t.Errorf("shown is %q (%v), want %q", shown, err, sshd.Authorized(key))
+	got, err := handshake(t.Context(), 2*time.Second, front.Addr().String(), []string{ssh.KeyAlgoED25519})
+	if err != nil || got.key != sshd.Authorized(key) {
+		t.Errorf("shown is %q (%v), want %q", got.key, err, sshd.Authorized(key))
 	}
 }
 
