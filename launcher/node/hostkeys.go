@@ -118,7 +118,7 @@ func persist(ctx context.Context, addr string, try func(patience time.Duration) 
 		if err == nil {
 			return nil
 		}
-		pause := min(patience/8, scanPause)
+		pause := min(patience/16, scanPause)
 		if errors.Is(err, errFlood) {
 			pause = max(floodPause, patience) // each try costs more than one that nobody answers
 		}
