@@ -155,16 +155,15 @@ func (m *Mirror) trimImages(list []*Image) {
 // viewUploads reads the uploads of a build out of a view.
 func (m *Mirror) viewUploads(v recipe.View, image, build string) []*Upload {
 	var list []*Upload
-	for _, provider := range v.Children(ProvidersPath(image, build)) {
-		for _, id := range v.Children(UploadsPath(image, build, provider)) {
-			key := UploadKey{Image: image, Build: build, Provider: provider, ID: id}
-			if full := key.Path(); id != lockName {
-				if entry, ok := v.Get(full); ok {
-					list = append(list, m.viewUpload(key, full, entry))
-				}
+	v.Each(ProvidersPath(image, build), func(provider recipe.Child) {
+		parent := UploadsPath(image, build, provider.Name()) + "/"
+		provider.Below("images", func(c recipe.Child) {
+			if id := c.Name(); id != lockName {
+				key := UploadKey{Image: image, Build: build, Provider: provider.Name(), ID: id}
+				list = append(list, m.viewUpload(key, parent+id, c.Entry()))
 			}
-		}
-	}
+		})
+	})
 	return list
 }
 

@@ -39,11 +39,11 @@ func (w *Worker) Patrol(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		cfg := w.Config()
+		cfg, images := w.Config(), w.Tree.Images()
 		var all sync.WaitGroup // a cloud that hangs holds up the next round, and no other cloud in this
 		for i := range cfg.Providers {
 			name := cfg.Providers[i].Name
-			if cfg.FrozenProvider(name) == "" && (every || len(w.doubted(name)) > 0) {
+			if cfg.FrozenProvider(name) == "" && (every || len(doubted(images, name)) > 0) {
 				all.Go(func() {
 					if err := w.lookForLeaks(ctx, cfg, name); err != nil && ctx.Err() == nil && !Held(err) {
 						w.Log.Warn("Cannot look for leaked images", "provider", name, "error", err)

@@ -13,11 +13,11 @@ import (
 // doubtEvery is how often we look whether there are uploads that are doubted.
 const doubtEvery = 30 * time.Second
 
-// doubted are the ready uploads of a provider that a launcher could not boot
+// doubted are the ready uploads of images to a provider that a launcher could not boot
 // from.
-func (w *Worker) doubted(provider string) []*zkmodel.Upload {
+func doubted(images []*zkmodel.Image, provider string) []*zkmodel.Upload {
 	var list []*zkmodel.Upload
-	for _, image := range w.Tree.Images() {
+	for _, image := range images {
 		for _, b := range image.Builds {
 			for _, u := range b.Uploads {
 				if u.Provider == provider && u.Broken == nil && u.State == zkmodel.UploadReady && u.Suspect != "" &&
@@ -39,7 +39,7 @@ func (w *Worker) forgetLost(ctx context.Context, provider string, listed []provi
 		there[image.ExternalID] = true
 	}
 	var failed error
-	for _, u := range w.doubted(provider) {
+	for _, u := range doubted(w.Tree.Images(), provider) {
 		if !there[u.ExternalID.Text()] {
 			failed = errors.Join(failed, w.forget(ctx, u))
 		}

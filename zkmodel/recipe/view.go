@@ -89,13 +89,15 @@ func (v View) Children(path string) []string {
 // Each calls f for each child of the node at path, by name. It takes a fraction
 // of the time of a Get for each.
 func (v View) Each(path string, f func(Child)) {
-	n := v.node(path)
-	if n == nil {
-		return
+	if n := v.node(path); n != nil {
+		n.each(v.tree, f)
 	}
+}
+
+func (n *treeNode) each(t *Tree, f func(Child)) {
 	for _, kid := range n.kids {
 		if kid.visible() {
-			f(Child{kid, v.tree})
+			f(Child{kid, t})
 		}
 	}
 }
@@ -142,6 +144,13 @@ func (c Child) Has(name string, is func(string) bool) bool {
 	kid := c.node.kid(name)
 	return kid != nil &&
 		(kid.failed || slices.ContainsFunc(kid.kids, func(k *treeNode) bool { return k.visible() && is(k.name()) }))
+}
+
+// Below is Each for the children of the node's child called name.
+func (c Child) Below(name string, f func(Child)) {
+	if kid := c.node.kid(name); kid != nil && kid.visible() {
+		kid.each(c.tree, f)
+	}
 }
 
 // Walk calls f for the node at path and all below it, parents first and names in
