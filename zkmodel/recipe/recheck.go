@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -20,7 +21,7 @@ import (
 const (
 	listsEvery = 12          // of the pauses between two looks, how often the lists near the root are compared
 	allEvery   = 120         // and how often everything is, without a reason
-	checkReads = 8           // reads of a comparison under way at once
+	checkReads = 8           // nodes of a comparison that are looked at at once
 	checkRest  = 20          // a comparison rests this many times as long as it took
 	checkLast  = time.Minute // or so long
 )
@@ -32,23 +33,43 @@ func (f *follower) recheck() {
 		every = treeRetry
 	}
 	// A session that begins reads everything, so a refusal then counts as well.
-	suspicious, seen := false, f.session.refusals.Load()
+	seen, _ := f.session.refusals.count()
+	suspicious := false
 	clock := f.session.Clock()
 	var next time.Time
 	lists, all := clock.Now(), clock.Now()
-	for waitFor(f.ctx, clock, every); f.ctx.Err() == nil; waitFor(f.ctx, clock, every) {
-		began, refused := clock.Now(), f.session.refusals.Load()
+	for f.ctx.Err() == nil {
+		if now, another := f.session.refusals.count(); !suspicious && now == seen {
+			f.idle(another, listsEvery*every)
+		}
+		if clock.Sleep(f.ctx, every) != nil {
+			return
+		}
+		began := clock.Now()
+		refused, _ := f.session.refusals.count()
 		suspicious = suspicious || refused != seen
 		switch {
 		case suspicious && !began.Before(next), began.Sub(all) > allEvery*every:
 			f.compare(math.MaxInt)
-			suspicious, seen = f.session.refusals.Load() != refused, f.session.refusals.Load()
+			seen, _ = f.session.refusals.count()
+			suspicious = seen != refused
 			next = clock.Now().Add(min(checkRest*clock.Since(began), checkLast))
 			lists, all = began, began
 		case began.Sub(lists) > listsEvery*every:
 			f.compare(1)
 			lists = began
 		}
+	}
+}
+
+// idle waits for d, or until something is refused.
+func (f *follower) idle(refused <-chan struct{}, d time.Duration) {
+	timer := f.session.Clock().NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-refused:
+	case <-timer.C:
+	case <-f.ctx.Done():
 	}
 }
 
@@ -60,15 +81,31 @@ type held struct {
 	mzxid  int64
 	list   bool
 	kids   []string
-	lacks  []string // known children that are not there
+	lacks  []string   // known children that are not there
+	now    ReadResult // of a list
 }
 
 // compare has read again what is not as it is held, down to depth below the root;
-// above the deepest only lists.
+// above the deepest only lists, which are read together.
 func (f *follower) compare(depth int) {
+	all := f.holds(depth)
+	var lists []Read
+	for _, h := range all {
+		if h.list {
+			lists = append(lists, ReadChildren(h.path))
+		}
+	}
+	results := f.session.ReadMany(f.ctx, lists...)
 	var group errgroup.Group
 	group.SetLimit(checkReads)
-	for _, h := range f.holds(depth) {
+	for _, h := range all {
+		if h.list {
+			h.now, results = results[0], results[1:]
+		}
+		if !h.data && len(h.lacks) == 0 { // nothing else is read
+			f.check(h)
+			continue
+		}
 		group.Go(func() error {
 			if f.ctx.Err() == nil {
 				f.check(h)
@@ -118,33 +155,29 @@ func (f *follower) check(h held) {
 	conn, abs := f.session.conn, f.session.abs(h.path)
 	differs, want := false, None
 	see := func(err error) bool {
-		if err == nil {
-			return true
-		}
-		err = f.session.translate("compare", h.path, err)
 		differs = differs || errors.Is(err, ErrNoNode) && (h.mzxid != 0 || len(h.kids) > 0) ||
 			errors.Is(err, ErrAuth) && !h.failed // so that readers know
-		return false
+		return err == nil
 	}
+	seeTheirs := func(err error) bool { return see(f.session.translate("compare", h.path, err)) }
 	if h.data && h.failed {
-		if _, _, err := conn.Get(abs); see(err) {
+		if _, _, err := conn.Get(abs); seeTheirs(err) {
 			differs = true
 		}
 	} else if h.data {
-		if exists, stat, err := conn.Exists(abs); see(err) && (!exists && h.mzxid != 0 || exists && stat.Mzxid != h.mzxid) {
+		if exists, stat, err := conn.Exists(abs); seeTheirs(err) && (!exists && h.mzxid != 0 || exists && stat.Mzxid != h.mzxid) {
 			differs = true
 		}
 	}
 	if h.list {
-		names, _, err := conn.Children(abs)
-		slices.Sort(names)
-		if see(err) && (h.failed || !slices.Equal(names, h.kids)) {
+		slices.Sort(h.now.Children)
+		if see(h.now.Err) && (h.failed || !slices.Equal(h.now.Children, h.kids)) {
 			differs = true
 		}
 	}
 	for _, name := range h.lacks {
 		exists, _, err := conn.Exists(joinPath(abs, name))
-		if see(err) && exists {
+		if seeTheirs(err) && exists {
 			differs, want = true, Children
 		}
 	}
@@ -156,6 +189,33 @@ func (f *follower) check(h held) {
 // noteRefusal remembers that err was a refusal of ours, or nothing.
 func (s *Session) noteRefusal(err error) {
 	if errors.Is(err, zk.ErrNoAuth) {
-		s.refusals.Add(1)
+		s.refusals.add()
+	}
+}
+
+// refusals counts what rights have kept us from.
+type refusals struct {
+	mu      sync.Mutex // for moments
+	n       int
+	another chan struct{} // closed with the next one; made for who asks
+}
+
+// count tells how many there were; another is closed with the next one.
+func (r *refusals) count() (n int, another <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.another == nil {
+		r.another = make(chan struct{})
+	}
+	return r.n, r.another
+}
+
+func (r *refusals) add() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.n++
+	if r.another != nil {
+		close(r.another)
+		r.another = nil
 	}
 }

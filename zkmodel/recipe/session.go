@@ -37,8 +37,8 @@ type Session struct {
 	opened chan struct{} // closed when the first server granted the session
 	closes atomic.Bool   // the request that closes the session may still be sent
 	work   sync.WaitGroup
-	// refusals counts what rights have kept us from.
-	refusals atomic.Int64
+
+	refusals refusals // of what we asked for in this session
 
 	mu        sync.Mutex
 	link      *client.Link
