@@ -54,6 +54,7 @@ type Cluster struct {
 	drops    map[string]int
 	stops    map[string]*stop
 	traffic  Traffic
+	agenda   agenda
 }
 
 type link struct {
@@ -63,7 +64,7 @@ type link struct {
 
 type cut struct{ up, down bool }
 
-// New starts a cluster that serves at once. Nothing runs for it but timers.
+// New starts a cluster that serves at once, until it is closed.
 func New(o Options) *Cluster {
 	o.Servers = max(o.Servers, 1)
 	o.Tick = pick(o.Tick, 2*time.Second)
@@ -79,6 +80,7 @@ func New(o Options) *Cluster {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.crown(c.servers[c.rng.IntN(o.Servers)])
+	c.goAbout()
 	return c
 }
 
@@ -101,6 +103,11 @@ func (c *Cluster) Addrs() []string {
 
 // Close ends all connections; nothing happens in the cluster from then on.
 func (c *Cluster) Close() {
+	c.shut()
+	<-c.agenda.over
+}
+
+func (c *Cluster) shut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.servers {
@@ -110,18 +117,8 @@ func (c *Cluster) Close() {
 		s.up = false
 	}
 	c.closed = true
+	c.agenda.timer.Reset(0)
 	c.healed()
-}
-
-// after calls f with the mutex held.
-func (c *Cluster) after(d time.Duration, f func()) {
-	time.AfterFunc(max(d, 0), func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if !c.closed {
-			f()
-		}
-	})
 }
 
 // hop is how long a packet is on its way.

@@ -45,8 +45,8 @@ type pipe struct {
 	queue  []packet
 	last   time.Time
 	armed  bool
-	timer  *time.Timer // one for all packets, from the first on
 	passes func() bool
+	next   func() // delivers the first packet
 }
 
 type packet struct {
@@ -71,18 +71,10 @@ func (c *Cluster) pump(p *pipe) {
 		return
 	}
 	p.armed = true
-	wait := max(time.Until(p.queue[0].due), 0)
-	if p.timer != nil {
-		p.timer.Reset(wait)
-		return
+	if p.next == nil {
+		p.next = func() { c.deliver(p) }
 	}
-	p.timer = time.AfterFunc(wait, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if !c.closed {
-			c.deliver(p)
-		}
-	})
+	c.after(time.Until(p.queue[0].due), p.next)
 }
 
 // deliver hands over the packet whose time has come, unless it is held up.
