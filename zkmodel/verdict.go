@@ -155,12 +155,14 @@ func (i *Image) Pin(provider string) *Pin {
 // being deleted, has failed, or was rolled back or rejected there never counts.
 func (i *Image) Bootable(provider string) iter.Seq[*Upload] {
 	return func(yield func(*Upload) bool) {
-		for _, rank := range []rank{ofPin, ofProven, ofCanary, ofUnproven} {
-			for _, b := range slices.Backward(i.Builds) {
+		for rank := ofPin; rank <= ofUnproven; rank++ {
+			for at := len(i.Builds) - 1; at >= 0; at-- { //nolint:modernize // slices.Backward makes closures here, and launchers ask at each look, for each label
+				b := i.Builds[at]
 				if b.Broken != nil || b.State != BuildReady || i.rank(b.Build, provider) != rank || i.Verdict(b.Build, provider) != nil {
 					continue
 				}
-				for _, u := range slices.Backward(b.Uploads) {
+				for at := len(b.Uploads) - 1; at >= 0; at-- { //nolint:modernize // as above
+					u := b.Uploads[at]
 					if u.Provider == provider && u.Broken == nil && u.State == UploadReady && !u.ExternalID.IsNull() && !yield(u) {
 						return
 					}
