@@ -54,6 +54,9 @@ func (c Clock) After(d time.Duration) <-chan time.Time { return c.NewTimer(d).C 
 // Sleep waits for d, which may be 0 or less. It returns the cause of ctx's end when that
 // comes first.
 func (c Clock) Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return context.Cause(ctx)
+	}
 	timer := c.NewTimer(d)
 	defer timer.Stop()
 	select {
