@@ -37,6 +37,7 @@ func (s *site) must(err error) {
 func newSite(t *testing.T, prepare ...func(*site)) *site {
 	t.Helper()
 	c := zookeeper.New(zookeeper.Options{Seed: 1, Tick: 100 * time.Millisecond, MaxTimeout: time.Minute})
+	t.Cleanup(c.Close)
 	s := &site{t: t, ctx: t.Context(), cluster: c}
 	store := func(name string) *zkmodel.Store {
 		client, err := recipe.Dial(recipe.Config{Servers: c.Addrs(), Timeout: 10 * time.Second, Dial: c.Dialer(name)})

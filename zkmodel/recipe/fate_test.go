@@ -28,6 +28,7 @@ type place struct {
 func newPlace(t *testing.T, prepare func(*place)) *place {
 	t.Helper()
 	c := zookeeper.New(zookeeper.Options{Seed: 1, Tick: 100 * time.Millisecond, MaxTimeout: time.Minute})
+	t.Cleanup(c.Close)
 	p := &place{t: t, cluster: c, ctx: t.Context()}
 	client := func(name string) *recipe.Session {
 		return session(t, dial(t, "", through(c.Addrs()...), func(cfg *recipe.Config) { cfg.Dial = c.Dialer(name) }))
