@@ -19,6 +19,7 @@ const (
 	scanFirst   = 200 * time.Millisecond // how long the first connection may be silent; later ones may longer
 	scanLongest = 10 * time.Second       // how long any may be silent, and take in all, at most
 	scanPause   = 100 * time.Millisecond // between two that failed, at most
+	scanSoonest = 10 * time.Millisecond  // and at least; between them, a sixteenth of how long it has taken
 	floodPause  = 2 * time.Second        // or that, at least, where the other side said too much
 )
 
@@ -112,13 +113,13 @@ func (sc *Scanner) Reach(ctx context.Context, addr string) error {
 // connection may be silent, which is more each time: a forwarded port swallows a
 // connection that came too early, so the first ones are given up soon.
 func persist(ctx context.Context, addr string, try func(patience time.Duration) error) error {
-	patience := scanFirst
+	patience, began := scanFirst, clock.Now(ctx)
 	for {
 		err := try(patience)
 		if err == nil {
 			return nil
 		}
-		pause := min(patience/16, scanPause)
+		pause := min(max(clock.Since(ctx, began)/16, scanSoonest), scanPause)
 		if errors.Is(err, errFlood) {
 			pause = max(floodPause, patience) // each try costs more than one that nobody answers
 		}

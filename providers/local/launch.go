@@ -166,10 +166,10 @@ func throughFD(dir *os.File, name string) string {
 // waits for it to be safe. The machine waits until it is told to begin (-S), and
 // can tell that its kernel panicked (pvpanic), which changes nothing for it.
 func arguments(g guest) []string {
-	network := fmt.Sprintf("hostfwd=tcp:127.0.0.1:0-:%d", g.GuestPort) // 0: the kernel chooses
+	forward := fmt.Sprintf("hostfwd=tcp:127.0.0.1:0-:%d", g.GuestPort) // 0: the kernel chooses
 	device := "virtio-net-pci,netdev=net0,romfile="
 	if g.Number > 0 {
-		network += fmt.Sprintf(",net=10.%d.%d.0/24", g.Number>>8, g.Number&0xff)
+		forward += ",net=" + network(g.Number) + ",dhcpstart=" + guestAddress(g.Number)
 		device += ",mac=" + hardwareAddress(g.Number)
 	}
 	return slices.Concat([]string{
@@ -178,7 +178,7 @@ func arguments(g guest) []string {
 		"-accel", g.Accel, "-cpu", processor(g.Accel), "-smp", strconv.Itoa(g.Cores), "-m", strconv.Itoa(g.RAM),
 		"-drive", "file=" + diskName + ",format=qcow2,if=virtio,cache=unsafe,discard=unmap",
 		"-drive", "file=" + isoName + ",format=raw,if=virtio,readonly=on",
-		"-netdev", "user,id=net0,restrict=on,ipv6=off," + network,
+		"-netdev", "user,id=net0,restrict=on,ipv6=off," + forward,
 		"-device", device,
 		"-device", "virtio-rng-pci",
 		"-device", "pvpanic", "-action", "panic=none",

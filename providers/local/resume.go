@@ -163,6 +163,7 @@ func (p *Provider) identity(g guest) ([]byte, error) {
 		"boot-id", newUUID(),
 		"uuid", g.UUID,
 		"mac", hardwareAddress(g.Number),
+		"address", guestAddress(g.Number) + "/24",
 		"metadata", base64.StdEncoding.EncodeToString(document),
 		"end",
 	}, " ") + "\n"), nil
@@ -184,6 +185,12 @@ func pad(path string, size int64) error {
 func hardwareAddress(number int) string {
 	return fmt.Sprintf("52:54:00:70:%02x:%02x", number>>8, number&0xff)
 }
+
+// network is the guest's own, of a router, a server of names, and it.
+func network(number int) string { return fmt.Sprintf("10.%d.%d.0/24", number>>8, number&0xff) }
+
+// guestAddress is what the guest has there. DHCP says so too, later: what is known need not be asked for.
+func guestAddress(number int) string { return fmt.Sprintf("10.%d.%d.15", number>>8, number&0xff) }
 
 // freeNumber is the lowest that no other guest of the folder has.
 func (p *Provider) freeNumber() (int, error) {

@@ -185,7 +185,7 @@ func TestIdentityIsTheGuestsOwn(t *testing.T) {
 	for number := 1; number <= 2; number++ {
 		line, err := p.identity(guest{UUID: newUUID(), Number: number, Hostname: fmt.Sprintf("np%d", number)})
 		words := strings.Fields(string(line))
-		if err != nil || len(words) != 13 || words[12] != "end" || strings.Count(string(line), "\n") != 1 {
+		if err != nil || len(words) != 15 || words[14] != "end" || strings.Count(string(line), "\n") != 1 {
 			t.Fatalf("%q, %v", line, err)
 		}
 		for i := 1; i < len(words); i += 2 {
