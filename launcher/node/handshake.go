@@ -57,19 +57,25 @@ func everyKey(ctx context.Context, patience time.Duration, addr string, first sh
 			failed = err
 		}
 	}
-	if failed != nil && (len(keys) == 0 || ctx.Err() != nil) {
+	switch {
+	case failed != nil && (len(keys) == 0 || ctx.Err() != nil):
 		return nil, failed
+	case len(keys) == 0:
+		return nil, errNoKey
 	}
 	return keys, nil
 }
 
-// errGotKey ends a handshake that has shown its key.
-var errGotKey = errors.New("key seen")
+var (
+	errGotKey = errors.New("key seen") // ends a handshake that has shown its key
+	errNoKey  = errors.New("it shows no key of a type that we know")
+)
 
 // shown is what a handshake tells of a server.
 type shown struct {
 	key     string   // that it proves to have, "type base64"; "" if the handshake failed
 	offered []string // the algorithms of all that it says it has; none if that is not known
+	version string   // of its software, as "SSH-2.0-OpenSSH_9.2"
 }
 
 // offers reports whether the server may have a key for an algorithm.
@@ -77,11 +83,12 @@ func (s shown) offers(algorithm string) bool {
 	return len(s.offered) == 0 || slices.Contains(s.offered, algorithm)
 }
 
-// lacks reports whether a handshake failed as the server has no key of the type: it says so; or it
-// greets and hangs up in good order, as dropbear does, which offers RSA without an RSA key.
+// lacks reports whether a handshake failed as the server has no key of the type: it says so; or it is
+// a dropbear, which offers RSA without an RSA key, and hangs up on a client that wants it. All others are
+// asked a second time.
 func (s shown) lacks(err error) bool {
 	_, refused := errors.AsType[*ssh.AlgorithmNegotiationError](err)
-	return refused || errors.Is(err, io.EOF) && len(s.offered) > 0
+	return refused || errors.Is(err, io.EOF) && strings.HasPrefix(s.version, "SSH-2.0-dropbear") && len(s.offered) > 0
 }
 
 // handshake connects and returns the host key that the server proves to have. A server
@@ -116,7 +123,7 @@ func shownKey(conn net.Conn, heard func(), addr string, algorithms []string) (sh
 			return errGotKey
 		},
 	})
-	s.offered = offered(l.begun())
+	s.version, s.offered = greeting(l.begun())
 	if s.key != "" {
 		return s, nil
 	}
@@ -154,23 +161,23 @@ func (l *listener) begun() []byte {
 	return slices.Clone(l.said)
 }
 
-// offered finds the algorithms of host keys in the beginning of what a server says, which is not
-// encrypted yet: lines of which the last is its version (RFC 4253, section 4.2), and a packet
-// (section 6) with the message KEXINIT (section 7.1). It returns nil where it does not find them.
-func offered(said []byte) []string {
-	for more := true; more; {
+// greeting finds a server's version and the algorithms of its host keys in the beginning of what it says, which is
+// not encrypted yet: lines of which the last is the version (RFC 4253, section 4.2), and a packet
+// (section 6) with the message KEXINIT (section 7.1). What it does not find is empty.
+func greeting(said []byte) (version string, offered []string) {
+	for more := true; more && version == ""; {
 		var line []byte
 		if line, said, more = bytes.Cut(said, []byte("\n")); bytes.HasPrefix(line, []byte("SSH-")) {
-			break
+			version = string(bytes.TrimRight(line, "\r"))
 		}
 	}
 	const header = 5 // the length of the rest, and of the padding at its end
 	if len(said) < header {
-		return nil
+		return version, nil
 	}
 	size, padding := uint64(binary.BigEndian.Uint32(said)), uint64(said[4])
 	if uint64(len(said)) < 4+size || size < 1+padding {
-		return nil
+		return version, nil
 	}
 	var message struct {
 		Cookie       [16]byte `sshtype:"20"`
@@ -179,7 +186,7 @@ func offered(said []byte) []string {
 		Rest         []byte `ssh:"rest"`
 	}
 	if ssh.Unmarshal(said[header:4+size-padding], &message) != nil {
-		return nil
+		return version, nil
 	}
-	return message.HostKeys
+	return version, message.HostKeys
 }

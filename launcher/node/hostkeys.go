@@ -115,17 +115,20 @@ func (sc *Scanner) Reach(ctx context.Context, addr string) error {
 func persist(ctx context.Context, addr string, try func(patience time.Duration) error) error {
 	patience, began := scanFirst, clock.Now(ctx)
 	for {
+		tried := clock.Now(ctx)
 		err := try(patience)
 		if err == nil {
 			return nil
 		}
+		if clock.Since(ctx, tried) >= patience { // which one that was refused did not need
+			patience = min(patience*5/4, scanLongest)
+		}
 		pause := min(max(clock.Since(ctx, began)/16, scanSoonest), scanPause)
 		if errors.Is(err, errFlood) {
-			pause = max(floodPause, patience) // each try costs more than one that nobody answers
+			pause = min(max(clock.Since(ctx, began)/4, floodPause), scanLongest) // each try costs more than one that nobody answers
 		}
 		if ctx.Err() != nil || clock.Sleep(ctx, pause) != nil {
 			return fmt.Errorf("scan %s: %w: %w (%w)", addr, ErrKeyScan, context.Cause(ctx), err)
 		}
-		patience = min(patience*5/4, scanLongest)
 	}
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -53,6 +54,38 @@ func TestScanPassesOverAKeyThatFails(t *testing.T) {
 	got, err := NewScanner().Keys(t.Context(), l.Addr().String())
 	if err != nil || !slices.Equal(got, []string{sshd.Authorized(key)}) {
 		t.Errorf("scanned %q (%v), want the key that works", got, err)
+	}
+}
+
+// Mistake: what a server says it has is taken from the wrong place, or from half a message.
+func TestGreeting(t *testing.T) {
+	t.Parallel()
+	message := ssh.Marshal(struct {
+		Cookie       [16]byte `sshtype:"20"`
+		KeyExchanges []string
+		HostKeys     []string
+		Rest         []byte `ssh:"rest"`
+	}{KeyExchanges: []string{"curve25519-sha256"}, HostKeys: []string{"ssh-ed25519", "ssh-rsa"}, Rest: make([]byte, 45)})
+	const padding = 4
+	packet := binary.BigEndian.AppendUint32(nil, uint32(1+len(message)+padding)) //nolint:gosec // small
+	packet = append(append(append(packet, padding), message...), make([]byte, padding)...)
+	const dropbear = "SSH-2.0-dropbear_2022.83"
+	for said, want := range map[string][]string{
+		dropbear + "\r\n" + string(packet):                           {"ssh-ed25519", "ssh-rsa"},
+		"hello\r\nSSH is below\n" + dropbear + "\n" + string(packet): {"ssh-ed25519", "ssh-rsa"},
+		dropbear + "\r\n" + string(packet[:len(packet)-padding-1]):   nil,
+		dropbear + "\r\n\x00\x00\x00\x01\xff" + string(packet):       nil,
+		dropbear + "\r\n\xff\xff\xff\xff\x04" + string(packet):       nil,
+		dropbear + "\r\n": nil,
+		dropbear:          nil,
+	} {
+		version, offered := greeting([]byte(said))
+		if version != dropbear || !slices.Equal(offered, want) {
+			t.Errorf("%q: version %q, offered %q; want %q", said, version, offered, want)
+		}
+	}
+	if version, offered := greeting([]byte("hello\n" + string(packet))); version != "" || offered != nil {
+		t.Errorf("what is no SSH server: version %q, offered %q", version, offered)
 	}
 }
 

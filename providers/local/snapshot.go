@@ -88,6 +88,9 @@ func (p *Provider) source(ctx context.Context, g guest, image string) (from *sou
 	if !p.local.Snapshots || g.Phase != planned {
 		return nil, ""
 	}
+	if g.Number == 0 {
+		return nil, "it was asked for before snapshots were configured"
+	}
 	s, err := p.place(ctx, g, image)
 	if err == nil {
 		err = p.ensure(ctx, s, g)

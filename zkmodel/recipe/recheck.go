@@ -81,8 +81,9 @@ type held struct {
 	mzxid  int64
 	list   bool
 	kids   []string
-	lacks  []string   // known children that are not there
-	now    ReadResult // of a list
+	lacks  []string // known children that are not there
+	names  []string // that a list has now,
+	err    error    // or why it could not be read
 }
 
 // compare has read again what is not as it is held, down to depth below the root;
@@ -100,7 +101,7 @@ func (f *follower) compare(depth int) {
 	group.SetLimit(checkReads)
 	for _, h := range all {
 		if h.list {
-			h.now, results = results[0], results[1:]
+			h.names, h.err, results = results[0].Children, results[0].Err, results[1:]
 		}
 		if !h.data && len(h.lacks) == 0 { // nothing else is read
 			f.check(h)
@@ -170,8 +171,8 @@ func (f *follower) check(h held) {
 		}
 	}
 	if h.list {
-		slices.Sort(h.now.Children)
-		if see(h.now.Err) && (h.failed || !slices.Equal(h.now.Children, h.kids)) {
+		slices.Sort(h.names)
+		if see(h.err) && (h.failed || !slices.Equal(h.names, h.kids)) {
 			differs = true
 		}
 	}

@@ -132,7 +132,7 @@ func (j *judge) node(t zookeeper.Transaction, c zookeeper.Change, id string) {
 	} else if !known {
 		j.broken[id] = time.Now()
 	}
-	if !isLauncher(t.Client) && (old == nil || old.Broken != nil || old.Provider == "") { // nobody knew whose room it takes
+	if !isLauncher(t.Client) && n.Provider != "" && (old == nil || old.Broken != nil || old.Provider == "") { // nobody knew whose room it takes
 		j.unseen[id] = time.Now().Add(behind)
 	}
 	if n.Broken != nil {

@@ -48,9 +48,14 @@ func (j *judge) deletes(p *process, cloud, id string) {
 	}
 	n := j.tree.nodes[m.Metadata[providers.MetaNode]]
 	if since, is := j.broken[m.Metadata[providers.MetaNode]]; n != nil && is {
-		own := j.tree.holder(zkmodel.LockPath(n.Path())).client == p.Name // it was made in this launch, which goes on
+		lock := zkmodel.LockPath(n.Path())
+		own := j.tree.holder(lock).client == p.Name // it was made in this launch, which goes on
+		wrong := func(format string, args ...any) { j.Wrong(p.Name, format, args...) }
+		if j.tree.last[lock] == p.Name { // a launch, too, of one that may not know yet that it lost its lock
+			wrong = func(format string, args ...any) { j.wrongBy(p, format, args...) }
+		}
 		if age := time.Since(since); age > proofTime && !own {
-			j.wrongBy(p, "deletes machine %s of node %s, whose record cannot be read since %s", id, n.ID, age)
+			wrong("deletes machine %s of node %s, whose record cannot be read since %s", id, n.ID, age)
 		}
 		return
 	}

@@ -73,7 +73,11 @@ func (j *judge) copied() *tree {
 func (j *judge) restored(old *tree) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	now := j.tree
 	j.tree, j.offline = old.clone(), true
+	for dir := range now.lines {
+		j.tree.last[dir] = now.holder(dir).client
+	}
 	clear(j.held) // holds of a tree that never was; since when those of the older one are, is not known
 	for client := range j.alive {
 		j.excused[client] = time.Now().Add(excuse)

@@ -14,6 +14,7 @@ type tree struct {
 	nodes    map[string]*zkmodel.Node
 	requests map[string]*zkmodel.Request
 	lines    map[string][]contender // by the lock's directory
+	last     map[string]string      // who held a lock before whoever holds it now, by its directory
 }
 
 // contender is one that stands in line for a lock.
@@ -24,12 +25,12 @@ type contender struct {
 }
 
 func newTree() *tree {
-	return &tree{nodes: map[string]*zkmodel.Node{}, requests: map[string]*zkmodel.Request{}, lines: map[string][]contender{}}
+	return &tree{nodes: map[string]*zkmodel.Node{}, requests: map[string]*zkmodel.Request{}, lines: map[string][]contender{}, last: map[string]string{}}
 }
 
 // clone is a copy that does not change.
 func (t *tree) clone() *tree {
-	one := &tree{nodes: maps.Clone(t.nodes), requests: maps.Clone(t.requests), lines: map[string][]contender{}}
+	one := &tree{nodes: maps.Clone(t.nodes), requests: maps.Clone(t.requests), lines: map[string][]contender{}, last: maps.Clone(t.last)}
 	for dir, line := range t.lines {
 		one.lines[dir] = append([]contender(nil), line...)
 	}
@@ -45,6 +46,9 @@ func (t *tree) enter(p string, session int64, client string) {
 // leave has one go.
 func (t *tree) leave(p string) {
 	dir := path.Dir(p)
+	if first := t.holder(dir); first.name == path.Base(p) {
+		t.last[dir] = first.client
+	}
 	for i, c := range t.lines[dir] {
 		if c.name == path.Base(p) {
 			t.lines[dir] = append(t.lines[dir][:i:i], t.lines[dir][i+1:]...)
