@@ -190,6 +190,7 @@ func (c child) spawn(tb testing.TB) *process {
 	}()
 	tb.Cleanup(func() {
 		_ = p.input.Close()
+		_ = p.cmd.Process.Signal(syscall.SIGCONT) // a test that fails may have left it stopped
 		<-p.ended
 		if tb.Failed() {
 			tb.Logf("builder %s, to die at %q:\n%s", c.Host, c.At, strings.Join(p.lines, "\n"))

@@ -33,7 +33,7 @@ func TestPausedBuilderIsReplaced(t *testing.T) {
 	t.Parallel()
 	s, c := newSiteOf(t)
 	trace := tracing(t, &c)
-	c.Env["FAKE_WAIT"] = filepath.Join(c.Dir, "go")
+	c.Env["FAKE_WAIT"], c.Env["FAKE_ALONE"] = filepath.Join(c.Dir, "go"), t.TempDir()
 	first := c.spawn(t)
 	s.eventually("the first builds", func() bool { return len(marks(trace)) == 1 })
 	second := c
@@ -43,8 +43,17 @@ func TestPausedBuilderIsReplaced(t *testing.T) {
 	if err := first.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	s.eventually("the second builds", func() bool { return len(marks(trace)) == 3 })
-	if got := strings.Join(marks(trace), " "); got != "begin end begin" {
+	begun := func() (n int) {
+		for _, mark := range marks(trace) {
+			if mark == "begin" {
+				n++
+			}
+		}
+		return n
+	}
+	s.eventually("the second builds", func() bool { return begun() == 2 })
+	// One that is killed, as it does not end in time on a busy machine, writes no "end".
+	if got := marks(trace); slices.Contains(got, "overlap") || got[len(got)-1] != "begin" {
 		t.Errorf("builds overlapped: %s", got)
 	}
 	if err := os.WriteFile(c.Env["FAKE_WAIT"], nil, 0o600); err != nil {
