@@ -249,14 +249,15 @@ func (d *decision) abandoned(u *zkmodel.Upload, p *configs.Provider) string {
 	return ""
 }
 
-// superseded reports whether the provider has a later upload of the image.
+// superseded reports whether the provider has a later upload of the image, or one of the same build that is ready: that
+// one's record could not be read for a while, so that it was sent again, in vain.
 func (d *decision) superseded(b *zkmodel.BuildTree, u *zkmodel.Upload) bool {
 	for _, other := range d.Image.Builds {
 		for _, v := range other.Uploads {
 			if v.Provider != u.Provider || v.Broken != nil || v.State == zkmodel.UploadDeleting {
 				continue
 			}
-			if other.Stat.Czxid > b.Stat.Czxid || other == b && v.Stat.Czxid > u.Stat.Czxid {
+			if other.Stat.Czxid > b.Stat.Czxid || other == b && (v.Stat.Czxid > u.Stat.Czxid || v.State == zkmodel.UploadReady) {
 				return true
 			}
 		}

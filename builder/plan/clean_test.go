@@ -123,6 +123,12 @@ func TestWhatGoes(t *testing.T) {
 			s.upload(b, "north", zkmodel.UploadFailed)
 			s.upload(b, "south", zkmodel.UploadReady)
 		}, "delete-upload 1 north 1"},
+		"a failed upload tells nothing where an earlier one is ready again": {func(s *scene) {
+			b := s.build(zkmodel.BuildReady, hour)
+			s.upload(b, "north", zkmodel.UploadReady)
+			s.upload(b, "north", zkmodel.UploadFailed)
+			s.upload(b, "south", zkmodel.UploadReady)
+		}, "delete-upload 1 north 2"},
 		"uploads of a builder that is gone": {func(s *scene) {
 			s.upload(s.build(zkmodel.BuildReady, hour), "north", zkmodel.UploadUploading, by("gone"))
 		}, "reclaim-upload 1 north 1; upload 1 south raw"},
