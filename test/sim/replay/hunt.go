@@ -199,7 +199,7 @@ func (f *Failure) Explain(ctx context.Context, to io.Writer) error {
 		}
 		asked++
 		r := run
-		r.Only = slices.Concat([]int{}, part)
+		r.Only = exactly(part)
 		smaller, err := f.Sealed.Run(ctx, r)
 		if err != nil || smaller.Kind() != kind {
 			return false
@@ -211,6 +211,9 @@ func (f *Failure) Explain(ctx context.Context, to io.Writer) error {
 		len(last.Faults), len(run.Only), asked, f.Native.Name, seed, order, onlyText(run.Only), found.text())
 	return nil
 }
+
+// exactly is a list of faults for a Run, for which no list is all of them: none is an empty one.
+func exactly(part []int) []int { return append([]int{}, part...) }
 
 // repeat tries several at a time.
 func (f *Failure) repeat(ctx context.Context, kind string, try func(ctx context.Context, n int) (Result, error)) (tried, failed, alike int, err error) {

@@ -13,3 +13,12 @@ func TestNoFaultsAreOneArgument(t *testing.T) {
 		t.Errorf("%q and %q", none, told)
 	}
 }
+
+// Mistake: when faults are taken away, the run in which none is left has them all.
+func TestNoFaultsAreNotAll(t *testing.T) {
+	w := Worlds[0]
+	var none []int
+	if args := (Run{Seed: 1, Only: exactly(none)}).args(w); !slices.Contains(args, "-sim.only=0") {
+		t.Errorf("%q", args)
+	}
+}
