@@ -252,6 +252,9 @@ func (j *judge) upload(t zookeeper.Transaction, c zookeeper.Change, key zkmodel.
 		j.byHand(c.Path, c.Data, "upload", string(from), string(is.State), is.Broken)
 		return
 	}
+	if was != nil && was.Suspect != is.Suspect { // which a builder may learn as it decides
+		j.handled[c.Path] = time.Now()
+	}
 	j.respects(t.Client, c.Path, c.Data, false)
 	j.held(t, c.Path, zkmodel.UploadsLockPath(key.Image, key.Build, key.Provider), zkmodel.LockPath(c.Path))
 	j.taken(t, was, is)
