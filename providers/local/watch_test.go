@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -204,17 +205,17 @@ func TestGuestThatFailsWhileItBoots(t *testing.T) {
 		code []byte
 		want string
 	}{
-		"panics":   {[]byte{0xba, 0x05, 0x05, 0xb0, 0x01, 0xee, 0xf4, 0xeb, 0xfd}, "GUEST_PANICKED"},                 // to pvpanic's port
-		"resets":   {[]byte{0xba, 0xf9, 0x0c, 0xb0, 0x06, 0xee, 0xf4, 0xeb, 0xfd}, "RESET, 11 times"},                // to port 0xcf9
-		"triple":   {[]byte{0x0f, 0x01, 0x1e, 0x00, 0x06, 0xcc, 0xf4, 0xeb, 0xfd}, "resets again and again"},         // no interrupt table
-		"shutdown": {[]byte{0xba, 0x04, 0x06, 0xb8, 0x00, 0x20, 0xef, 0xf4, 0xeb, 0xfd}, "SHUTDOWN, guest-shutdown"}, // to ACPI's port
+		"panics":   {[]byte{0xba, 0x05, 0x05, 0xb0, 0x01, 0xee, 0xf4, 0xeb, 0xfd}, "GUEST_PANICKED"},                                // to pvpanic's port
+		"resets":   {[]byte{0xba, 0xf9, 0x0c, 0xb0, 0x06, 0xee, 0xf4, 0xeb, 0xfd}, "RESET, 11 times"},                               // to port 0xcf9
+		"triple":   {[]byte{0x0f, 0x01, 0x1e, 0x00, 0x06, 0xcc, 0xf4, 0xeb, 0xfd}, "resets again and again"},                        // no interrupt table
+		"shutdown": {[]byte{0xba, 0x04, 0x06, 0xb8, 0x00, 0x20, 0xef, 0xf4, 0xeb, 0xfd}, "SHUTDOWN, guest-shutdown|QEMU has ended"}, // to ACPI's port; a QEMU of a busy machine may end before it has told
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := open(t, section(t.TempDir()), Options{})
 			g := boot(t, p, spec(p, 1, uploadFile(t, p, imageOf(t, sector(test.code)))))
 			err := p.WatchNode(t.Context(), g.ID)
-			if !errors.Is(err, providers.ErrNodeFailed) || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "accelerator tcg") {
+			if !errors.Is(err, providers.ErrNodeFailed) || !regexp.MustCompile(test.want).MatchString(err.Error()) || !strings.Contains(err.Error(), "accelerator tcg") {
 				t.Errorf("got %v", err)
 			}
 		})
