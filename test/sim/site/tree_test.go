@@ -14,7 +14,7 @@ type tree struct {
 	nodes    map[string]*zkmodel.Node
 	requests map[string]*zkmodel.Request
 	lines    map[string][]contender // by the lock's directory
-	last     map[string]string      // who held a lock before whoever holds it now, by its directory
+	last     map[string]string      // who held a lock before, by its directory
 }
 
 // contender is one that stands in line for a lock.
