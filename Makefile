@@ -171,12 +171,12 @@ mutants: ## Break the product on purpose, and tell what no test notices; MUTANTS
 
 # SEED alone is one run, and its timeline: the same each time, in wasip1. What failed tells its SEED, ORDER and ONLY.
 .PHONY: sim
-sim: ## Simulate worlds of faults; HOURS=100 (agent-hours, of each WORLD) from SEED=1 on; SEED=n alone shows one
+sim: ## Simulate worlds of faults; HOURS=1000 (agent-hours, of each WORLD) from SEED=1 on; SEED=n alone shows one
 	@scripts/prerequisites build
 ifeq ($(if $(HOURS),,$(SEED)),)
 	go run ./test/sim/hunt -repeat $(if $(WORLD),-world $(WORLD))
 	SIM=long go test -count 1 -timeout 30m -v -run 'Long$$' ./test/sim/replay
-	go run ./test/sim/hunt -seed $(or $(SEED),1) -hours $(or $(HOURS),100) $(if $(WORLD),-world $(WORLD))
+	go run ./test/sim/hunt -seed $(or $(SEED),1) -hours $(or $(HOURS),1000) $(if $(WORLD),-world $(WORLD))
 else
 	go run ./test/sim/hunt -seed $(SEED) -order $(or $(ORDER),0) $(if $(ONLY),-only $(ONLY)) $(if $(WORLD),-world $(WORLD))
 endif

@@ -131,3 +131,27 @@ func TestJudge(t *testing.T) {
 		}
 	}
 }
+
+// A whole run fails where tests notice too few mutants of one package, however many of another, and whatever is reviewed.
+func TestWholeRunWantsEachPackage(t *testing.T) {
+	t.Parallel()
+	good, poor := score{tried: 1000, killed: 1000}, score{tried: 100, killed: 94, left: 6}
+	for name, c := range map[string]struct {
+		r  round
+		ok bool
+	}{
+		"whole":     {round{whole: true}, false},
+		"a part":    {round{}, true},
+		"a line":    {round{whole: true, at: []string{"a.go:1"}}, true},
+		"some time": {round{whole: true, limit: time.Minute}, true},
+	} {
+		c.r.began, c.r.subjects = time.Now(), []*subject{{score: good}, {score: poor}}
+		if err := c.r.judge(0); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+		c.r.subjects = c.r.subjects[:1]
+		if err := c.r.judge(0); err != nil {
+			t.Errorf("%s, without the poor one: %v", name, err)
+		}
+	}
+}

@@ -12,8 +12,10 @@ import (
 	"time"
 )
 
-// enough is from how many mutants on a score says something.
-const enough = 20
+const (
+	enough = 20   // from how many mutants on a score says something
+	wanted = 95.0 // percent of a package that tests notice
+)
 
 // round is one run: some subjects, and of their mutants a part.
 type round struct {
@@ -107,7 +109,8 @@ func (r *round) run(ctx context.Context) error {
 }
 
 // judge tells the score, and fails where it is below the floor. Without a floor it fails where a
-// review is wrong; with one it tells of that, as a test that a busy machine fails makes a review look so.
+// review is wrong, or where of all mutants of a package fewer than wanted are killed; with one it tells
+// of a wrong review, as a test that a busy machine fails makes a review look so.
 func (r *round) judge(floor float64) error {
 	var sum score
 	var wrong []string
@@ -138,6 +141,23 @@ func (r *round) judge(floor float64) error {
 	}
 	if sum.tried >= enough && sum.expected() < floor {
 		return fmt.Errorf("of %d mutants only %.0f %% are killed, or reviewed in test/mutants/reviewed.yaml; at least %.0f %% are to be", sum.tried, sum.expected(), floor)
+	}
+	if floor > 0 || !r.whole || len(r.at) > 0 || r.limit > 0 {
+		return nil
+	}
+	return r.short()
+}
+
+// short is an error where tests notice too few mutants of a package; reviews help nothing but the equivalent ones.
+func (r *round) short() error {
+	var list []string
+	for _, s := range r.subjects {
+		if s.score.percent() < wanted {
+			list = append(list, fmt.Sprintf("%s (%.1f %%)", s.dir, s.score.percent()))
+		}
+	}
+	if len(list) > 0 {
+		return fmt.Errorf("fewer than %.0f %% of the mutants are killed in %s; test what survives, above", wanted, strings.Join(list, ", "))
 	}
 	return nil
 }
