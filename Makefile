@@ -183,26 +183,34 @@ endif
 
 ##@ How fast it is
 
-.PHONY: bench
-bench: ## Measure, beside the raw limits of the same run
-	@scripts/prerequisites test
-	go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout $(BENCH_TIMEOUT) \
-		$(or $(BENCH_PACKAGES),$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -r dirname | sort -u))
-
-# The series of sizes, as text and as charts; docs/scale has those of one run.
+# What was measured goes into this folder, as text and as charts; docs/scale has those of one run.
 CHARTS ?= bin/charts
+DRAW    = go run ./test/bench/charts -out '$(CHARTS)' '$(CHARTS)'/*.txt
+
+.PHONY: bench
+bench: ## Measure, beside the raw limits of the same run; draw charts, if BENCH and BENCH_PACKAGES leave nothing out
+	@scripts/prerequisites test
+	@mkdir -p '$(CHARTS)'
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout $(BENCH_TIMEOUT) \
+		$(or $(BENCH_PACKAGES),$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -r dirname | sort -u)) \
+		$(if $(BENCH_PACKAGES)$(BENCH:.=),,| tee '$(CHARTS)/series.txt')
+	$(if $(BENCH_PACKAGES)$(BENCH:.=),,$(DRAW))
+
+# The series of sizes alone.
 .PHONY: bench-scale
 bench-scale: ## Measure how needs grow with a site, and draw charts; CHARTS=bin/charts
 	@scripts/prerequisites test
 	@mkdir -p '$(CHARTS)'
 	go test -run '^$$' -bench . -benchtime 1x -timeout $(BENCH_TIMEOUT) ./test/bench/scale | tee '$(CHARTS)/series.txt'
-	go run ./test/bench/charts -out '$(CHARTS)' '$(CHARTS)/series.txt'
+	$(DRAW)
 
 # What real servers are not measured with; counted in virtual time.
 .PHONY: sim-scale
 sim-scale: ## Count what launchers ask of ZooKeeper, to 100,000 nodes and to 200 launchers, simulated (minutes, 8 GB)
 	@scripts/prerequisites build
-	go test -count 1 -timeout 2h -run '^TestSeries$$' ./test/sim/scale -scale.series
+	@mkdir -p '$(CHARTS)'
+	go test -count 1 -timeout 2h -run '^TestSeries$$' ./test/sim/scale -scale.series | tee '$(CHARTS)/simulated.txt'
+	$(DRAW)
 
 .PHONY: bench-openstack
 bench-openstack: ## Measure against a real OpenStack, beside its own client and bare creations

@@ -58,11 +58,15 @@ func TestNothingToDraw(t *testing.T) {
 	}
 }
 
-// TestChartsAreOfTheRecordedRun holds the charts in docs/scale against the run beside them.
+// TestChartsAreOfTheRecordedRun holds the charts in docs/scale against the runs beside them.
 func TestChartsAreOfTheRecordedRun(t *testing.T) {
 	docs := filepath.Join("..", "..", "..", "docs", "scale")
 	drawn := t.TempDir()
-	if err := run(filepath.Join(docs, "series.txt"), drawn); err != nil {
+	runs, err := filepath.Glob(filepath.Join(docs, "*.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run(runs, drawn); err != nil {
 		t.Fatal(err)
 	}
 	kept, err := filepath.Glob(filepath.Join(docs, "*"))
@@ -71,7 +75,7 @@ func TestChartsAreOfTheRecordedRun(t *testing.T) {
 	}
 	for _, file := range kept {
 		name := filepath.Base(file)
-		if name == "series.txt" {
+		if filepath.Ext(name) == ".txt" {
 			continue
 		}
 		want, err := os.ReadFile(filepath.Join(drawn, name))
@@ -84,10 +88,10 @@ func TestChartsAreOfTheRecordedRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(got) != string(want) {
-			t.Errorf("docs/scale/%s is not of series.txt: run go run ./test/bench/charts -out docs/scale docs/scale/series.txt", name)
+			t.Errorf("docs/scale/%s is not of the runs beside it: run go run ./test/bench/charts -out docs/scale docs/scale/*.txt", name)
 		}
 	}
-	if len(kept) != len(charts)+2 {
-		t.Errorf("%d files in docs/scale, want %d charts, the table and the run", len(kept), len(charts))
+	if len(kept) != len(charts)+3 {
+		t.Errorf("%d files in docs/scale, want %d charts, the table and two runs", len(kept), len(charts))
 	}
 }

@@ -18,7 +18,7 @@ const tableFile = "README.md"
 func draw(points []point) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	var table bytes.Buffer
-	fmt.Fprint(&table, "# How needs grow\n\nDrawn by `make bench-scale` from [series.txt](series.txt); how to read it: docs/scale.md.\n\n| figure | over | from | to | grows as size to the power | steepest step |\n|---|---|---|---|---|---|\n")
+	fmt.Fprint(&table, "# How needs grow\n\nDrawn by `make bench-scale` of what it measured ([series.txt](series.txt)), and by `make sim-scale` of what it counted ([simulated.txt](simulated.txt)); how to read it: docs/scale.md.\n\n| figure | over | from | to | grows as size to the power | steepest step |\n|---|---|---|---|---|---|\n")
 	for _, c := range charts {
 		first := c.line(points, c.units[0])
 		if len(first) < 2 {

@@ -3,37 +3,33 @@
 package main
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 func main() {
 	out := flag.String("out", "bin/charts", "folder that gets the charts and the table")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: charts [-out DIR] [FILE]\n\nreads what go test -bench has printed, from FILE or standard input")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: charts [-out DIR] FILE...\n\nreads what go test -bench has printed")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	if err := run(flag.Arg(0), *out); err != nil {
+	if err := run(flag.Args(), *out); err != nil {
 		fmt.Fprintf(os.Stderr, "charts: %v\n", err)
 		os.Exit(1) //nolint:forbidigo // this is main
 	}
 }
 
-func run(in, out string) error {
-	var text io.Reader = os.Stdin
-	if in != "" {
-		file, err := os.Open(in)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = file.Close() }()
-		text = file
+func run(in []string, out string) error {
+	text, err := join(in)
+	if err != nil {
+		return err
 	}
-	points, err := read(text, in)
+	points, err := read(bytes.NewReader(text), strings.Join(in, " and "))
 	if err != nil {
 		return err
 	}
@@ -50,4 +46,16 @@ func run(in, out string) error {
 		}
 	}
 	return nil
+}
+
+// join reads several files as one.
+func join(files []string) (text []byte, err error) {
+	for _, file := range files {
+		one, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		text = append(append(text, one...), '\n')
+	}
+	return text, nil
 }
