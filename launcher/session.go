@@ -183,7 +183,7 @@ func (s *session) furnish(site string) {
 	s.reaper = reaper.New(reaper.Deps{
 		Store: s.store, Config: s.cfg, Own: s.own, Jobs: s.jobs, Tree: s.mirror, Request: s.mirror.Request, Clouds: clouds, Stock: s.stocked(),
 		Launch: s.launches, Finder: finder, Judged: s.judgedNow, Drained: s.drained, Rival: s.rival, Book: book, Log: s.log, Refused: &s.tells.nodes, Deleted: s.metrics.Deleted, Step: s.deps.Step,
-		Now: s.now, Ahead: s.ahead,
+		Now: s.now,
 	})
 	s.trials = validate.New(validate.Deps{
 		Store: s.store, Config: s.cfg, Own: s.own, Jobs: s.jobs, Quotas: s.quotas, Tree: s.mirror, Image: s.mirror.Image, Pools: s.pools,

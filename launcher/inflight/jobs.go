@@ -16,6 +16,10 @@ const (
 	ShortPause = 2 * time.Second        // at most, where a person waits for it
 )
 
+// ErrOutdated says that a job found nothing to do, though by what the launcher sees there is: that is behind,
+// or wrong. The key is left alone for a moment, or each look would start the job anew.
+var ErrOutdated = errors.New("nothing to do by a second look")
+
 // Jobs runs what takes time: at most one job for a key at once, and after a
 // failure not again before a while has passed.
 type Jobs struct {
@@ -63,7 +67,7 @@ func (j *Jobs) Start(key Key, work func() error) bool {
 		}
 		j.mu.Unlock()
 		switch {
-		case errors.Is(err, recipe.ErrAuth), errors.Is(err, recipe.ErrLocked): // until it is allowed, which may be soon
+		case errors.Is(err, recipe.ErrAuth), errors.Is(err, recipe.ErrLocked), errors.Is(err, ErrOutdated): // until it is otherwise, which may be soon
 			j.Failed(key, ShortPause)
 		case err != nil:
 			j.Failed(key, LongPause)

@@ -60,20 +60,25 @@ func TestReadyByTheShortestAge(t *testing.T) {
 	}
 }
 
-// The youngest thing in the tree says how late our clock is at the least, be it a node or a request.
+// The youngest thing in the tree says how late our clock is at the least, be it a node or a request. One that is early is no
+// less so for that.
 func TestBehind(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(2_000_000_000, 0)
 	stat := func(ahead time.Duration) recipe.Stat { return recipe.Stat{Mtime: now.Add(ahead)} }
-	for _, c := range []struct{ node, request, want time.Duration }{
-		{-time.Hour, -time.Minute, 0},
-		{time.Minute, -time.Hour, time.Minute},
-		{-time.Hour, time.Minute, time.Minute},
-		{time.Minute, time.Second, time.Minute},
+	for _, c := range []struct{ node, request, measured, want time.Duration }{
+		{-time.Hour, -time.Minute, 0, 0},
+		{time.Minute, -time.Hour, 0, time.Minute},
+		{-time.Hour, time.Minute, 0, time.Minute},
+		{time.Minute, time.Second, 0, time.Minute},
+		{-time.Hour, -time.Hour, 10 * time.Second, 10 * time.Second},
+		{-time.Hour, -time.Hour, -10 * time.Second, -10 * time.Second},
+		{-time.Hour, -8 * time.Second, -10 * time.Second, -8 * time.Second},
+		{-time.Hour, -time.Hour, -2 * time.Minute, -2 * time.Minute},
 	} {
-		s := &schedule.Snapshot{Now: now, Nodes: []*zkmodel.Node{{Stat: stat(c.node)}}, Requests: []*zkmodel.Request{{Stat: stat(c.request)}}}
+		s := &schedule.Snapshot{Now: now, Lag: c.measured, Nodes: []*zkmodel.Node{{Stat: stat(c.node)}}, Requests: []*zkmodel.Request{{Stat: stat(c.request)}}}
 		if got := Behind(s); got != c.want {
-			t.Errorf("node %v and request %v ahead: %v, want %v", c.node, c.request, got, c.want)
+			t.Errorf("node %v and request %v ahead, measured %v: %v, want %v", c.node, c.request, c.measured, got, c.want)
 		}
 	}
 }

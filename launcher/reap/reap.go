@@ -21,6 +21,7 @@ type Reaping struct {
 	Node *zkmodel.Node
 	Duty Duty
 	Why  string
+	Lag  time.Duration // of Rules, by which that was decided
 }
 
 // Rules are what one launcher reaps by.
@@ -113,7 +114,7 @@ func Due(s *schedule.Snapshot, t Duties, mine func(id string) bool, rules Rules)
 		case due.After(s.Now):
 			again = schedule.Earlier(again, due)
 		default:
-			list = append(list, Reaping{n, d, why})
+			list = append(list, Reaping{n, d, why, rules.Lag})
 		}
 	}
 	return list, again
@@ -212,11 +213,11 @@ func holdLimit(n *zkmodel.Node, most time.Duration) time.Duration {
 	return max(own, 0)
 }
 
-// Behind is how far our clock is behind ZooKeeper's at the least, should it have
-// moved since it was measured: nothing in the tree can be younger than now. Without it,
+// Behind is how far our clock is behind ZooKeeper's, negative when it is early: as was measured, or
+// more, should it have moved since: nothing in the tree can be younger than now. Without that,
 // a host whose clock is late by a minute would leave each used node alone for that minute.
 func Behind(s *schedule.Snapshot) time.Duration {
-	var lag time.Duration
+	lag := s.Lag
 	for _, n := range s.Nodes {
 		lag = max(lag, n.Stat.Mtime.Sub(s.Now))
 	}

@@ -16,7 +16,7 @@ import (
 // Due starts a job for every node that needs one. The time is when to look again.
 func (r *Reaper) Due(ctx context.Context, snap *schedule.Snapshot) time.Time {
 	rules := r.rules()
-	rules.Lag, rules.Frozen = max(snap.Lag, reap.Behind(snap)), snap.Frozen
+	rules.Lag, rules.Frozen = reap.Behind(snap), snap.Frozen
 	rules.Judged, rules.Drained, rules.Interrupted = snap.Judged, r.Drained(), r.idleInterrupted(snap.Nodes)
 	list, again := reap.Due(snap, r.duties, r.Own.Mine, rules)
 	for _, c := range list {

@@ -109,7 +109,7 @@ func newRoom(t *testing.T, change ...func(*Deps)) *room {
 		Tree: prover{}, Clouds: map[string]Cloud{"here": r.here, "there": r.there}, Launch: r,
 		Finder: node.Finder{Site: "site", LaunchOf: store.LaunchOf, Now: time.Now},
 		Log:    log, Refused: &recipe.Throttle{}, Deleted: func(provider string) { note(r, &r.deleted, provider) },
-		Step: func(at step.Step) { note(r, &r.steps, at) }, Now: time.Now, Ahead: func() time.Duration { return 0 },
+		Step: func(at step.Step) { note(r, &r.steps, at) }, Now: time.Now,
 	}
 	for _, c := range change {
 		c(&deps)
@@ -178,6 +178,14 @@ func (c *cloud) left() []string {
 // reap does what is due with a node.
 func (r *room) reap(n *zkmodel.Node, duty reap.Duty) error {
 	return r.Reap(r.t.Context(), reap.Reaping{Node: n, Duty: duty, Why: "the test says so"})
+}
+
+// outdated has a second look find that nothing is due with a node.
+func (r *room) outdated(n *zkmodel.Node, duty reap.Duty) {
+	r.t.Helper()
+	if err := r.reap(n, duty); !errors.Is(err, inflight.ErrOutdated) {
+		r.t.Errorf("%v of node %s: %v, want that there is nothing to do", duty, n.ID, err)
+	}
 }
 
 // is checks the state of a node, "" for gone, and that it is unlocked.

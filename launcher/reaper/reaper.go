@@ -68,7 +68,6 @@ type Deps struct {
 	Deleted func(provider string)
 	Step    func(step.Step)
 	Now     func() time.Time
-	Ahead   func() time.Duration // how far ZooKeeper's clock is ahead of Now
 }
 
 // Reaper sees to the nodes whose lock is free. Due, MakeRoom and Leaving are called by the
@@ -115,7 +114,8 @@ func (r *Reaper) of(n *zkmodel.Node) hclog.Logger {
 	return log
 }
 
-// Reap does what is due, under the node's lock and after a second look at it.
+// Reap does what is due, under the node's lock and after a second look at it. It is inflight.ErrOutdated
+// when that finds nothing to do.
 func (r *Reaper) Reap(ctx context.Context, c reap.Reaping) error {
 	id := c.Node.ID
 	lock, n, err := r.Store.LockNode(ctx, id, "")
@@ -132,7 +132,7 @@ func (r *Reaper) Reap(ctx context.Context, c reap.Reaping) error {
 	bound, cancel := lock.Bind(ctx)
 	defer cancel()
 	err = r.reapLocked(bound, lock, n, c)
-	if err != nil && ctx.Err() == nil {
+	if err != nil && !errors.Is(err, inflight.ErrOutdated) && ctx.Err() == nil {
 		r.Refused.Failed(r.Log, err, "Node is left alone for a moment", "node", id, "state", n.State)
 	}
 	cleanup, done := inflight.Cleanup(ctx, r.Store.Session())
@@ -144,7 +144,7 @@ func (r *Reaper) Reap(ctx context.Context, c reap.Reaping) error {
 func (r *Reaper) reapLocked(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, c reap.Reaping) error {
 	if n.Broken != nil {
 		if c.Node.Broken == nil || !n.Leftover() {
-			return nil
+			return inflight.ErrOutdated
 		}
 		return r.removeNowhere(ctx, lock, n)
 	}
@@ -153,16 +153,16 @@ func (r *Reaper) reapLocked(ctx context.Context, lock *recipe.Held, n *zkmodel.N
 		return nil
 	}
 	if n.State != c.Node.State || c.Duty != reap.DutyAdopt && r.duties.Node(n.State) != c.Duty {
-		return nil // it was moved; the next look decides anew
+		return inflight.ErrOutdated // it was moved; another look decides anew
 	}
 	switch c.Duty {
 	case reap.DutyAdopt:
 		return r.Launch.Adopt(ctx, lock, n)
 	case reap.DutySettle:
-		return r.settleNode(ctx, lock, n, c.Why)
+		return r.settleNode(ctx, lock, n, c)
 	case reap.DutyRecover, reap.DutyExpire, reap.DutyRemove:
 		if c.Duty == reap.DutyExpire && (n.StateTime != c.Node.StateTime || n.HoldExpiration != c.Node.HoldExpiration) {
-			return nil // its hold was prolonged; the next look decides anew
+			return inflight.ErrOutdated // its hold was prolonged; another look decides anew
 		}
 		if reap.NoProvider(n) {
 			return r.removeNowhere(ctx, lock, n)
@@ -223,19 +223,22 @@ func (r *Reaper) launchOver(ctx context.Context, n *zkmodel.Node) error {
 
 // settleNode gives a ready node whose request is gone back for others to use, or
 // ends one that nobody wanted for too long.
-func (r *Reaper) settleNode(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, why string) error {
+func (r *Reaper) settleNode(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, c reap.Reaping) error {
 	if n.AllocatedTo == "" {
 		rules := r.rules()
-		rules.Lag = r.Ahead()
+		rules.Lag = c.Lag // another one would find otherwise, look for look
 		rules.Frozen = Frozen(r.Config, []*zkmodel.Node{n})
 		rules.Judged, rules.Drained = map[string]string{n.ID: r.Judged(n)}, r.Drained()
 		rules.Interrupted = map[string]string{n.ID: r.interrupted(n)}
 		if _, _, due := reap.Ready(n, rules); rules.Useless(n) == "" && (due.IsZero() || due.After(r.Now())) {
-			return nil
+			return inflight.ErrOutdated
 		}
-		return r.remove(ctx, lock, n, why)
+		return r.remove(ctx, lock, n, c.Why)
 	}
-	if _, err := r.Store.Request(ctx, n.AllocatedTo); !errors.Is(err, zkmodel.ErrNotFound) {
+	switch _, err := r.Store.Request(ctx, n.AllocatedTo); {
+	case err == nil:
+		return inflight.ErrOutdated
+	case !errors.Is(err, zkmodel.ErrNotFound):
 		return err
 	}
 	r.of(n).Info("Node is free again", "node", n.ID)

@@ -105,16 +105,12 @@ func TestNodeThatMovedIsLeft(t *testing.T) {
 	n := r.node(zkmodel.NodeHold, external("vm"))
 	seen := new(*n)
 	seen.State = zkmodel.NodeUsed
-	if err := r.reap(seen, reap.DutyRemove); err != nil {
-		t.Error(err)
-	}
+	r.outdated(seen, reap.DutyRemove)
 	r.is(n, zkmodel.NodeHold)
 	used := r.node(zkmodel.NodeInUse, external("vm")) // which owes the same
 	seen = new(*used)
 	seen.State = zkmodel.NodeReady
-	if err := r.reap(seen, reap.DutyRemove); err != nil {
-		t.Error(err)
-	}
+	r.outdated(seen, reap.DutyRemove)
 	r.is(used, zkmodel.NodeInUse)
 	lock, _, err := r.Store.LockNode(t.Context(), n.ID, "zuul")
 	if err != nil {
@@ -137,15 +133,13 @@ func TestProlongedHoldIsKept(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	n := r.node(zkmodel.NodeHold, external("vm"), func(n *zkmodel.Node) { n.StateTime, n.HoldExpiration = 2000, 180 })
-	for name, change := range map[string]func(*zkmodel.Node){
-		"begins again":  func(n *zkmodel.Node) { n.StateTime = 1000 },
-		"may be longer": func(n *zkmodel.Node) { n.HoldExpiration = 30 },
+	for _, change := range []func(*zkmodel.Node){
+		func(n *zkmodel.Node) { n.StateTime = 1000 },    // it begins again
+		func(n *zkmodel.Node) { n.HoldExpiration = 30 }, // it may be longer
 	} {
 		seen := new(*n)
 		change(seen)
-		if err := r.reap(seen, reap.DutyExpire); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		r.outdated(seen, reap.DutyExpire)
 		r.is(n, zkmodel.NodeHold)
 	}
 	if len(r.deleted) > 0 {
@@ -240,10 +234,9 @@ func TestReadyNodeIsFreedWithItsRequest(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	kept, free := r.node(zkmodel.NodeReady, allocated(r.request(zkmodel.RequestFulfilled))), r.node(zkmodel.NodeReady, allocated("200-0000000009"))
-	for _, n := range []*zkmodel.Node{kept, free} {
-		if err := r.reap(n, reap.DutySettle); err != nil {
-			t.Error(err)
-		}
+	r.outdated(kept, reap.DutySettle)
+	if err := r.reap(free, reap.DutySettle); err != nil {
+		t.Error(err)
 	}
 	if r.is(kept, zkmodel.NodeReady).AllocatedTo == "" || r.is(free, zkmodel.NodeReady).AllocatedTo != "" {
 		t.Error("not the one whose request is gone is free")
@@ -259,9 +252,7 @@ func TestAgeIsJudgedAgain(t *testing.T) {
 		d.Now = func() time.Time { return time.Now().Add(30 * time.Minute) }
 	})
 	n := r.node(zkmodel.NodeReady)
-	if err := r.reap(n, reap.DutySettle); err != nil {
-		t.Error(err)
-	}
+	r.outdated(n, reap.DutySettle)
 	r.is(n, zkmodel.NodeReady)
 	r.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 	if err := r.reap(n, reap.DutySettle); err != nil {
