@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"poolkeeper/configs"
@@ -89,19 +90,23 @@ func (c *Provider) firstLimits(ctx context.Context, p providers.Provider) (limit
 	return limits, true, err
 }
 
-// Limit takes over what the provider said to the one that asked for all.
+// Limit takes over what the provider said to the one that asked for all. It wakes who decides where that is news.
 func (c *Provider) Limit(limits providers.Resources) {
 	c.mu.Lock()
 	more := grown(c.limits, limits)
+	news := !maps.Equal(c.limits, limits) || (c.limits == nil) != (limits == nil)
 	c.limits = limits
 	if c.needs != nil {
+		news = news || !c.known || c.trouble != ""
 		c.known, c.trouble = true, ""
 	}
 	c.mu.Unlock()
 	if more {
 		c.ResetQuotaBackoff()
 	}
-	c.notify()
+	if news {
+		c.notify()
+	}
 }
 
 // grown reports whether some limit is higher than it was.
