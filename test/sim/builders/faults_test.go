@@ -137,6 +137,7 @@ func (w *world) builds(host *site, o dib.Outcome, share float64, d time.Duration
 // backUp has an operator make a backup of the servers' files.
 func (w *world) backUp() {
 	w.judge.Fault("backup", "servers", "")
+	w.judge.backedUp()
 	backup := w.cluster.Snapshot()
 	w.mu.Lock()
 	defer w.mu.Unlock()

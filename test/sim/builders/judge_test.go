@@ -28,7 +28,8 @@ type judge struct {
 	until    map[string]contender // who held the locks that go in the transaction
 	builds   map[string]*zkmodel.Build
 	uploads  map[string]*zkmodel.Upload
-	ids      map[string]bool     // paths of builds that were ever ready
+	ids      map[string]bool     // paths of builds and uploads that there ever was a record of
+	backup   map[string]bool     // those that there had been when the backup was made
 	live     map[string][]string // by image: builds that have processes, as host/build
 	begun    map[string]string   // who made the record of an upload, by its path
 	asked    map[string]bool     // builds and uploads that an operator has marked
@@ -107,6 +108,7 @@ func (j *judge) rolledBack(to *zookeeper.Snapshot) {
 	clear(j.found)
 	clear(j.unread)
 	clear(j.noted)
+	maps.DeleteFunc(j.ids, func(p string, _ bool) bool { return j.forgets(p) })
 	to.Each(func(p string, data []byte, session int64) {
 		j.found[p] = isFinding(p)
 		if recipe.IsContender(path.Base(p)) {
@@ -178,9 +180,7 @@ func (j *judge) build(t zookeeper.Transaction, c zookeeper.Change, image, id str
 	was := j.builds[c.Path]
 	switch c.Kind {
 	case zookeeper.Create:
-		if j.ids[c.Path] {
-			j.Wrong(t.Client, "build id %s of %s is used a second time", id, image)
-		}
+		j.numbered(t.Client, c.Path)
 	case zookeeper.Delete:
 		delete(j.builds, c.Path)
 		j.respects(t.Client, c.Path, nil, true, zkmodel.BuildsLockPath(image), zkmodel.LockPath(c.Path))
@@ -214,9 +214,6 @@ func (j *judge) build(t zookeeper.Transaction, c zookeeper.Change, image, id str
 	}
 	j.Note(t.Client, "build %s-%s: %s → %s %s", image, id, from, is.State, is.Reason)
 	j.moved(t.Client, "build", string(from), string(is.State))
-	if is.State == zkmodel.BuildReady {
-		j.ids[c.Path] = true
-	}
 	if from != "" && !allowed(zkmodel.BuildTransitions(), from, is.State, t.Client) {
 		j.Wrong(t.Client, "moves build %s-%s from %s to %s", image, id, from, is.State)
 	}
@@ -238,6 +235,7 @@ func (j *judge) upload(t zookeeper.Transaction, c zookeeper.Change, key zkmodel.
 		return
 	case zookeeper.Create:
 		j.begun[c.Path] = t.Client
+		j.numbered(t.Client, c.Path)
 	case zookeeper.SetData:
 	default:
 		return
