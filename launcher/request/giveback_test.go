@@ -76,3 +76,35 @@ func TestWhatHasFailedIsWrittenOnce(t *testing.T) {
 		t.Errorf("its record is of version %d, and was of %d as it failed", n.Stat.Version, want)
 	}
 }
+
+// Mistake: a request that gives way to an older one keeps its ready nodes for others, so that what the older one waits for
+// stays taken; or these go without saying why; or they go also when a cloud is full, where they could serve.
+func TestNodesOfARequestThatGivesWayGo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		why    error
+		state  zkmodel.NodeState
+		reason string
+	}{
+		{providers.ErrGivesWay, zkmodel.NodeDeleting, "its request gives way to an older one"},
+		{providers.ErrQuota, zkmodel.NodeReady, ""},
+	} {
+		r := newRoom(t)
+		req := r.request([]string{"small", "large"})
+		r.launches.fails = map[string]error{"large": c.why}
+		var small string
+		r.launches.busy = func(n *launch.Run) {
+			if n.Place.Label == "small" {
+				small = n.Node.ID
+			}
+		}
+		r.carryOut(r.accept(req))
+		n, err := r.Store.Node(t.Context(), small)
+		if err != nil || n.State != c.state || n.Reason != c.reason || n.AllocatedTo != "" {
+			t.Errorf("%v: the ready node is %s for %q, by %q: %v", c.why, n.State, n.AllocatedTo, n.Reason, err)
+		}
+		if got := r.read(req.ID); got.State != zkmodel.RequestRequested {
+			t.Errorf("%v: its request is %s: %s", c.why, got.State, got.Reason)
+		}
+	}
+}
