@@ -9,6 +9,7 @@ import (
 	"poolkeeper/test/sim/cloud"
 	"poolkeeper/test/sim/dib"
 	"poolkeeper/test/sim/series"
+	"poolkeeper/test/sim/stage"
 	"poolkeeper/zkmodel"
 )
 
@@ -24,7 +25,7 @@ func demands() (list []series.Demand) {
 	add := func(hours float64, format string, args ...any) {
 		list = append(list, series.Demand{What: fmt.Sprintf(format, args...), Hours: hours})
 	}
-	for _, f := range slices.Concat(ofProcesses(), others()) {
+	for _, f := range slices.Concat(ofProcesses(), others(), []string{stage.CameTwice}) {
 		add(few, "%s", f)
 	}
 	for _, s := range append(step.All(), step.Trials()...) {

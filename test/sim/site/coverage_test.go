@@ -21,7 +21,7 @@ const (
 // Faults to one process, and to all of them, that may come while a call to a cloud is under way.
 var (
 	toProcess = []string{
-		"cut", "cut up", "cut down", "pause", "break", "slow", "lost answer", "clock step", "expire", "stop", "reload",
+		"cut", "cut up", "cut down", "pause", "break", "slow", "lost answer", "doubled events", "clock step", "expire", "stop", "reload",
 	}
 	toServers = []string{"lag", "leader change", "isolate", "kill", "reload all"}
 )
@@ -65,7 +65,7 @@ func demands() (all []series.Demand) {
 			add(manyHours, "crash "+name)
 		}
 	}
-	add(fewHours, stage.Faults()...)
+	add(fewHours, append(stage.Faults(), stage.CameTwice)...)
 	add(manyHours, "crash", "expire", "stop", "reload", "reload all", "cloud vanish", "garble", "operator hold", "operator delete", "evict", "restore", "nodepool")
 	for _, move := range []string{"node ready to deleting", "node hold to deleting", "node building to deleting", "request pending to fulfilled"} {
 		add(someHours, byNight+"move: "+move) // what becomes too old, what is held for too long, what fails

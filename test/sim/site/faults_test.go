@@ -21,7 +21,7 @@ func (w *world) fault() {
 		w.crash(p)
 	case "requestor":
 		z := w.zuuls[w.rng.IntN(len(w.zuuls))]
-		w.network.Fault([]string{"cut", "break", "slow", "lost answer"}[w.rng.IntN(4)], z.Machine)
+		w.network.Fault([]string{"cut", "break", "slow", "lost answer", "doubled events"}[w.rng.IntN(5)], z.Machine)
 	case "cloud":
 		w.trouble()
 	case "vanish":

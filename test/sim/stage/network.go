@@ -28,8 +28,12 @@ type Network struct {
 func Faults() []string {
 	return []string{
 		"cut", "cut up", "cut down", "pause", "break", "slow", "lost answer", "lag", "leader change", "isolate", "kill", "clock step",
+		"doubled events",
 	}
 }
+
+// CameTwice is what Heal counts when an event did so: the fault alone may meet none.
+const CameTwice = "an event comes twice"
 
 // Fault makes one, to a host where it is one of hosts.
 func (n *Network) Fault(fault string, m *Machine) { n.FaultBy(n.Rand, fault, m) }
@@ -62,6 +66,10 @@ func (n *Network) FaultBy(rng *rand.Rand, fault string, m *Machine) {
 	case "lost answer":
 		n.Line.Fault(fault, m.Name, "")
 		n.Cluster.DropAnswer(m.Name)
+	case "doubled events":
+		n.Line.Fault(fault, m.Name, "for %s, up to %s later", d, d/10)
+		n.Cluster.Double(m.Name, d/10)
+		n.heal(m, d)
 	case "clock step":
 		by := d - n.Longest/2
 		n.Line.Fault(fault, m.Name, "by %s", by)
@@ -116,6 +124,9 @@ func (n *Network) Heal(machines ...*Machine) {
 	}
 	for server := range n.Servers {
 		n.Cluster.Lag(server+1, 0)
+	}
+	if n.Cluster.Traffic().Doubled > 0 {
+		n.Line.Count(CameTwice)
 	}
 	n.Line.Note("world", "has no more faults")
 }

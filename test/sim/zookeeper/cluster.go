@@ -52,6 +52,7 @@ type Cluster struct {
 	cuts     map[link]cut
 	slow     map[string]time.Duration
 	drops    map[string]int
+	doubles  map[string]time.Duration
 	stops    map[string]*stop
 	traffic  Traffic
 	agenda   agenda
@@ -72,7 +73,7 @@ func New(o Options) *Cluster {
 	o.SyncLimit, o.Delay = pick(o.SyncLimit, 5), pick(o.Delay, time.Millisecond)
 	c := &Cluster{
 		opts: o, changed: make(chan struct{}), sessions: map[int64]*session{}, over: map[int64]*session{}, rng: rand.New(rand.NewPCG(o.Seed, 0)),
-		dials: map[string]uint64{}, cuts: map[link]cut{}, slow: map[string]time.Duration{}, drops: map[string]int{}, stops: map[string]*stop{},
+		dials: map[string]uint64{}, cuts: map[link]cut{}, slow: map[string]time.Duration{}, drops: map[string]int{}, doubles: map[string]time.Duration{}, stops: map[string]*stop{},
 	}
 	for i := range o.Servers {
 		c.servers = append(c.servers, newServer(i+1, o.Seed))

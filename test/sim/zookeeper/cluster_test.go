@@ -224,6 +224,47 @@ func TestOldConnectionWritesNoMore(t *testing.T) {
 	})
 }
 
+// Mistakes: events that come once; that never come when the client watches anew; that come twice for ever.
+func TestEventsComeTwice(t *testing.T) {
+	bubble(t, func(c cluster) {
+		t := c.t
+		reader, writer := connect(t, c, "reader", 1, 2, 3), connect(t, c, "writer", 1, 2, 3)
+		create(t, writer, "/a", 0)
+		told := func() (n int) { // of one change, by who watches anew each time
+			_, _, fired, err := reader.GetW("/a")
+			if _, wrong := writer.Set("/a", nil, -1); err != nil || wrong != nil {
+				t.Fatal(err, wrong)
+			}
+			for {
+				select {
+				case <-fired:
+					n++
+				case <-time.After(2 * time.Second):
+					return n
+				}
+				if _, _, fired, err = reader.GetW("/a"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if _, err := reader.Sync("/"); err != nil {
+			t.Fatal(err)
+		}
+		c.Double("reader", time.Second)
+		n := 0
+		for range 10 {
+			n += told()
+		}
+		if twice := c.Traffic().Doubled; n <= 10 || n > 20 || twice != 10 {
+			t.Errorf("10 changes are told of %d times; %d events came twice", n, twice)
+		}
+		c.Heal("reader")
+		if n := told(); n != 1 || c.Traffic().Doubled != 10 {
+			t.Errorf("a change is told of %d times to one that was healed", n)
+		}
+	})
+}
+
 // Mistake: an answer is lost with the write itself, or is not lost at all.
 func TestAnswerIsLost(t *testing.T) {
 	bubble(t, func(c cluster) {

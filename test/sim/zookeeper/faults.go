@@ -16,10 +16,11 @@ func (c *Cluster) CutUp(client string, servers ...int) { c.cut(client, servers, 
 // CutDown is Cut for what servers send.
 func (c *Cluster) CutDown(client string, servers ...int) { c.cut(client, servers, cut{down: true}) }
 
-// Heal ends what Cut, CutUp, CutDown and Slow have done to a client.
+// Heal ends what Cut, CutUp, CutDown, Slow and Double have done to a client.
 func (c *Cluster) Heal(client string) {
 	c.mu.Lock()
 	delete(c.slow, client)
+	delete(c.doubles, client)
 	c.mu.Unlock()
 	c.cut(client, nil, cut{})
 }
@@ -58,6 +59,14 @@ func (c *Cluster) Slow(client string, d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.slow[client] = d
+}
+
+// Double has each event come to a client twice: half of them once more right behind, and half up to later
+// afterwards, when the client may have read again what it tells of, and watch anew. Nothing has changed then.
+func (c *Cluster) Double(client string, later time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.doubles[client] = later
 }
 
 // DropAnswer has the next write of a client take effect, or fail; instead of its answer, the

@@ -340,12 +340,28 @@ func (s *server) fire(c *Cluster, e event) {
 }
 
 func (c *Cluster) tell(cn *conn, kind zk.EventType, path string) {
-	c.traffic.Events++
 	w := header(xidEvent, -1, 0)
 	w.int32(int32(kind))
 	w.int32(int32(zk.StateSyncConnected))
 	w.string(path)
+	c.traffic.Events++
 	c.answer(cn, w)
+	later, twice := c.doubles[cn.client]
+	if !twice {
+		return
+	}
+	again := func() {
+		if !cn.gone {
+			c.traffic.Events++
+			c.traffic.Doubled++
+			c.answer(cn, w)
+		}
+	}
+	if rng := cn.down.rng; later <= 0 || rng.IntN(2) == 0 {
+		again()
+	} else {
+		c.after(time.Duration(rng.Int64N(int64(later))), again)
+	}
 }
 
 // pong is how long the answer to a ping is; those to some writes are as short.

@@ -8,6 +8,7 @@ type Traffic struct {
 	Requests int
 	Bytes    int // of requests, answers and events
 	Events   int
+	Doubled  int // of the events, those that came a second time
 }
 
 // Traffic is that since the cluster began.
