@@ -42,6 +42,7 @@ type judge struct {
 	handled  map[string]time.Time   // when a person has changed a record
 	changes  int                    // transactions that have changed something
 	last     string
+	restless stage.Restless
 }
 
 // contender is one that stands in line for a lock.
@@ -138,6 +139,9 @@ func (j *judge) line(t zookeeper.Transaction, c zookeeper.Change) {
 	switch c.Kind {
 	case zookeeper.Create:
 		j.lines[dir] = append(j.lines[dir], contender{name, t.Session, t.Client, time.Now()})
+		if isBuilder(t.Client) && j.restless.Again(t.Client, dir) {
+			j.Wrong(t.Client, "takes %s for more than %d times in %s", dir, stage.MostTries, stage.Watched)
+		}
 	case zookeeper.Delete:
 		if _, known := j.until[dir]; !known {
 			j.until[dir] = j.holder(dir) // a record goes with its lock, in one transaction

@@ -3,7 +3,6 @@ package site
 import (
 	"fmt"
 	"path"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,29 +20,28 @@ type judge struct {
 
 	mu       sync.Mutex
 	tree     *tree
-	alive    map[string]*process    // by client
-	offline  bool                   // what is written now never was: the servers are about to be restored
-	seen     int                    // transactions
-	excused  map[string]time.Time   // clients that lost locks before their time, and until when they may not know
-	broken   map[string]time.Time   // nodes whose record cannot be read, since when
-	spoiltAt map[string]time.Time   // nodes whose record was spoilt last, and when; an empty one is not in broken
-	stock    map[string]bool        // requests that launchers made
-	held     map[string]time.Time   // when nodes came to be held
-	unseen   map[string]time.Time   // nodes as others than launchers wrote them, and until when those need not count them
-	lastMove time.Time              // when a node or request changed last
-	room     map[string]int         // the most that a cloud has said that it has
-	launched map[string]string      // machines, by their ids, and the launch that each was made in
-	twice    map[string]int         // machines that a cloud made as it doubled them, by their launch
-	lost     map[string]bool        // machines that nobody has deleted, by their ids
-	writes   map[string]int         // transactions since the last rest, by what they changed
-	tries    map[string][]time.Time // of late, to take a lock, by client and lock
+	alive    map[string]*process  // by client
+	offline  bool                 // what is written now never was: the servers are about to be restored
+	seen     int                  // transactions
+	excused  map[string]time.Time // clients that lost locks before their time, and until when they may not know
+	broken   map[string]time.Time // nodes whose record cannot be read, since when
+	spoiltAt map[string]time.Time // nodes whose record was spoilt last, and when; an empty one is not in broken
+	stock    map[string]bool      // requests that launchers made
+	held     map[string]time.Time // when nodes came to be held
+	unseen   map[string]time.Time // nodes as others than launchers wrote them, and until when those need not count them
+	lastMove time.Time            // when a node or request changed last
+	room     map[string]int       // the most that a cloud has said that it has
+	launched map[string]string    // machines, by their ids, and the launch that each was made in
+	twice    map[string]int       // machines that a cloud made as it doubled them, by their launch
+	lost     map[string]bool      // machines that nobody has deleted, by their ids
+	writes   map[string]int       // transactions since the last rest, by what they changed
+	restless stage.Restless
 }
 
 func newJudge(w *world) *judge {
 	return &judge{
 		Timeline: w.seed.Timeline, world: w, tree: newTree(), alive: map[string]*process{}, excused: map[string]time.Time{}, broken: map[string]time.Time{},
 		held: map[string]time.Time{}, unseen: map[string]time.Time{}, spoiltAt: map[string]time.Time{}, twice: map[string]int{}, stock: map[string]bool{}, writes: map[string]int{}, room: map[string]int{}, lost: map[string]bool{}, launched: map[string]string{},
-		tries: map[string][]time.Time{},
 	}
 }
 
@@ -108,20 +106,12 @@ func (j *judge) count(c zookeeper.Change) {
 	}
 }
 
-// tried: a launcher does not take one lock time and again; what is not to be done now rests for a while.
+// tried: a launcher does not take one lock time and again.
 func (j *judge) tried(client, lock string) {
-	key, now := client+" "+lock, time.Now()
-	late := slices.DeleteFunc(append(j.tries[key], now), func(at time.Time) bool { return now.Sub(at) > restless })
-	j.tries[key] = late
-	if isLauncher(client) && len(late) > mostTries {
-		j.Wrong(client, "takes %s for the %d. time in %s", lock, len(late), restless)
+	if isLauncher(client) && j.restless.Again(client, lock) {
+		j.Wrong(client, "takes %s for more than %d times in %s", lock, stage.MostTries, stage.Watched)
 	}
 }
-
-const (
-	restless  = 10 * time.Second
-	mostTries = 30
-)
 
 // locked: who writes a record holds its lock.
 func (j *judge) locked(t zookeeper.Transaction, what, lock string) {
