@@ -36,12 +36,14 @@ type judge struct {
 	lost     map[string]bool      // machines that nobody has deleted, by their ids
 	writes   map[string]int       // transactions since the last rest, by what they changed
 	restless stage.Restless
+	alone    map[string]time.Time // requests under way that no launcher has, and since when
 }
 
 func newJudge(w *world) *judge {
 	return &judge{
 		Timeline: w.seed.Timeline, world: w, tree: newTree(), alive: map[string]*process{}, excused: map[string]time.Time{}, broken: map[string]time.Time{},
 		held: map[string]time.Time{}, unseen: map[string]time.Time{}, spoiltAt: map[string]time.Time{}, twice: map[string]int{}, stock: map[string]bool{}, writes: map[string]int{}, room: map[string]int{}, lost: map[string]bool{}, launched: map[string]string{},
+		alone: map[string]time.Time{},
 	}
 }
 
@@ -94,6 +96,11 @@ func (j *judge) committed(t zookeeper.Transaction) {
 	for _, c := range t.Changes {
 		if c.Kind == zookeeper.Delete && isContender(c.Path) {
 			j.tree.leave(c.Path)
+		}
+	}
+	for _, c := range t.Changes {
+		if id := requestAt(c.Path); id != "" {
+			j.takenOver(id)
 		}
 	}
 	j.whole(t, before)

@@ -105,3 +105,23 @@ func (j *judge) limitTold(cloud string, told providers.Resources) {
 	defer j.mu.Unlock()
 	j.room[cloud] = max(j.room[cloud], told[providers.Instances])
 }
+
+// taken is how long a request under way whose launcher is gone may wait for another one: less than requestors wait.
+const taken = 100 * time.Second
+
+// takenOver: a request under way whose launcher is gone has another one soon. It is looked at whenever its record
+// or its lock changes; in the end its requestor gives it up.
+func (j *judge) takenOver(id string) {
+	since, known := j.alone[id]
+	r := j.tree.requests[id]
+	if r != nil && r.State == zkmodel.RequestPending && j.tree.holder(zkmodel.RequestLockPath(id)).name == "" {
+		if !known {
+			j.alone[id] = time.Now()
+		}
+		return
+	}
+	delete(j.alone, id)
+	if known && time.Since(since) > taken {
+		j.Wrong("launchers", "had not taken request %s over for %s", id, time.Since(since))
+	}
+}

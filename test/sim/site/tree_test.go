@@ -87,6 +87,18 @@ func recordOf(p string) (node, request string) {
 	return "", ""
 }
 
+// requestAt is the request that a path is the record of, or a contender for its lock; "" for others.
+func requestAt(p string) string {
+	if isContender(p) {
+		if dir := path.Dir(p); path.Dir(dir) == zkmodel.LocksRoot {
+			return path.Base(dir)
+		}
+		return ""
+	}
+	_, request := recordOf(p)
+	return request
+}
+
 // isLauncher reports whether a client is a launcher's process.
 func isLauncher(client string) bool { return strings.HasPrefix(client, "l") }
 
