@@ -20,9 +20,6 @@ const (
 	records = "/sim/records"
 )
 
-// recordCount is how many records there are, each with a lock: few, so that agents meet.
-const recordCount = 2
-
 func recordAt(i int) string           { return fmt.Sprintf("%s/%d", records, i) }
 func lockOf(record string) string     { return locks + "/" + path.Base(record) }
 func jobOf(data []byte) string        { return string(bytes.TrimPrefix(data, []byte(offered))) }
@@ -51,13 +48,14 @@ type agent struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 	offers int
+	hour   time.Duration // for how long all use the same recipe
 }
 
 // start begins an agent; stop ends it.
 func (w *world) start(name string) *agent {
 	w.started++
 	rng := w.seed.Rand(uint64(w.started))
-	a := &agent{name: name, host: stage.NewMachine(name, rng), judge: w.judge, rng: rand.New(rand.NewPCG(w.seed.Number, rng.Uint64())), done: make(chan struct{})}
+	a := &agent{name: name, host: stage.NewMachine(name, rng), judge: w.judge, rng: rand.New(rand.NewPCG(w.seed.Number, rng.Uint64())), done: make(chan struct{}), hour: w.seed.Part(length) / time.Duration(len(hours))}
 	client, err := recipe.Dial(recipe.Config{
 		Servers: w.cluster.Addrs(), Timeout: sessionTimeout, MaxPacket: stage.MaxPacket, Dial: w.cluster.Dialer(name), Clock: clock.From(a.host), Rand: rand.NewPCG(w.seed.Number, rng.Uint64()),
 	})
@@ -81,10 +79,11 @@ func (a *agent) stop() {
 	a.client.Close()
 }
 
-// serve takes one lock after the other, and works under it.
+// serve has one turn after the other.
 func (a *agent) serve(ctx context.Context, s *recipe.Session) error {
 	for ctx.Err() == nil {
-		if err := a.turn(ctx, s, recordAt(a.rng.IntN(recordCount))); err != nil && ctx.Err() == nil {
+		by := a.way()
+		if err := a.turn(ctx, s, by, recordAt(recordsOf[by][a.rng.IntN(len(recordsOf[by]))])); err != nil && ctx.Err() == nil {
 			a.judge.Note(a.name, "%v", err)
 		}
 		_ = s.Clock().Sleep(ctx, time.Duration(a.rng.Int64N(int64(2*time.Second))))
@@ -92,24 +91,11 @@ func (a *agent) serve(ctx context.Context, s *recipe.Session) error {
 	return context.Cause(ctx)
 }
 
-// turn is what is done under a lock: a record that asks for something gets it, once.
-func (a *agent) turn(ctx context.Context, s *recipe.Session, record string) error {
-	held, err := recipe.NewLock(s, lockOf(record), a.name).Acquire(ctx)
-	if err != nil {
-		return err
+// work is what is done under a lock: a record that asks for something gets it, once.
+func (a *agent) work(ctx context.Context, held *recipe.Held, record string, by way) error {
+	if by == reading || by == claiming {
+		return a.share(ctx, held, record, by)
 	}
-	a.judge.got(a.name, record)
-	ctx, stop := held.Bind(ctx)
-	defer stop()
-	err = a.work(ctx, held, record)
-	a.judge.over(a.name)
-	if releasing := held.Release(ctx); err == nil && ctx.Err() == nil {
-		err = releasing
-	}
-	return err
-}
-
-func (a *agent) work(ctx context.Context, held *recipe.Held, record string) error {
 	s := held.Session()
 	data, stat, err := s.Get(ctx, record)
 	if err != nil {
@@ -122,18 +108,12 @@ func (a *agent) work(ctx context.Context, held *recipe.Held, record string) erro
 		}
 		a.judge.claim(a, jobOf(data))
 	}
-	steps := a.rng.IntN(mostSteps + 1)
-	if a.rng.IntN(4) == 0 {
-		steps += moreSteps
-	}
-	for range steps {
-		if err := s.Clock().Sleep(ctx, time.Duration(a.rng.Int64N(int64(longestStep)))); err != nil {
-			return err
-		}
-		a.judge.effect(a, record, s.ID())
+	if err := a.act(ctx, held, record); err != nil {
+		return err
 	}
 	a.offers++
 	_, err = held.Set(ctx, record, offer(a.name, a.offers), stat.Version)
+	a.judge.written(err)
 	if errors.Is(err, recipe.ErrVersion) {
 		return fmt.Errorf("%s was written while we held its lock: %w", record, err)
 	}

@@ -21,11 +21,26 @@ func (w *world) fault() {
 	all := append(slices.Sorted(maps.Keys(own)), stage.Faults()...)
 	all = append(all, "pause")
 	fault := all[w.rng.IntN(len(all))]
+	before := w.judge.Counts()[fault]
+	now := w.judge.now()
+	if !slices.Contains(toServers, fault) {
+		now = w.judge.now(a.name)
+	}
 	if make, is := own[fault]; is {
 		make(a)
-		return
+	} else {
+		w.network.Fault(fault, a.host)
 	}
-	w.network.Fault(fault, a.host)
+	if fault != "evict" && fault != "rest" && w.judge.Counts()[fault] > before { // it was made
+		w.judge.met(fault, now)
+	}
+}
+
+// met counts what agents did as a fault met them.
+func (j *judge) met(fault string, now map[standing]bool) {
+	for what := range now {
+		j.Count(fault + " " + what.String())
+	}
 }
 
 func (w *world) expire(a *agent) {
@@ -56,16 +71,17 @@ func (w *world) crash(a *agent) {
 // evict has an operator delete a contender, as people do when they believe a lock to be left
 // over: because its owner is slow to act, and then loses its connection.
 func (w *world) evict() {
-	dir, draw := lockOf(recordAt(w.rng.IntN(recordCount))), w.rng.Uint32()
+	draw := w.rng.Uint32()
 	var pauses [3]time.Duration
 	for i := range pauses {
 		pauses[i] = time.Duration(w.rng.Int64N(int64(3 * time.Second)))
 	}
-	victim, ok := w.judge.evicted(dir, draw)
-	if !ok {
+	dir, victim := w.judge.evicted(draw)
+	if dir == "" {
 		return
 	}
 	w.judge.Fault("evict", victim.client, "%s from %s", number(victim.name), dir)
+	w.judge.met("evict", w.judge.now(victim.client))
 	w.others.Go(func() {
 		w.cluster.Slow(victim.client, pauses[0])
 		w.wait(pauses[1])

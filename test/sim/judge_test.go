@@ -2,7 +2,9 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -16,12 +18,13 @@ type judge struct {
 	*stage.Timeline
 	trusted func(session int64) bool
 
-	mu      sync.Mutex
-	stand   map[string][]contender // by the lock's directory
-	claims  map[string]string      // of each job: who has made something for it
-	excused map[string]bool        // clients and contenders that lost a lock before its time
-	turns   map[string]int         // locks that an agent got
-	works   map[string]string      // under which lock an agent works, as it says
+	mu       sync.Mutex
+	stand    map[string][]contender // by the lock's directory
+	claims   map[string]string      // of each job: who has made something for it
+	excused  map[string]bool        // clients and contenders that lost a lock before its time
+	turns    map[string]int         // locks that an agent got
+	works    map[string]string      // under which lock an agent works, as it says
+	standing map[string]standing    // what an agent waits for, or holds, as it says
 }
 
 // contender is one that stands in line for a lock, as the leader sees it.
@@ -32,7 +35,7 @@ type contender struct {
 }
 
 func newJudge(line *stage.Timeline) *judge {
-	return &judge{Timeline: line, stand: map[string][]contender{}, claims: map[string]string{}, excused: map[string]bool{}, turns: map[string]int{}, works: map[string]string{}}
+	return &judge{Timeline: line, stand: map[string][]contender{}, claims: map[string]string{}, excused: map[string]bool{}, turns: map[string]int{}, works: map[string]string{}, standing: map[string]standing{}}
 }
 
 // holder is who holds a lock: the one with the lowest number.
@@ -44,6 +47,11 @@ func (j *judge) holder(dir string) contender {
 		}
 	}
 	return first
+}
+
+// holds reports whether a session has what one stands in line for at dir.
+func (j *judge) holds(dir string, session int64) bool {
+	return slices.ContainsFunc(j.stand[dir], func(c contender) bool { return c.session == session && granted(j.stand[dir], c) })
 }
 
 func number(name string) string { return name[len(name)-10:] }
@@ -76,7 +84,7 @@ func (j *judge) write(t zookeeper.Transaction, c zookeeper.Change) {
 	j.Count("writes")
 	j.Note(t.Client, "writes %q to %s", c.Data, c.Path)
 	lock := lockOf(c.Path)
-	if now := j.holder(lock); now.session != t.Session {
+	if now := j.holder(lock); !j.holds(lock, t.Session) {
 		j.Wrong(t.Client, "session %#x writes %s, whose lock is held by %q, session %#x", t.Session, c.Path, now.client, now.session)
 	}
 }
@@ -89,7 +97,7 @@ func (j *judge) effect(a *agent, record string, session int64) {
 	defer j.mu.Unlock()
 	j.Count("effects")
 	excused := a.host.JustResumed() || j.trusted(session) || j.excused[fmt.Sprint(session)] || j.excused[fmt.Sprint(session, lockOf(record))]
-	if now := j.holder(lockOf(record)); now.session != session && !excused {
+	if now := j.holder(lockOf(record)); !j.holds(lockOf(record), session) && !excused {
 		j.Wrong(a.name, "acts for %s in session %#x, but its lock is held by %q, session %#x", record, session, now.client, now.session)
 	}
 }
@@ -105,13 +113,14 @@ func (j *judge) claim(a *agent, job string) {
 	j.claims[job] = a.name
 }
 
-func (j *judge) got(agent, record string) {
+func (j *judge) got(agent, record string, by way) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.turns[agent]++
 	j.works[agent] = lockOf(record)
-	j.Count("locks held")
-	j.Note(agent, "holds %s", lockOf(record))
+	j.standing[agent] = standing{by, true}
+	j.Count("held: " + string(by))
+	j.Note(agent, "holds %s (%s)", lockOf(record), by)
 }
 
 // over notes that an agent works no more, and is to give its lock back.
@@ -134,15 +143,17 @@ func (j *judge) excuse(client string) {
 	}
 }
 
-// evicted picks one that stands in line, who is to lose its place.
-func (j *judge) evicted(dir string, draw uint32) (victim contender, ok bool) {
+// evicted picks one that stands in some line, who is to lose its place.
+func (j *judge) evicted(draw uint32) (dir string, victim contender) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	line := j.stand[dir]
-	if len(line) == 0 {
-		return victim, false
+	dirs := slices.DeleteFunc(slices.Sorted(maps.Keys(j.stand)), func(dir string) bool { return len(j.stand[dir]) == 0 })
+	if len(dirs) == 0 {
+		return "", victim
 	}
-	victim = line[draw%uint32(len(line))]
+	dir = dirs[draw%uint32(len(dirs))]
+	line := j.stand[dir]
+	victim = line[draw/8%uint32(len(line))]
 	j.excused[fmt.Sprint(victim.session, dir)] = true
-	return victim, true
+	return dir, victim
 }

@@ -98,9 +98,10 @@ func (j *judge) does(agent string) string {
 		return working
 	}
 	for dir, line := range j.stand {
-		first := j.holder(dir).client
-		if j.works[first] == dir && slices.ContainsFunc(line, func(c contender) bool { return c.client == agent }) {
-			return waiting
+		for _, c := range line {
+			if j.works[c.client] == dir && slices.ContainsFunc(line, func(one contender) bool { return one.client == agent && number(one.name) > number(c.name) }) {
+				return waiting
+			}
 		}
 	}
 	return ""
@@ -127,7 +128,7 @@ func (j *judge) happen(turns []turn) {
 			j.committed(zookeeper.Transaction{Client: one.agent, Changes: []zookeeper.Change{{Kind: kind, Path: path}}})
 		}
 		at(one.enters, func() { change(zookeeper.Create) })
-		at(one.got, func() { j.got(one.agent, recordAt(record)) })
+		at(one.got, func() { j.got(one.agent, recordAt(record), lock) })
 		at(one.leaves, func() {
 			j.over(one.agent)
 			change(zookeeper.Delete)
