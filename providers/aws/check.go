@@ -119,8 +119,7 @@ func (c *check) allSubnets(ctx context.Context) error {
 	}
 	found := map[string]types.Subnet{}
 	pages := ec2.NewDescribeSubnetsPaginator(c.account.ec2, &ec2.DescribeSubnetsInput{Filters: by("subnet-id", ids)})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for page, err := range pagesOf(ctx, pages) {
 		if err != nil {
 			return c.named(ctx, "look up subnets", err)
 		}
@@ -139,8 +138,7 @@ func (c *check) allGroups(ctx context.Context) error {
 	}
 	found := map[string]types.SecurityGroup{}
 	pages := ec2.NewDescribeSecurityGroupsPaginator(c.account.ec2, &ec2.DescribeSecurityGroupsInput{Filters: by("group-id", ids)})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for page, err := range pagesOf(ctx, pages) {
 		if err != nil {
 			return c.named(ctx, "look up security groups", err)
 		}
@@ -180,8 +178,7 @@ func (c *check) allOffers(ctx context.Context) error {
 		pages := ec2.NewDescribeInstanceTypeOfferingsPaginator(c.account.ec2, &ec2.DescribeInstanceTypeOfferingsInput{
 			LocationType: types.LocationTypeAvailabilityZone, Filters: by("instance-type", some),
 		})
-		for pages.HasMorePages() {
-			page, err := pages.NextPage(ctx)
+		for page, err := range pagesOf(ctx, pages) {
 			if err != nil {
 				return c.named(ctx, "list what zones offer", err)
 			}

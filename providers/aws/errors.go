@@ -55,26 +55,32 @@ func failure(err error) error {
 	}
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
-		return fmt.Errorf("%w: %w", providers.ErrTransient, err) // nobody has answered
+		return &refusal{kind: providers.ErrTransient, text: providers.Words(err.Error()), cause: err} // nobody has answered
 	}
-	text := fmt.Sprintf("%s: %s", api.ErrorCode(), strings.TrimSpace(api.ErrorMessage()))
+	text := providers.Words(fmt.Sprintf("%s: %s", api.ErrorCode(), strings.TrimSpace(api.ErrorMessage())))
 	if answer, ok := errors.AsType[*awshttp.ResponseError](err); ok && answer.ServiceRequestID() != "" {
-		text += " (request " + answer.ServiceRequestID() + ")" // what Amazon's support asks for first
+		text += " (request " + providers.Words(answer.ServiceRequestID()) + ")" // what Amazon's support asks for first
 	}
 	return &refusal{kind: meaning(api.ErrorCode(), statusOf(err)), code: api.ErrorCode(), text: text}
 }
 
-// refusal is an answer that is an error.
+// refusal is an answer that is an error, or that there was none.
 type refusal struct {
 	kind       error
 	code, text string
+	cause      error // without an answer
 }
 
 // Error tells the meaning and the service's words.
 func (r *refusal) Error() string { return r.kind.Error() + ": " + r.text }
 
-// Unwrap gives the meaning.
-func (r *refusal) Unwrap() error { return r.kind }
+// Unwrap gives the meaning and, without an answer, the cause.
+func (r *refusal) Unwrap() []error {
+	if r.cause == nil {
+		return []error{r.kind}
+	}
+	return []error{r.kind, r.cause}
+}
 
 // codeOf is the code of an error; "" is none.
 func codeOf(err error) string {

@@ -68,8 +68,13 @@ func (p *Provider) hostByID(ctx context.Context, id string) (types.Host, error) 
 	if err != nil {
 		return types.Host{}, p.named(ctx, "look at host "+id, err)
 	}
+	if found.Hosts == nil {
+		return types.Host{}, p.named(ctx, "look at host "+id, errNoList)
+	}
 	for i := range found.Hosts {
-		return found.Hosts[i], nil
+		if sdk.ToString(found.Hosts[i].HostId) == id {
+			return found.Hosts[i], nil
+		}
 	}
 	return types.Host{}, fmt.Errorf("look at host %s: %w", id, providers.ErrNotFound)
 }
@@ -126,8 +131,7 @@ func (p *Provider) releaseHost(ctx context.Context, id string) error {
 func (p *Provider) leakedHosts(ctx context.Context) ([]found, error) {
 	var list []found
 	pages := ec2.NewDescribeHostsPaginator(p.account.ec2, &ec2.DescribeHostsInput{Filter: p.mine()})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for page, err := range pagesOf(ctx, pages) {
 		if err != nil {
 			return nil, p.named(ctx, "list hosts", err)
 		}

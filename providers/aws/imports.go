@@ -41,14 +41,13 @@ func (p *Provider) unmarkedImages(ctx context.Context) ([]providers.Image, error
 	var list []providers.Image
 	for filter := range byIDs("image-id", made) {
 		pages := ec2.NewDescribeImagesPaginator(p.account.ec2, &ec2.DescribeImagesInput{Owners: []string{"self"}, Filters: filter})
-		for pages.HasMorePages() {
-			page, err := pages.NextPage(ctx)
+		for page, err := range pagesOf(ctx, pages) {
 			if err != nil {
 				return nil, p.named(ctx, "list imported images", err)
 			}
 			for i := range page.Images {
 				one := &page.Images[i]
-				if meta := made[sdk.ToString(one.ImageId)]; len(one.Tags) == 0 && one.State != types.ImageStateDeregistered {
+				if meta, ours := made[sdk.ToString(one.ImageId)]; ours && len(one.Tags) == 0 && one.State != types.ImageStateDeregistered {
 					list = append(list, providers.Image{ExternalID: sdk.ToString(one.ImageId), Name: meta[nameTag], Format: meta[formatTag], Metadata: meta})
 				}
 			}
@@ -93,8 +92,7 @@ func (p *Provider) unmarkedSnapshots(ctx context.Context) ([]found, error) {
 // snapshotTasks finds what imports of snapshots have made.
 func (p *Provider) snapshotTasks(ctx context.Context, made map[string]map[string]string) error {
 	pages := ec2.NewDescribeImportSnapshotTasksPaginator(p.account.ec2, &ec2.DescribeImportSnapshotTasksInput{})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for page, err := range pagesOf(ctx, pages) {
 		if err != nil {
 			return p.named(ctx, "list imports of snapshots", err)
 		}
@@ -111,8 +109,7 @@ func (p *Provider) snapshotTasks(ctx context.Context, made map[string]map[string
 // imageTasks visits our imports of images.
 func (p *Provider) imageTasks(ctx context.Context, visit func(t *types.ImportImageTask, meta map[string]string)) error {
 	pages := ec2.NewDescribeImportImageTasksPaginator(p.account.ec2, &ec2.DescribeImportImageTasksInput{})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for page, err := range pagesOf(ctx, pages) {
 		if err != nil {
 			return p.named(ctx, "list imports of images", err)
 		}

@@ -45,7 +45,7 @@ func interruption(i *types.Instance) string {
 		return ""
 	}
 	code := sdk.ToString(i.StateReason.Code)
-	message := cmp.Or(sdk.ToString(i.StateReason.Message), sdk.ToString(i.StateTransitionReason), code)
+	message := providers.Words(cmp.Or(sdk.ToString(i.StateReason.Message), sdk.ToString(i.StateTransitionReason), code))
 	switch {
 	case strings.HasPrefix(code, "Server.SpotInstance"):
 		return "spot interruption: Amazon has taken the instance back: " + message

@@ -96,7 +96,7 @@ func (p *Provider) cleanKind(ctx context.Context, k leakKind, site string) (dele
 	}
 	now, seen := clock.Now(ctx), map[string]bool{}
 	for _, one := range all {
-		if !providers.OfSite(one.meta, p.cfg.Name, site) {
+		if one.id == "" || !providers.OfSite(one.meta, p.cfg.Name, site) {
 			continue
 		}
 		key := k.name + " " + one.id
@@ -149,8 +149,7 @@ func (p *Provider) looseVolumes(ctx context.Context) ([]found, error) {
 	pages := ec2.NewDescribeVolumesPaginator(p.account.ec2, &ec2.DescribeVolumesInput{
 		Filters: append(p.mine(), types.Filter{Name: sdk.String("status"), Values: []string{"available", "error"}}),
 	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for page, err := range pagesOf(ctx, pages) {
 		if err != nil {
 			return nil, p.named(ctx, "list volumes", err)
 		}
@@ -175,8 +174,7 @@ func (p *Provider) deleteVolume(ctx context.Context, id string) error {
 func (p *Provider) looseTemplates(ctx context.Context) ([]found, error) {
 	var list []found
 	pages := ec2.NewDescribeLaunchTemplatesPaginator(p.account.ec2, &ec2.DescribeLaunchTemplatesInput{Filters: p.mine()})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for page, err := range pagesOf(ctx, pages) {
 		if err != nil {
 			return nil, p.named(ctx, "list launch templates", err)
 		}
@@ -203,8 +201,7 @@ func (p *Provider) deleteTemplate(ctx context.Context, id string) error {
 func (p *Provider) looseSnapshots(ctx context.Context) ([]found, error) {
 	used := map[string]bool{}
 	images := ec2.NewDescribeImagesPaginator(p.account.ec2, &ec2.DescribeImagesInput{Owners: []string{"self"}})
-	for images.HasMorePages() {
-		page, err := images.NextPage(ctx)
+	for page, err := range pagesOf(ctx, images) {
 		if err != nil {
 			return nil, p.named(ctx, "list images", err)
 		}
@@ -231,8 +228,7 @@ func (p *Provider) looseSnapshots(ctx context.Context) ([]found, error) {
 func (p *Provider) snapshots(ctx context.Context, filters []types.Filter) ([]found, error) {
 	var list []found
 	pages := ec2.NewDescribeSnapshotsPaginator(p.account.ec2, &ec2.DescribeSnapshotsInput{OwnerIds: []string{"self"}, Filters: filters})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for page, err := range pagesOf(ctx, pages) {
 		if err != nil {
 			return nil, p.named(ctx, "list snapshots", err)
 		}
@@ -247,8 +243,7 @@ func (p *Provider) snapshots(ctx context.Context, filters []types.Filter) ([]fou
 func (p *Provider) looseObjects(ctx context.Context) ([]found, error) {
 	var list []found
 	pages := s3.NewListObjectsV2Paginator(p.account.s3, &s3.ListObjectsV2Input{Bucket: sdk.String(p.own.Bucket), Prefix: sdk.String(objectPrefix)})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for page, err := range pagesOf(ctx, pages) {
 		if err != nil {
 			return nil, p.named(ctx, "list bucket "+p.own.Bucket, err)
 		}
@@ -276,8 +271,7 @@ func (p *Provider) looseParts(ctx context.Context, site string) ([]found, error)
 	var list []found
 	meta := map[string]string{providers.MetaProvider: p.cfg.Name, providers.MetaSite: site}
 	pages := s3.NewListMultipartUploadsPaginator(p.account.s3, &s3.ListMultipartUploadsInput{Bucket: sdk.String(p.own.Bucket), Prefix: sdk.String(p.ownPrefix(site))})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for page, err := range pagesOf(ctx, pages) {
 		if err != nil {
 			return nil, p.named(ctx, "list uploads to bucket "+p.own.Bucket, err)
 		}

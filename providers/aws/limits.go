@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -72,10 +73,15 @@ func (p *Provider) size(ctx context.Context, kind string) (types.InstanceTypeInf
 		if err != nil {
 			return types.InstanceTypeInfo{}, configured(p.named(ctx, "look up instance type "+kind, err))
 		}
-		for i := range found.InstanceTypes {
-			return found.InstanceTypes[i], nil
+		if found.InstanceTypes == nil {
+			return types.InstanceTypeInfo{}, p.named(ctx, "look up instance type "+kind, errNoList)
 		}
-		return types.InstanceTypeInfo{}, fmt.Errorf("look up instance type %s: %w: %s has none", kind, providers.ErrInvalid, p.cfg.Region)
+		for i := range found.InstanceTypes {
+			if string(found.InstanceTypes[i].InstanceType) == kind {
+				return found.InstanceTypes[i], nil
+			}
+		}
+		return types.InstanceTypeInfo{}, p.named(ctx, "look up instance type "+kind, fmt.Errorf("%w: %s has none", providers.ErrInvalid, p.cfg.Region))
 	})
 }
 
@@ -110,10 +116,10 @@ func (p *Provider) takes(ctx context.Context, kind string, spot, host bool) (pro
 	}
 	takes := providers.Resources{providers.Instances: 1}
 	if info.VCpuInfo != nil {
-		takes[providers.Cores] = int(sdk.ToInt32(info.VCpuInfo.DefaultVCpus))
+		takes[providers.Cores] = max(0, int(sdk.ToInt32(info.VCpuInfo.DefaultVCpus)))
 	}
 	if info.MemoryInfo != nil {
-		takes[providers.RAM] = int(sdk.ToInt64(info.MemoryInfo.SizeInMiB))
+		takes[providers.RAM] = int(min(max(0, sdk.ToInt64(info.MemoryInfo.SizeInMiB)), mostAmount))
 	}
 	if host {
 		code, err := p.hostCode(ctx, kind)
@@ -146,13 +152,15 @@ func (p *Provider) allQuotas(ctx context.Context) (map[string]quota, error) {
 		all := map[string]quota{}
 		for _, service := range []string{"ec2", "ebs"} {
 			pages := servicequotas.NewListServiceQuotasPaginator(p.account.quotas, &servicequotas.ListServiceQuotasInput{ServiceCode: sdk.String(service)})
-			for pages.HasMorePages() {
-				page, err := pages.NextPage(ctx)
+			for page, err := range pagesOf(ctx, pages) {
 				if err != nil {
 					return nil, p.named(ctx, "list quotas", err)
 				}
 				for _, q := range page.Quotas {
-					one := quota{sdk.ToString(q.QuotaName), sdk.ToFloat64(q.Value)}
+					if q.Value == nil || math.IsNaN(*q.Value) {
+						continue // it says nothing
+					}
+					one := quota{sdk.ToString(q.QuotaName), min(max(0, *q.Value), mostAmount)}
 					if code := sdk.ToString(q.QuotaCode); isStorage(code) {
 						one.value *= 1024 // it is told in TiB
 						all[code] = one
@@ -165,6 +173,9 @@ func (p *Provider) allQuotas(ctx context.Context) (map[string]quota, error) {
 		return all, nil
 	})
 }
+
+// mostAmount is more than anybody has of anything, and can be counted with.
+const mostAmount = 1 << 40
 
 func isStorage(code string) bool { return slices.Contains(slices.Collect(maps.Values(storage)), code) }
 
@@ -219,8 +230,7 @@ func (p *Provider) usedByOthers(ctx context.Context, ours providers.Ours) (provi
 	pages := ec2.NewDescribeInstancesPaginator(p.account.ec2, &ec2.DescribeInstancesInput{Filters: []types.Filter{
 		{Name: sdk.String("instance-state-name"), Values: []string{"pending", "running", "stopping", "shutting-down"}},
 	}})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for page, err := range pagesOf(ctx, pages) {
 		if err != nil {
 			return nil, p.named(ctx, "list instances", err)
 		}

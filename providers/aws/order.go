@@ -180,14 +180,13 @@ func (p *Provider) imageByID(ctx context.Context, id string) (types.Image, error
 func (p *Provider) newest(ctx context.Context, in *ec2.DescribeImagesInput, by string) (types.Image, error) {
 	var best types.Image
 	pages := ec2.NewDescribeImagesPaginator(p.account.ec2, in)
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for page, err := range pagesOf(ctx, pages) {
 		if err != nil {
 			return best, p.named(ctx, "look up image", err)
 		}
 		for i := range page.Images {
 			one := &page.Images[i]
-			if one.State != types.ImageStateAvailable && one.State != "" {
+			if len(in.ImageIds) > 0 && !slices.Contains(in.ImageIds, sdk.ToString(one.ImageId)) || one.State != types.ImageStateAvailable && one.State != "" {
 				continue
 			}
 			if best.ImageId == nil || sdk.ToString(one.CreationDate) > sdk.ToString(best.CreationDate) {

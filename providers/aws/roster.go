@@ -90,14 +90,17 @@ func (p *Provider) listInstances(ctx context.Context) (map[string]types.Instance
 	pages := ec2.NewDescribeInstancesPaginator(p.account.ec2, &ec2.DescribeInstancesInput{
 		Filters: []types.Filter{{Name: sdk.String("tag:" + providers.MetaProvider), Values: []string{p.cfg.Name}}},
 	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for page, err := range pagesOf(ctx, pages) {
 		if err != nil {
 			return nil, p.named(ctx, "list instances", err)
 		}
 		for _, r := range page.Reservations {
 			for i := range r.Instances {
-				all[sdk.ToString(r.Instances[i].InstanceId)] = r.Instances[i]
+				id, err := idOf("an instance", r.Instances[i].InstanceId)
+				if err != nil {
+					return nil, p.named(ctx, "list instances", err)
+				}
+				all[id] = r.Instances[i]
 			}
 		}
 	}

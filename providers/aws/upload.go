@@ -157,7 +157,7 @@ func (u *uploading) register(ctx context.Context, snapshot string) (string, erro
 		case types.ImageStateFailed, types.ImageStateError, types.ImageStateInvalid, types.ImageStateDeregistered:
 			reason := ""
 			if i.StateReason != nil {
-				reason = sdk.ToString(i.StateReason.Message)
+				reason = providers.Words(sdk.ToString(i.StateReason.Message))
 			}
 			return false, fmt.Errorf("%w: Amazon gave up on image %s: it is %s: %s", providers.ErrTransient, id, i.State, reason)
 		}
@@ -229,16 +229,22 @@ func (p *Provider) DeleteImage(ctx context.Context, id string) error {
 
 func (p *Provider) deleteImage(ctx context.Context, id string) error {
 	found, err := p.account.ec2.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{id}, Owners: []string{"self"}})
-	if missing(err) || err == nil && len(found.Images) == 0 {
+	switch {
+	case missing(err):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
+	case found.Images == nil:
+		return errNoList
+	}
+	at := slices.IndexFunc(found.Images, func(i types.Image) bool { return sdk.ToString(i.ImageId) == id })
+	if at < 0 {
+		return nil
 	}
 	if err := p.deregister(ctx, id); err != nil {
 		return err
 	}
-	for _, b := range found.Images[0].BlockDeviceMappings {
+	for _, b := range found.Images[at].BlockDeviceMappings {
 		if b.Ebs != nil && b.Ebs.SnapshotId != nil {
 			err = errors.Join(err, p.deleteSnapshot(ctx, *b.Ebs.SnapshotId))
 		}
@@ -269,22 +275,25 @@ func (p *Provider) ListImages(ctx context.Context) ([]providers.Image, error) {
 	}
 	var list []providers.Image
 	pages := ec2.NewDescribeImagesPaginator(p.account.ec2, &ec2.DescribeImagesInput{Owners: []string{"self"}, Filters: p.mine()})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for page, err := range pagesOf(ctx, pages) {
 		if err != nil {
 			return nil, p.named(ctx, "list images", err)
 		}
 		for i := range page.Images {
 			one := &page.Images[i]
 			meta := metadata(one.Tags)
-			if one.State == types.ImageStateDeregistered || meta[providers.MetaUpload] == "" {
+			if one.State == types.ImageStateDeregistered || meta[providers.MetaUpload] == "" || meta[providers.MetaProvider] != p.cfg.Name {
 				continue // an image that was taken of a node has the node's tags, perhaps
+			}
+			id, err := idOf("an image", one.ImageId)
+			if err != nil {
+				return nil, p.named(ctx, "list images", err)
 			}
 			name := meta[nameTag]
 			if name == "" {
 				name = strings.TrimSpace(sdk.ToString(one.Name))
 			}
-			list = append(list, providers.Image{ExternalID: sdk.ToString(one.ImageId), Name: name, Format: meta[formatTag], Metadata: meta})
+			list = append(list, providers.Image{ExternalID: id, Name: name, Format: meta[formatTag], Metadata: meta})
 		}
 	}
 	unmarked, err := p.unmarkedImages(ctx)

@@ -30,9 +30,14 @@ func (p *Provider) one(ctx context.Context, id string) (types.Instance, error) {
 	if err != nil {
 		return types.Instance{}, p.named(ctx, "look at instance "+id, err)
 	}
+	if found.Reservations == nil {
+		return types.Instance{}, p.named(ctx, "look at instance "+id, errNoList)
+	}
 	for _, r := range found.Reservations {
 		for _, i := range r.Instances {
-			return i, nil
+			if sdk.ToString(i.InstanceId) == id {
+				return i, nil
+			}
 		}
 	}
 	return types.Instance{}, fmt.Errorf("look at instance %s: %w", id, providers.ErrNotFound)
@@ -134,7 +139,7 @@ func why(i *types.Instance) error {
 	if i.StateReason != nil {
 		code, message = sdk.ToString(i.StateReason.Code), cmp.Or(sdk.ToString(i.StateReason.Message), message)
 	}
-	message = cmp.Or(message, code, "Amazon does not say why")
+	message = cmp.Or(providers.Words(message), providers.Words(code), "Amazon does not say why")
 	switch {
 	case strings.HasPrefix(code, "Server.SpotInstance"):
 		return fmt.Errorf("%w: spot interruption: Amazon has taken the instance back: %s", providers.ErrNotFound, message)
@@ -231,6 +236,9 @@ func (p *Provider) ListNodes(ctx context.Context) ([]providers.NodeInfo, error) 
 			continue
 		}
 		meta := metadata(i.Tags)
+		if meta[providers.MetaProvider] != p.cfg.Name {
+			continue // the service need not heed the filter
+		}
 		list = append(list, providers.NodeInfo{ExternalID: id, Name: meta[nameTag], Metadata: meta})
 	}
 	return list, nil
@@ -252,7 +260,7 @@ func (p *Provider) ConsoleLog(ctx context.Context, id string, most int) ([]byte,
 		return r
 	}, sdk.ToString(found.Output)))
 	if err != nil {
-		return nil, fmt.Errorf("read console of instance %s: %w: %w", id, providers.ErrTransient, err)
+		return nil, p.named(ctx, "read console of instance "+id, fmt.Errorf("%w: %w", providers.ErrTransient, err))
 	}
 	return text[max(0, len(text)-most):], nil
 }
