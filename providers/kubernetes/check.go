@@ -83,7 +83,7 @@ func (c *cluster) may(ctx context.Context, r right) (bool, error) {
 	resource, sub, _ := strings.Cut(r.resource, "/")
 	var review struct {
 		Status struct {
-			Allowed bool `json:"allowed"`
+			Allowed *bool `json:"allowed"`
 		} `json:"status"`
 	}
 	err := c.create(ctx, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", map[string]any{
@@ -92,7 +92,10 @@ func (c *cluster) may(ctx context.Context, r right) (bool, error) {
 			"verb": r.verb, "group": r.group, "resource": resource, "subresource": sub, "namespace": r.namespace,
 		}},
 	}, &review)
-	return review.Status.Allowed, err
+	if err == nil && review.Status.Allowed == nil {
+		err = fmt.Errorf("%w: the answer does not say whether we may %s", providers.ErrTransient, r)
+	}
+	return err == nil && *review.Status.Allowed, err
 }
 
 // refusal is why a cluster would not make a label's pod there, or that there is no such namespace. A
@@ -110,7 +113,7 @@ func (p *Provider) refusal(ctx context.Context, at place, label *configs.PoolLab
 	case apierrors.IsNotFound(err):
 		return "", true, nil
 	case apierrors.IsBadRequest(err), apierrors.IsInvalid(err):
-		return err.Error(), false, nil
+		return providers.Words(err.Error()), false, nil
 	}
 	return "", false, err
 }

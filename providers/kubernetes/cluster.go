@@ -256,16 +256,20 @@ func (c *cluster) remove(ctx context.Context, path, uid string) error {
 
 // page is one part of a list.
 type page struct {
+	Kind     string          `json:"kind"`
 	Metadata metav1.ListMeta `json:"metadata"`
-	Items    []object        `json:"items"`
+	Items    *[]object       `json:"items"`
 }
 
-// listPage is how many objects one answer holds at most.
-const listPage = 500
+const (
+	listPage  = 500    // how many objects one answer holds at most
+	mostPages = 10_000 // more than any list has
+)
 
-// list reads all objects of a selector. It is complete, or an error.
-func (c *cluster) list(ctx context.Context, path, selector string) ([]object, error) {
+// list reads all objects of a selector in a namespace, or outside of all. It is complete, or an error.
+func (c *cluster) list(ctx context.Context, path, namespace, selector string) ([]object, error) {
 	var all []object
+	asked := map[string]bool{}
 	for next := ""; ; {
 		req := c.client.Get().AbsPath(path).Param("limit", fmt.Sprint(listPage))
 		if selector != "" {
@@ -282,9 +286,21 @@ func (c *cluster) list(ctx context.Context, path, selector string) ([]object, er
 		if err := json.Unmarshal(data, &one); err != nil {
 			return nil, err
 		}
-		all = append(all, one.Items...)
+		switch {
+		case one.Items != nil:
+			if slices.ContainsFunc(*one.Items, func(o object) bool { return o.Metadata.Namespace != namespace }) {
+				return nil, fmt.Errorf("%w: the list has what is elsewhere", providers.ErrTransient)
+			}
+			all = append(all, *one.Items...)
+		case !strings.HasSuffix(one.Kind, "List"): // an empty list would give up all that is there
+			return nil, fmt.Errorf("%w: the answer has no list", providers.ErrTransient)
+		}
 		if next = one.Metadata.Continue; next == "" {
 			return all, nil
 		}
+		if asked[next] || len(asked) == mostPages {
+			return nil, fmt.Errorf("%w: the list has no end", providers.ErrTransient)
+		}
+		asked[next] = true
 	}
 }

@@ -16,13 +16,22 @@ import (
 // failure says what an error of the API server means for a daemon, with the server's words.
 func failure(err error) error {
 	if meaning := meaningOf(err); meaning != nil {
-		return fmt.Errorf("%w: %w", meaning, err)
+		return &refusal{meaning, err}
 	}
 	return err
 }
 
+// refusal is an error of the API server, or of the way there, with what it means.
+type refusal struct{ meaning, err error }
+
+// Error tells both; the server's words in one line.
+func (r *refusal) Error() string { return r.meaning.Error() + ": " + providers.Words(r.err.Error()) }
+
+// Unwrap gives both.
+func (r *refusal) Unwrap() []error { return []error{r.meaning, r.err} }
+
 func meaningOf(err error) error {
-	if err == nil || errors.Is(err, providers.ErrUnusable) {
+	if _, known := errors.AsType[*refusal](err); known || err == nil || errors.Is(err, providers.ErrUnusable) || errors.Is(err, providers.ErrTransient) {
 		return nil
 	}
 	var status apierrors.APIStatus
@@ -42,6 +51,8 @@ func meaningOf(err error) error {
 		return providers.ErrInvalid
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		return providers.ErrUnusable
+	case code == http.StatusNotFound && apierrors.IsUnexpectedServerError(err):
+		return providers.ErrTransient // what is before the API server has no such page
 	case code == http.StatusNotFound:
 		return providers.ErrNotFound
 	case code == http.StatusBadRequest, code == http.StatusUnprocessableEntity, code == http.StatusMethodNotAllowed,
@@ -49,6 +60,11 @@ func meaningOf(err error) error {
 		return providers.ErrInvalid
 	}
 	return providers.ErrTransient
+}
+
+// isGone tells that the API server itself says that something is not there.
+func isGone(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err)
 }
 
 // isQuota tells a refusal because of a ResourceQuota: later may work.

@@ -44,7 +44,7 @@ func (n *namespaces) create(ctx context.Context, at place, spec providers.NodeSp
 }
 
 func (n *namespaces) list(ctx context.Context) ([]object, error) {
-	return n.cluster.list(ctx, "/api/v1/namespaces", n.selector())
+	return n.cluster.list(ctx, "/api/v1/namespaces", "", n.selector())
 }
 
 func (n *namespaces) usable(ctx context.Context) error {
@@ -214,7 +214,9 @@ func (n *namespaces) requestToken(ctx context.Context, name string, c *providers
 		return fmt.Errorf("%w: %w: %s are needed because of max-hold-age and max-ready-age, %s are given; set the API server's --service-account-max-token-expiration, or take token: secret",
 			providers.ErrInvalid, errShortToken, wanted, left.Round(time.Second))
 	}
-	c.Token = made.Status.Token
+	if c.Token = made.Status.Token; c.Token == "" {
+		return fmt.Errorf("%w: the answer has no token", providers.ErrTransient)
+	}
 	if !c.SkipTLS {
 		c.CACert = n.cluster.ca()
 	}

@@ -42,7 +42,7 @@ func (p *Provider) createNode(ctx context.Context, spec providers.NodeSpec) (str
 	for _, at := range []place{second, first} {
 		o, err := p.read(ctx, at)
 		switch {
-		case apierrors.IsNotFound(err):
+		case isGone(err):
 		case err != nil: // it may be there
 			return "", fmt.Errorf("create node %s: look for %s: %w", spec.NodeID, at.id(), failure(err))
 		case !o.leaving() && p.of(o, spec):
@@ -76,6 +76,9 @@ func (p *Provider) read(ctx context.Context, at place) (*object, error) {
 	var o object
 	if err := p.cluster.get(ctx, at.path(), &o); err != nil {
 		return nil, failure(err)
+	}
+	if p.placeOf(&o) != at || o.Metadata.UID == "" { // it says nothing of what was asked for
+		return nil, fmt.Errorf("%w: the answer is not %s, but %q", providers.ErrTransient, at.id(), providers.Words(p.placeOf(&o).id()))
 	}
 	return &o, nil
 }
@@ -127,7 +130,11 @@ func (p *Provider) ListNodes(ctx context.Context) ([]providers.NodeInfo, error) 
 		if meta[providers.MetaProvider] != p.cfg.Name {
 			continue
 		}
-		nodes = append(nodes, providers.NodeInfo{ExternalID: p.placeOf(o).id(), Name: o.Metadata.Name, Metadata: meta})
+		at := p.placeOf(o)
+		if o.Metadata.Name == "" || !at.isValid() {
+			return nil, fmt.Errorf("list nodes of provider %s: %w: the list has an object without a name that can be one: %q", p.cfg.Name, providers.ErrTransient, providers.Words(at.id()))
+		}
+		nodes = append(nodes, providers.NodeInfo{ExternalID: at.id(), Name: o.Metadata.Name, Metadata: meta})
 	}
 	return nodes, err
 }
@@ -153,7 +160,7 @@ func (p *Provider) DeleteNode(ctx context.Context, id string) error {
 		return nil
 	}
 	o, err := p.read(ctx, at)
-	if apierrors.IsNotFound(err) {
+	if isGone(err) {
 		return nil
 	}
 	ours := false
@@ -170,13 +177,13 @@ func (p *Provider) DeleteNode(ctx context.Context, id string) error {
 	if !o.leaving() {
 		err := p.cluster.remove(ctx, at.path(), string(uid))
 		// With a conflict the object has gone, and another one has its name.
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if err != nil && !isGone(err) && !apierrors.IsConflict(err) {
 			return fmt.Errorf("delete %s: %w", id, failure(err))
 		}
 	}
 	err = poll(ctx, func() (bool, error) {
 		o, err := p.read(ctx, at)
-		if apierrors.IsNotFound(err) || err == nil && o.Metadata.UID != uid {
+		if isGone(err) || err == nil && o.Metadata.UID != uid {
 			return true, nil
 		}
 		return false, passing(err)

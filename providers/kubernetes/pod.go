@@ -70,7 +70,7 @@ func (p *pods) list(ctx context.Context) ([]object, error) {
 }
 
 func (p *pods) listPool(ctx context.Context, pool string) ([]object, error) {
-	list, err := p.cluster.list(ctx, "/api/v1/namespaces/"+pool+"/pods", p.selector())
+	list, err := p.cluster.list(ctx, "/api/v1/namespaces/"+pool+"/pods", pool, p.selector())
 	if err != nil {
 		return nil, fmt.Errorf("pool %s: %w", pool, err)
 	}
@@ -300,7 +300,7 @@ func stateOf(s *podStatus) podState {
 	case "Running":
 		return podState{running: true}
 	case "Failed", "Succeeded":
-		text := fmt.Sprintf("its phase is %s%s%s", s.Phase, because(s.Reason, s.Message), ended(s))
+		text := fmt.Sprintf("its phase is %s%s%s", providers.Words(s.Phase), because(s.Reason, s.Message), ended(s))
 		return podState{text: text, failed: fmt.Errorf("%w: %s", providers.ErrNodeFailed, text)}
 	}
 	for _, c := range s.Conditions {
@@ -313,13 +313,13 @@ func stateOf(s *podStatus) podState {
 		switch {
 		case w == nil:
 		case w.Reason == "InvalidImageName":
-			text := fmt.Sprintf("container %s waits%s", c.Name, because(w.Reason, w.Message))
+			text := fmt.Sprintf("container %s waits%s", providers.Words(c.Name), because(w.Reason, w.Message))
 			return podState{text: text, failed: fmt.Errorf("%w: %s", providers.ErrNodeFailed, text)}
 		case w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing":
-			return podState{text: fmt.Sprintf("container %s waits%s%s", c.Name, because(w.Reason, w.Message), ended(s))}
+			return podState{text: fmt.Sprintf("container %s waits%s%s", providers.Words(c.Name), because(w.Reason, w.Message), ended(s))}
 		}
 	}
-	return podState{text: fmt.Sprintf("its phase is %s%s", s.Phase, because(s.Reason, s.Message))}
+	return podState{text: fmt.Sprintf("its phase is %s%s", providers.Words(s.Phase), because(s.Reason, s.Message))}
 }
 
 // ended says how containers have ended: OOMKilled, with which exit code.
@@ -331,7 +331,7 @@ func ended(s *podStatus) string {
 			t = c.LastState.Terminated
 		}
 		if t != nil {
-			fmt.Fprintf(&all, "; container %s ended with exit code %d%s", c.Name, t.ExitCode, because(t.Reason, t.Message))
+			fmt.Fprintf(&all, "; container %s ended with exit code %d%s", providers.Words(c.Name), t.ExitCode, because(t.Reason, t.Message))
 		}
 	}
 	return all.String()
@@ -339,6 +339,7 @@ func ended(s *podStatus) string {
 
 // because adds a reason of the cluster's to a text.
 func because(reason, message string) string {
+	reason, message = providers.Words(reason), providers.Words(message)
 	switch {
 	case reason == "" && message == "":
 		return ""

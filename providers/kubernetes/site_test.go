@@ -51,7 +51,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case s.fails[r.URL.Path] != 0:
 		status(s.fails[r.URL.Path], "Refused")
 	case found:
-		answer(http.StatusOK, map[string]any{"items": s.items, "metadata": map[string]any{"name": filepath.Base(r.URL.Path), "uid": "1", "labels": labels}})
+		meta := map[string]any{"name": filepath.Base(r.URL.Path), "uid": "1", "labels": labels}
+		if parts := strings.Split(r.URL.Path, "/"); len(parts) > 6 { // /api/v1/namespaces/NAME/pods/NAME
+			meta["namespace"] = parts[4]
+		}
+		answer(http.StatusOK, map[string]any{"items": append([]any{}, s.items...), "metadata": meta})
 	default:
 		status(http.StatusNotFound, "NotFound")
 	}
