@@ -111,8 +111,9 @@ func (n *Node) HeldBy() (by, why string) {
 // HoldEnds is when a hold ends by itself, as who holds the node has said; zero is never, though
 // the configuration may end it sooner (max-hold-age).
 func (n *Node) HoldEnds() time.Time {
-	if n.State != NodeHold || n.HoldExpiration <= 0 || n.StateTime == 0 {
+	since := NoLater(n.StateTime, n.Stat)
+	if n.State != NodeHold || n.HoldExpiration <= 0 || since.Unix() <= 0 {
 		return time.Time{}
 	}
-	return n.StateTime.Time().Add(time.Duration(n.HoldExpiration) * time.Second)
+	return since.Add(time.Duration(n.HoldExpiration) * time.Second)
 }

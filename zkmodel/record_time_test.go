@@ -1,6 +1,7 @@
 package zkmodel_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -17,6 +18,11 @@ func TestNoLater(t *testing.T) {
 	} {
 		if got := zkmodel.NoLater(zkmodel.EpochOf(told), recipe.Stat{Mtime: written}); !got.Equal(want) {
 			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	for _, silent := range []zkmodel.Epoch{0, -1, 1e300, zkmodel.Epoch(math.NaN())} {
+		if got := zkmodel.NoLater(silent, recipe.Stat{Mtime: written}); !got.Equal(written) {
+			t.Errorf("%v: %s", silent, got)
 		}
 	}
 	if got := zkmodel.NoLater(zkmodel.EpochOf(written), recipe.Stat{}); !got.Equal(written) {

@@ -28,6 +28,8 @@ func TestAgesOnWrongClocks(t *testing.T) {
 		"ready since a moment":           {old(zkmodel.NodeReady, -time.Second, -time.Second), 0, false},
 		"ready since ten years ahead":    {old(zkmodel.NodeReady, -2*time.Hour, years), 0, true},
 		"held since ten years ahead":     {old(zkmodel.NodeHold, -2*time.Hour, years), 0, true},
+		"ready, and says no time":        {old(zkmodel.NodeReady, -time.Second, -2_000_000_000*time.Second), 0, false},
+		"held, and says no time":         {old(zkmodel.NodeHold, -time.Second, -2_000_000_000*time.Second), 0, false},
 		"our clock is a little early":    {old(zkmodel.NodeReady, -time.Hour-20*time.Second, -time.Hour-20*time.Second), -30 * time.Second, false},
 		"our clock is a little late":     {old(zkmodel.NodeReady, -time.Hour+20*time.Second, -time.Hour+20*time.Second), 30 * time.Second, true},
 		"our clock is wrong, early":      {old(zkmodel.NodeReady, -2*time.Hour, -2*time.Hour), -2 * time.Minute, false},
