@@ -37,11 +37,14 @@ type judge struct {
 	writes   map[string]int       // transactions since the last rest, by what they changed
 	restless stage.Restless
 	alone    map[string]time.Time // requests under way that no launcher has, and since when
+	edited   map[string]time.Time // records that a person has changed, by their paths, and when
+	noted    map[string]bool      // records with a key that only a person knows
 }
 
 func newJudge(w *world) *judge {
 	return &judge{
 		Timeline: w.seed.Timeline, world: w, tree: newTree(), alive: map[string]*process{}, excused: map[string]time.Time{}, broken: map[string]time.Time{},
+		edited: map[string]time.Time{}, noted: map[string]bool{},
 		held: map[string]time.Time{}, unseen: map[string]time.Time{}, spoiltAt: map[string]time.Time{}, twice: map[string]int{}, stock: map[string]bool{}, writes: map[string]int{}, room: map[string]int{}, lost: map[string]bool{}, launched: map[string]string{},
 		alone: map[string]time.Time{},
 	}
@@ -149,7 +152,8 @@ func (j *judge) node(t zookeeper.Transaction, c zookeeper.Change, id string) {
 	} else if !known {
 		j.broken[id] = time.Now()
 	}
-	if !isLauncher(t.Client) && n.Provider != "" && (old == nil || old.Broken != nil || old.Provider == "") { // nobody knew whose room it takes
+	j.byHand(t.Client, c.Path, c.Data)
+	if !isLauncher(t.Client) && n.Provider != "" && (old == nil || old.Broken != nil || roomOf(old) != roomOf(n)) { // nobody knew whose room it takes
 		j.unseen[id] = time.Now().Add(behind)
 	}
 	if n.Broken != nil {
@@ -177,9 +181,12 @@ func (j *judge) node(t zookeeper.Transaction, c zookeeper.Change, id string) {
 // back, asks for no lock of ours, and the server that tells of it may be late.
 const behind = sessionTimeout + longest/4
 
+// roomOf is whose room a node takes.
+func roomOf(n *zkmodel.Node) [3]string { return [3]string{n.Provider, n.Pool, n.TenantName} }
+
 // hold: a held node stays until its time is over.
 func (j *judge) hold(t zookeeper.Transaction, old, n *zkmodel.Node) {
-	if n.State == zkmodel.NodeHold && old.State != "" && old.StateTime != n.StateTime {
+	if n.State == zkmodel.NodeHold && old.State != "" && old.StateTime != n.StateTime && (old.State != n.State || t.Client != hand) {
 		j.held[n.ID] = time.Now()
 	}
 	if old.State != zkmodel.NodeHold || n.State != zkmodel.NodeDeleting || !isLauncher(t.Client) || old.HoldExpiration == 0 {
@@ -211,6 +218,7 @@ func (j *judge) request(t zookeeper.Transaction, c zookeeper.Change, id string) 
 	}
 	r := zkmodel.DecodeRequest(id, c.Data, recipe.Stat{})
 	j.tree.requests[id] = r
+	j.byHand(t.Client, c.Path, c.Data)
 	j.Note(t.Client, "request %s of %v by %s is %s with %v, declined by %v %s", id, r.NodeTypes, r.Requestor, r.State, r.Nodes, r.DeclinedBy, r.Reason)
 	if c.Kind == zookeeper.Create {
 		j.stock[id] = r.Requestor == zkmodel.MinReadyRequestor // and stays so, whatever a person makes of it
@@ -233,7 +241,7 @@ func (j *judge) moved(kind, id, client, from, to string, table map[string]zkmode
 	case isRequestor(client):
 		by = zkmodel.ByRequestor
 	}
-	if client == operator && (from == "" || to == "") {
+	if client == hand || client == operator && (from == "" || to == "") {
 		return // by an editor, not by a command
 	}
 	name, anyState := from+" to "+to, " to "+to

@@ -79,6 +79,7 @@ func (j *judge) restored(old *tree) {
 		j.tree.last[dir] = now.holder(dir).client
 	}
 	clear(j.alone)
+	clear(j.noted)
 	clear(j.held) // holds of a tree that never was; since when those of the older one are, is not known
 	for client := range j.alive {
 		j.excused[client] = time.Now().Add(excuse)

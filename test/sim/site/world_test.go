@@ -51,7 +51,8 @@ type world struct {
 
 	mu      sync.Mutex // for moments
 	started int
-	spoilt  []spoilt   // records, by people
+	spoilt  []spoilt // records, by people
+	edited  []edited
 	armed   []*armed   // what waits for a launcher that comes to something
 	hosts   []*process // the process that each host runs
 	zuuls   []*requestor
@@ -59,6 +60,7 @@ type world struct {
 	others  sync.WaitGroup // of faults that go on beside
 	ends    sync.WaitGroup // of processes that were killed
 	looker  *recipe.Client // an operator's; no fault meets it
+	hand    *recipe.Client // of one with an editor
 	store   *zkmodel.Store
 }
 
@@ -92,6 +94,7 @@ func run(t *testing.T, seed *series.Seed) {
 	}
 	w.ends.Wait()
 	w.looker.Close()
+	w.hand.Close()
 	for kind, n := range w.clouds.Met() {
 		for range n {
 			w.judge.Count("cloud call " + kind)
@@ -116,12 +119,15 @@ func (w *world) count(what string) {
 
 // prepare makes what launchers find: clouds, with what others have made there, and images.
 func (w *world) prepare() {
-	client, err := recipe.Dial(recipe.Config{Servers: w.cluster.Addrs(), Timeout: sessionTimeout, MaxPacket: stage.MaxPacket, Dial: w.cluster.Dialer(operator)})
-	if err != nil {
-		w.t.Fatal(err)
+	dial := func(name string) *recipe.Client {
+		client, err := recipe.Dial(recipe.Config{Servers: w.cluster.Addrs(), Timeout: sessionTimeout, MaxPacket: stage.MaxPacket, Dial: w.cluster.Dialer(name)})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return client
 	}
-	w.looker = client
-	session, err := client.Session(w.t.Context())
+	w.looker, w.hand = dial(operator), dial(hand)
+	session, err := w.looker.Session(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -152,6 +158,9 @@ func (w *world) heal() {
 	w.others.Wait()
 	for _, r := range w.spoilt { // a restored tree may have some again
 		w.mend(r)
+	}
+	for _, r := range w.edited {
+		w.putRight(r)
 	}
 	for _, p := range w.running() {
 		if p.isDead() {
