@@ -68,6 +68,9 @@ func demands() (all []series.Demand) {
 	add(fewHours, append(stage.Faults(), stage.CameTwice)...)
 	add(manyHours, "crash", "expire", "stop", "reload", "reload all", "cloud vanish", "garble", "operator hold", "operator delete", "evict", "restore", "nodepool")
 	all = append(all, edits()...)
+	for _, what := range append(endings, "declines", "takes a ready node") {
+		add(manyHours, "nodepool "+what)
+	}
 	for _, move := range []string{"node ready to deleting", "node hold to deleting", "node building to deleting", "request pending to fulfilled"} {
 		add(someHours, byNight+"move: "+move) // what becomes too old, what is held for too long, what fails
 	}

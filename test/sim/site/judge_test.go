@@ -240,12 +240,15 @@ func (j *judge) moved(kind, id, client, from, to string, table map[string]zkmode
 		by = zkmodel.ByOperator
 	case isRequestor(client):
 		by = zkmodel.ByRequestor
+	case isOther(client):
+		by = zkmodel.ByOther
 	}
 	if client == hand || client == operator && (from == "" || to == "") {
 		return // by an editor, not by a command
 	}
 	name, anyState := from+" to "+to, " to "+to
 	switch {
+	case by == zkmodel.ByOther && table[name]&by != 0: // it counts for nothing that ours have to reach
 	case table[name]&by != 0:
 		j.world.count("move: " + kind + " " + name)
 	case table[anyState]&by != 0:
