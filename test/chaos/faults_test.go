@@ -169,6 +169,9 @@ func (f *faults) report() {
 			f.w.t.Errorf("was never injected: %s", strings.Join(never, ", "))
 		}
 	}
+	for _, what := range f.w.beyond() {
+		f.w.t.Logf("NOT TESTED here: %s", what)
+	}
 }
 
 // show prints the timeline.

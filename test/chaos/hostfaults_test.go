@@ -139,3 +139,14 @@ func cableFaults(w *world, kind string) []fault {
 		}},
 	}
 }
+
+// beyond are the kinds that this machine does not let us make, and why.
+func (w *world) beyond() (list []string) {
+	if _, able := w.net.(*namespaces); !able {
+		list = append(list, "leader cut off: only root can make network namespaces")
+	}
+	if !w.disks {
+		list = append(list, "builder disk full: only root can mount disks of a size")
+	}
+	return list
+}
