@@ -31,7 +31,7 @@ var charts = []chart{
 	{"uploads-memory.svg", "Memory of a builder, 1,000 images", "Images", "uploads", thousand, []string{"MiB"}, "MiB"},
 	{"images-record.svg", "From request-build to the record of the build, 5 providers", "Images", "images", five, []string{"record-p50-ms", "record-p99-ms", "raw-write-ms"}, "ms"},
 	{"images-start-requests.svg", "Requests to ZooKeeper at the start of a builder, 5 providers", "Images", "images", five, []string{"start-requests"}, "requests"},
-	{"providers-served.svg", "From request-build to ready at all providers, 1,000 images", "Images", "providers", thousand, []string{"served-p50-ms"}, "ms"},
+	{"providers-served.svg", "From request-build to ready at all providers, 1,000 images", "Images", "providers", thousand, []string{"served-p50-ms", "served-p99-ms"}, "ms"},
 	{"sim-nodes-requests.svg", "Simulated: requests to ZooKeeper for an answer, 3 launchers", "Simulated", "nodes", map[string]string{"launchers": "3"}, []string{"sim-requests/answer", "sim-events/answer"}, "requests, events"},
 	{"sim-nodes-bytes.svg", "Simulated: bytes to and from ZooKeeper for an answer, 3 launchers", "Simulated", "nodes", map[string]string{"launchers": "3"}, []string{"sim-bytes/answer"}, "bytes"},
 	{"sim-nodes-start.svg", "Simulated: requests to ZooKeeper at the start of 3 launchers", "Simulated", "nodes", map[string]string{"launchers": "3"}, []string{"sim-start-requests"}, "requests"},

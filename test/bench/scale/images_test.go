@@ -70,13 +70,14 @@ func (s *imageScene) measure(builds, builders int) {
 	b.ReportMetric(float64(s.server.Requests(b)-before), "start-requests")
 
 	var records, served []time.Duration
-	for n := range 20 {
+	for n := range 100 {
 		record, ready := s.build(n % s.images)
 		records, served = append(records, record), append(served, ready)
 	}
 	s.ms(bench.Percentile(records, 0.5), "record-p50-ms")
 	s.ms(bench.Percentile(records, 0.99), "record-p99-ms")
 	s.ms(bench.Percentile(served, 0.5), "served-p50-ms")
+	s.ms(bench.Percentile(served, 0.99), "served-p99-ms")
 	s.ms(raw, "raw-write-ms")
 	<-time.After(2 * time.Second) // what is left to do
 	const rest = 5
