@@ -209,7 +209,7 @@ bench-scale: ## Measure how needs grow with a site, and draw charts; CHARTS=bin/
 sim-scale: ## Count what launchers ask of ZooKeeper, to 100,000 nodes and to 200 launchers, simulated (minutes, 8 GB)
 	@scripts/prerequisites build
 	@mkdir -p '$(CHARTS)'
-	go test -count 1 -timeout 2h -run '^TestSeries$$' ./test/sim/scale -scale.series | tee '$(CHARTS)/simulated.txt'
+	go test -v -count 1 -timeout 2h -run '^TestSeries$$' ./test/sim/scale -scale.series | tee '$(CHARTS)/simulated.txt'
 	$(DRAW)
 
 .PHONY: bench-openstack
