@@ -128,6 +128,13 @@ func TestVerdicts(t *testing.T) {
 			s.pin(s.build(zkmodel.BuildReady, 0), "north")
 			s.Image.Builds, s.Local, s.Config.DiskImages = nil, nil, nil
 		}, "forget-verdicts"},
+		"left out with its builds, of which one is gone": {func(s *scene) {
+			kept := s.uploaded(2 * time.Hour)
+			gone := s.build(zkmodel.BuildReady, 0)
+			s.pin(kept, "north")
+			s.pin(gone, "south")
+			s.Image.Builds, s.Local, s.Config.DiskImages = s.Image.Builds[:1], s.Local[:1], nil
+		}, "delete-upload 1 north 1; delete-upload 1 south 2; mark-build 1"},
 		"delete-after-upload waits for nobody who does not get it": {func(s *scene) {
 			s.uploaded(3 * time.Hour)
 			b := s.build(zkmodel.BuildReady, time.Hour)

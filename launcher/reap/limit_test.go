@@ -82,3 +82,17 @@ func TestBehind(t *testing.T) {
 		}
 	}
 }
+
+// Why an idle node goes: that its cloud has taken its machine comes before what people and files say. One of two nodes.
+func TestUselessSaysWhy(t *testing.T) {
+	t.Parallel()
+	one, other := aNode(zkmodel.NodeReady), aNode(zkmodel.NodeReady)
+	one.ID, other.ID = "1", "2"
+	rules := Rules{Interrupted: map[string]string{"1": "spot interruption"}, Judged: map[string]string{"1": "rejected", "2": "rejected"}}
+	if why := rules.Useless(one); why != "spot interruption" {
+		t.Errorf("taken by its cloud: %q", why)
+	}
+	if why := rules.Useless(other); why != "its build was rejected" {
+		t.Errorf("of a rejected build: %q", why)
+	}
+}

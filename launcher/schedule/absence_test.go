@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -77,5 +78,25 @@ func TestAwaited(t *testing.T) {
 				t.Error("somebody is waited for with launcher-grace 0")
 			}
 		})
+	}
+}
+
+// Of those that left some are equal; which of them is told of is the same each time.
+func TestAbsencesHaveAnOrder(t *testing.T) {
+	known := map[string]zkmodel.Offer{}
+	var want []string
+	for i := range 9 {
+		o := zkmodel.Offer{Hostname: fmt.Sprintf("nl%02d", i), Provider: "cloud", Pool: "main", Labels: zkmodel.Strings{"a"}}
+		known[o.Path()] = o
+		want = append(want, o.Hostname)
+	}
+	for range 9 {
+		var got []string
+		for _, a := range Absences(known, nil, time.Minute, time.Now(), 0) {
+			got = append(got, a.Launcher)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%q, want %q", got, want)
+		}
 	}
 }
