@@ -216,6 +216,9 @@ func (w *world) rewrite(s *recipe.Session, r edited) error {
 	}
 	right := true
 	for _, key := range r.keys {
+		if key == "state_time" && now["state"] != r.was["state"] {
+			continue // that was the time of another state; who drops it again has the right one
+		}
 		if isWrong(now[key]) && !isWrong(r.was[key]) {
 			now[key], right = r.was[key], false
 		}
