@@ -105,6 +105,24 @@ func (c *Client) Hold(limit time.Duration, reason string, nodes ...*Node) error 
 	return errors.Join(err, c.Unlock(nodes...))
 }
 
+// Unhold marks nodes that it holds as used, as Zuul does with those of a hold that a person has ended.
+func (c *Client) Unhold(ctx context.Context, nodes ...*Node) error {
+	for _, n := range nodes {
+		again, err := c.lockNode(ctx, n.ID, n.record.text("allocated_to"))
+		if err != nil {
+			return err
+		}
+		if again.record.text("state") != "hold" {
+			err = fmt.Errorf("end the hold of node %s: %w: it is %s", n.ID, ErrState, again.record.text("state"))
+			return errors.Join(err, c.Unlock(again))
+		}
+		if err := c.Return(again); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Unlock gives the locks of nodes back, whatever their state.
 func (c *Client) Unlock(nodes ...*Node) error {
 	var failed error

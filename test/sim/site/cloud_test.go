@@ -37,22 +37,29 @@ var cloudFaults = map[cloud.Fault]float64{
 
 // trouble has a cloud go wrong in one way, for a while.
 func (w *world) trouble() {
-	name, fault := names[w.rng.IntN(len(names))], sorted(cloudFaults)[w.rng.IntN(len(cloudFaults))]
+	name, fault := w.someCloud(), sorted(cloudFaults)[w.rng.IntN(len(cloudFaults))]
 	d := time.Duration(w.rng.Int64N(int64(3 * longest)))
+	share, small := cloudFaults[fault], isSmall(w.seed.Number) && w.rng.IntN(2) == 0
+	if small {
+		fault, share = cloud.Fails, 1
+	}
 	switch fault {
 	case cloud.Fails:
 		d *= 5 // until each launcher has tried a request in vain
+		if small {
+			d += patience
+		}
 	case cloud.Hung:
 		d *= 3 // until it meets one of each kind of call
 	}
 	w.judge.Fault("cloud "+string(fault), name, "for %s", d)
-	w.clouds.Set(name, fault, cloudFaults[fault])
+	w.clouds.Set(name, fault, share)
 	time.AfterFunc(d, func() { w.clouds.Set(name, fault, 0) })
 }
 
 // vanish has a machine of ours go that nobody has deleted.
 func (w *world) vanish() {
-	name := names[w.rng.IntN(len(names))]
+	name := w.someCloud()
 	if w.clouds.VanishNode(name, w.site, w.rng) {
 		w.judge.Fault("cloud vanish", name, "")
 	}

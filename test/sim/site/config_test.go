@@ -15,7 +15,10 @@ zookeeper-servers: [{host: 127.0.0.1}]
 %s
 labels: [{name: small, min-ready: 1}, {name: large, max-ready-age: 300}, {name: rare}, {name: cloudy, max-hold-age: 600}]
 diskimages: [{name: debian, elements: [debian], username: tester}, {name: fedora, elements: [fedora], username: tester}]
-providers:
+%s`
+
+// ofTwo are the providers of most sites: each label is one that some pools lack.
+const ofTwo = `providers:
   - name: east
     driver: fake
     cloud: fake
@@ -51,6 +54,30 @@ providers:
         labels: [{name: large, diskimage: fedora, min-ram: 1024}, {name: cloudy, cloud-image: ready-made, min-ram: 1024}]
 `
 
+// ofOne is that of a site with a single pool, which has all labels: where its launches fail, all pools have declined.
+const ofOne = `providers:
+  - name: east
+    driver: fake
+    cloud: fake
+    boot-timeout: 90
+    launch-timeout: 180
+    unanswered-create-timeout: 120
+    launch-retries: 1
+    diskimages: [{name: debian}, {name: fedora}]
+    cloud-images: [{name: ready-made, username: root}]
+    pools:
+      - name: main
+        max-servers: %d
+        labels:
+          - {name: small, diskimage: debian, min-ram: 1024}
+          - {name: large, diskimage: fedora, min-ram: 1024}
+          - {name: rare, diskimage: fedora, min-ram: 1024}
+          - {name: cloudy, cloud-image: ready-made, min-ram: 1024}
+`
+
+// isSmall reports whether the site of a seed is one of a single pool.
+func isSmall(seed uint64) bool { return seed%8 == 7 }
+
 // limitedTenant may have tenantServers nodes on every second seed.
 const (
 	limitedTenant = "tenant-two"
@@ -72,12 +99,15 @@ func versions(seed uint64) []version {
 		tenants = fmt.Sprintf("tenant-resource-limits: [{tenant-name: %s, max-servers: %d}]", limitedTenant, tenantServers)
 	}
 	for _, most := range [][2]int{{4, 3}, {3, 2}, {5, 1}} {
-		text := fmt.Sprintf(configuration, tenants, most[0], most[1])
+		sections, pools := fmt.Sprintf(ofTwo, most[0], most[1]), map[string]int{"east/main": most[0], "east/spare": 2, "west/main": 3, "west/rest": most[1]}
+		if isSmall(seed) {
+			sections, pools = fmt.Sprintf(ofOne, most[0]), map[string]int{"east/main": most[0]}
+		}
+		text := fmt.Sprintf(configuration, tenants, sections)
 		list = append(list, version{
-			limited: limited, read: sync.OnceValues(func() (*configs.Config, error) {
+			limited: limited, pools: pools, read: sync.OnceValues(func() (*configs.Config, error) {
 				return configs.Load("site.yaml", configs.Options{Text: []byte(text), Env: func(string) (string, bool) { return "", false }})
 			}),
-			pools: map[string]int{"east/main": most[0], "east/spare": 2, "west/main": 3, "west/rest": most[1]},
 		})
 	}
 	return list
@@ -98,3 +128,11 @@ var rooms = map[string]int{"east": 8, "west": 7}
 
 // names are the clouds.
 var names = []string{"east", "west"}
+
+// someCloud is the name of one that the site has.
+func (w *world) someCloud() string {
+	if isSmall(w.seed.Number) {
+		return names[0]
+	}
+	return names[w.rng.IntN(len(names))]
+}

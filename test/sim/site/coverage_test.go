@@ -43,20 +43,29 @@ func elsewhere(s step.Step) string {
 	return ""
 }
 
-// demands are what a set of seeds has to reach: all transitions that launchers can make, all
-// steps that they come to, a crash at each of them, each fault, and each at each kind of call.
+// demands are what a set of seeds has to reach: all transitions that launchers, requestors and
+// operators can make, all steps that launchers come to, a crash at each of them, each fault, and each at each kind of call.
 func demands() (all []series.Demand) {
 	add := func(hours float64, names ...string) {
 		for _, name := range names {
 			d := series.Demand{What: name, Hours: hours, Never: never[name]}
+			if strings.HasSuffix(name, " to deleted by an operator") {
+				d.Never = "a provider's records are erased when nobody serves it, and each of this world is served"
+			}
 			d.Hours = max(hours, rare[name])
 			all = append(all, d)
 		}
 	}
-	add(fewHours, movesOf("node", zkmodel.NodeTransitions())...)
-	add(fewHours, movesOf("request", slices.DeleteFunc(zkmodel.RequestTransitions(), func(row zkmodel.Transition[zkmodel.RequestState]) bool {
-		return row.From == zkmodel.RequestPending && row.To == zkmodel.RequestFailed // where the launches of all launchers fail; not seen in 600 agent-hours
-	}))...)
+	for _, name := range slices.Concat(movesOf("node", zkmodel.NodeTransitions()), movesOf("request", zkmodel.RequestTransitions())) {
+		switch {
+		case strings.HasSuffix(name, actors[zkmodel.ByOperator]):
+			add(manyHours, name)
+		case strings.HasSuffix(name, actors[zkmodel.ByRequestor]):
+			add(someHours, name)
+		default:
+			add(fewHours, name)
+		}
+	}
 	for _, s := range step.All() {
 		if name, why := "at "+string(s), elsewhere(s); why != "" {
 			all = append(all, series.Demand{What: name, Never: why})
@@ -88,11 +97,30 @@ func demands() (all []series.Demand) {
 	return all
 }
 
-// movesOf are the rows of a table that launchers of ours can make.
+// movesOf are the rows of a table that launchers of ours, requestors or an operator can make; one from any state is a row
+// from each of the others that a record can be in.
 func movesOf[S ~string](kind string, rows []zkmodel.Transition[S]) (list []string) {
 	for _, row := range rows {
-		if row.By&zkmodel.ByUs != 0 {
-			list = append(list, "move: "+kind+" "+string(row.From)+" to "+string(row.To))
+		from := []S{row.From}
+		if row.From == "" {
+			from = statesOf(rows, row.To)
+		}
+		for _, by := range []zkmodel.Actor{zkmodel.ByUs, zkmodel.ByRequestor, zkmodel.ByOperator} {
+			for _, state := range from {
+				if row.By&by != 0 {
+					list = append(list, "move: "+kind+" "+string(state)+" to "+string(row.To)+actors[by])
+				}
+			}
+		}
+	}
+	return list
+}
+
+// statesOf are those from which rows lead somewhere, but one.
+func statesOf[S ~string](rows []zkmodel.Transition[S], but S) (list []S) {
+	for _, row := range rows {
+		if row.From != "" && row.From != but && !slices.Contains(list, row.From) {
+			list = append(list, row.From)
 		}
 	}
 	return list
@@ -100,7 +128,8 @@ func movesOf[S ~string](kind string, rows []zkmodel.Transition[S]) (list []strin
 
 // never is what cannot be reached in this world, and why.
 var never = map[string]string{
-	"move: node init to ready": "no provider of this world has machines that exist already (static)",
+	"move: node init to ready":               "no provider of this world has machines that exist already (static)",
+	"move: node used to hold by a requestor": "a requestor gives the lock of a node back as it marks it used",
 }
 
 // rare is what comes too seldom for a few hours, and of how many it is demanded.
@@ -114,8 +143,11 @@ var rare = map[string]float64{
 	"move: request pending to requested": someHours,
 	"move: request requested to failed":  someHours,
 
-	"move: node building to failed":  manyHours,
-	"move: node deleting to deleted": manyHours,
-	"move: node failed to deleting":  manyHours,
-	"move: node init to deleting":    manyHours,
+	"move: node building to failed":   manyHours,
+	"move: node deleting to deleted":  manyHours,
+	"move: node failed to deleting":   manyHours,
+	"move: node init to deleting":     manyHours,
+	"move: request pending to failed": manyHours, // where a site has a single pool
+
+	"move: node ready to hold by a requestor": manyHours,
 }

@@ -153,13 +153,16 @@ func steps() (list []string) {
 
 // crash ends a process at once, or the first that comes to a point soon. Its host starts another.
 func (w *world) crash(p *process) {
-	at, after := points[w.rng.IntN(len(points))], w.while()
+	at, after, pick := points[w.rng.IntN(len(points))], w.while(), w.rng.Uint64()
 	if w.rng.IntN(5) == 0 {
 		at = seldom[w.rng.IntN(len(seldom))]
 	}
 	end := func(why string) func(*process) {
 		return func(p *process) {
 			p.kill(why)
+			if pick%3 == 0 || at == string(step.Accepted) || at == string(step.Failed) {
+				w.bereave(p, pick/3)
+			}
 			w.others.Go(func() {
 				wait(after)
 				w.again(p)

@@ -128,22 +128,59 @@ func (w *world) operate() {
 		what = "hold"
 	}
 	w.judge.Fault("operator "+what, operator, "node %s", n.ID)
-	w.others.Go(func() {
-		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
-		defer cancel()
-		s, err := w.looker.Session(ctx)
-		if err != nil {
-			return
+	w.others.Go(func() { w.command(w.t.Context(), what, n.ID) })
+}
+
+// bereave has a person delete a node that a process was at as it crashed, one of a state that is seldom if there is any:
+// before other launchers know of the crash, the person stands in line for the lock.
+func (w *world) bereave(p *process, pick uint64) {
+	if ids := w.judge.left(p.Name); len(ids) > 0 {
+		id := ids[pick%uint64(len(ids))]
+		w.judge.Fault("operator delete", operator, "node %s", id)
+		w.others.Go(func() {
+			wait(sessionTimeout - operate.LockWait/2)
+			w.command(w.t.Context(), "delete", id)
+		})
+	}
+}
+
+// left are the nodes that a client was at: those that nobody has locked yet, and those that it has, or of these the ones whose
+// launch has failed.
+func (j *judge) left(client string) (ids []string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var others []string
+	for _, id := range sorted(j.tree.nodes) {
+		n, by := j.tree.nodes[id], j.tree.holder(zkmodel.LockPath(zkmodel.NodePath(id))).client
+		switch {
+		case n.State == zkmodel.NodeInit || by == client && (n.State == zkmodel.NodeFailed || n.State == zkmodel.NodeAborted):
+			ids = append(ids, id)
+		case by == client:
+			others = append(others, id)
 		}
-		if o := operate.New(zkmodel.NewStore(s, nil), "simulated"); hold {
-			err = o.Hold(ctx, n.ID, "to look at", holdTime)
-		} else {
-			err = o.DeleteNodeIf(ctx, n.ID, whole)
-		}
-		if err != nil {
-			w.judge.Note(operator, "%s", err)
-		}
-	})
+	}
+	if len(ids) == 0 {
+		return others
+	}
+	return ids
+}
+
+// command has a person hold or delete a node, which may take as long as another has its lock.
+func (w *world) command(ctx context.Context, what, id string) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	s, err := w.looker.Session(ctx)
+	if err != nil {
+		return
+	}
+	if o := operate.New(zkmodel.NewStore(s, nil), "simulated"); what == "hold" {
+		err = o.Hold(ctx, id, "to look at", holdTime)
+	} else {
+		err = o.DeleteNodeIf(ctx, id, whole)
+	}
+	if err != nil {
+		w.judge.Note(operator, "%s", err)
+	}
 }
 
 // whole refuses a record that was spoilt: launchers know no provider where they could look for its

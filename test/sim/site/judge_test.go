@@ -249,14 +249,15 @@ func (j *judge) moved(kind, id, client, from, to string, table map[string]zkmode
 	name, anyState := from+" to "+to, " to "+to
 	switch {
 	case by == zkmodel.ByOther && table[name]&by != 0: // it counts for nothing that ours have to reach
-	case table[name]&by != 0:
-		j.world.count("move: " + kind + " " + name)
-	case table[anyState]&by != 0:
-		j.Count("move: " + kind + anyState)
+	case (table[name]|table[anyState])&by != 0:
+		j.world.count("move: " + kind + " " + name + actors[by])
 	case from != to && by != zkmodel.ByRequestor: // who may write what we have not thought of
 		j.Wrong(client, "%s %s goes from %s", kind, id, name)
 	}
 }
+
+// actors are who moves, as counts have them.
+var actors = map[zkmodel.Actor]string{zkmodel.ByUs: "", zkmodel.ByRequestor: " by a requestor", zkmodel.ByOperator: " by an operator"}
 
 // nodeMoves and requestMoves are the tables of zkmodel, by "FROM to TO"; FROM is "" for any.
 var (

@@ -40,7 +40,7 @@ func isOther(client string) bool { return strings.HasPrefix(client, "n") }
 // nodepool has one live, beside a node in some state that it leaves.
 func (w *world) nodepool() {
 	rng := rand.New(rand.NewPCG(w.rng.Uint64(), 0)) //nolint:gosec // it has to repeat
-	name, cloud, d := fmt.Sprint("n", w.rng.Uint32()), names[w.rng.IntN(len(names))], 4*w.while()
+	name, cloud, d := fmt.Sprint("n", w.rng.Uint32()), w.someCloud(), 4*w.while()
 	n := &nodepool{
 		world: w, rng: rng, name: name, id: name + "-PoolWorker." + cloud + "-main-0", cloud: cloud,
 		labels: [][]string{{"large"}, {"small", "large"}, {"small", "rare", "cloudy"}}[rng.IntN(3)], priority: []int{100, 100, 50}[rng.IntN(3)],

@@ -10,6 +10,7 @@ import (
 
 	"poolkeeper/test/sim/stage"
 	"poolkeeper/test/zuul"
+	"poolkeeper/zkmodel/operate"
 )
 
 // patience is how long a requestor waits for an answer, while there are faults.
@@ -188,6 +189,11 @@ func (z *requestor) use(ctx context.Context, out zuul.Outcome) error {
 		}
 		return z.zuul.Return(nodes...)
 	}
+	limit := time.Duration(30+z.rng.IntN(90)) * time.Second
+	if z.rng.IntN(40) == 0 {
+		z.world.judge.Count("nodes held unused")
+		return z.zuul.Hold(limit, "to look at", nodes...)
+	}
 	if err := z.zuul.Use(nodes...); err != nil {
 		return err
 	}
@@ -195,11 +201,39 @@ func (z *requestor) use(ctx context.Context, out zuul.Outcome) error {
 	switch z.rng.IntN(12) {
 	case 0:
 		z.world.judge.Count("requestors that disappear with nodes")
-		return errVanish
+		return z.beside(ctx, nodes[0].ID, func() error {
+			z.leave()
+			return errVanish
+		})
 	case 1, 2:
 		z.world.judge.Count("nodes held")
-		return z.zuul.Hold(time.Duration(30+z.rng.IntN(90))*time.Second, "to look at", nodes...)
+		if err := z.zuul.Hold(limit, "to look at", nodes...); err != nil || z.rng.IntN(2) == 0 {
+			return err
+		}
+		wait(limit / 2)
+		z.world.judge.Count("holds ended")
+		return z.zuul.Unhold(ctx, nodes...)
 	}
 	z.world.judge.Count("jobs done")
+	if z.rng.IntN(10) == 0 {
+		return z.beside(ctx, nodes[0].ID, func() error { return z.zuul.Return(nodes...) })
+	}
 	return z.zuul.Return(nodes...)
+}
+
+// beside gives nodes up, half of the time while a person stands in line for one of them, who has a command under way.
+func (z *requestor) beside(ctx context.Context, node string, end func() error) error {
+	what := []string{"hold", "delete", "", ""}[z.rng.IntN(4)]
+	if what == "" {
+		return end()
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		z.world.command(ctx, what, node)
+	}()
+	wait(operate.LockWait / 2)
+	err := end()
+	<-over
+	return err
 }
