@@ -140,6 +140,7 @@ var rare = map[string]float64{
 	"move: node aborted to deleting":     someHours,
 	"move: node building to aborted":     someHours,
 	"move: node hold to deleting":        someHours,
+	"move: node in-use to deleting":      someHours,
 	"move: request pending to requested": someHours,
 	"move: request requested to failed":  someHours,
 
