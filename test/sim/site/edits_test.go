@@ -116,7 +116,7 @@ func (w *world) edit() {
 			return
 		}
 		wait(d)
-		w.putRight(r)
+		w.putRight(r, false)
 	})
 }
 
@@ -181,15 +181,15 @@ func (w *world) write(s *recipe.Session, path string, e edit, rng *rand.Rand) (e
 	return r, err
 }
 
-// putRight writes back what a record said before the edit, unless it has gone.
-func (w *world) putRight(r edited) {
+// putRight writes back what a record said before the edit, unless it has gone. Late is when nobody is at it any more.
+func (w *world) putRight(r edited, late bool) {
 	for tries := range 100 {
 		if tries > 0 {
 			wait(time.Second)
 		}
 		s, err := w.hand.Session(w.t.Context())
 		if err == nil {
-			err = w.rewrite(s, r)
+			err = w.rewrite(s, r, late)
 		}
 		if err == nil || errors.Is(err, recipe.ErrNoNode) || errors.Is(err, errOther) {
 			for _, name := range names { // what named another provider had no machine for it
@@ -200,7 +200,7 @@ func (w *world) putRight(r edited) {
 	}
 }
 
-func (w *world) rewrite(s *recipe.Session, r edited) error {
+func (w *world) rewrite(s *recipe.Session, r edited, late bool) error {
 	data, stat, err := s.Get(w.t.Context(), r.path)
 	if err != nil {
 		return err
@@ -225,6 +225,9 @@ func (w *world) rewrite(s *recipe.Session, r edited) error {
 	}
 	if right {
 		return nil
+	}
+	if late && slices.Contains(r.keys, "requestor") { // a restored tree had it so, and its requestor, who looked for what is its own, did not see it
+		return s.Delete(w.t.Context(), r.path, stat.Version)
 	}
 	if data, err = json.Marshal(now); err == nil {
 		_, err = s.Set(w.t.Context(), r.path, data, stat.Version)

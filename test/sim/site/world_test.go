@@ -160,7 +160,7 @@ func (w *world) heal() {
 		w.mend(r)
 	}
 	for _, r := range w.edited {
-		w.putRight(r)
+		w.putRight(r, true)
 	}
 	for _, p := range w.running() {
 		if p.isDead() {
