@@ -3,6 +3,7 @@ package builder
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,6 +96,38 @@ func TestHostThatCannotBuildLeavesRequestsToOthers(t *testing.T) {
 	}
 	if c := s.record("host"); c.State != zkmodel.ComponentRunning || c.Reason != "" {
 		t.Errorf("the other host tells of itself: %s, %q", c.State, c.Reason)
+	}
+}
+
+// Mistake: a build's number that a file or a cloud has, and that the host has not noted: a builder that is killed
+// then, and a tree that is restored, would have it come again. Two images.
+func TestNumberIsNotedBeforeItIsUsed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.addImage("other").Formats = []string{"raw"}
+	file := filepath.Join(s.config.ImagesDir, ".poolkeeper", "numbers.json")
+	var mu sync.Mutex
+	noted := map[string]int{}
+	s.run(func(d *Deps) {
+		d.Step = func(at step.Step) {
+			if at != step.BuildRecorded {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			text, err := os.ReadFile(file)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Error(err)
+			}
+			noted[string(text)]++
+		}
+	})
+	s.ready("img", 1, "north")
+	s.ready("other", 1)
+	mu.Lock()
+	defer mu.Unlock()
+	if len(noted) != 2 || noted[""] > 0 {
+		t.Errorf("as builds had their records, the host had noted %v", noted)
 	}
 }
 

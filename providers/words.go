@@ -15,7 +15,18 @@ var blank = regexp.MustCompile(`[\s\p{Cc}]+`)
 func Words(text string) string {
 	text = strings.TrimSpace(blank.ReplaceAllString(strings.ToValidUTF8(text, "�"), " "))
 	if len(text) > mostWords {
-		text = strings.ToValidUTF8(text[:mostWords], "") + " …"
+		text = strings.ToValidUTF8(whole(text), "") + " …"
 	}
 	return text
+}
+
+// whole is the beginning of a text without the word that would be cut: of a secret a part would be left, which
+// nobody knows for one.
+func whole(text string) string {
+	const between = " \"',;:&{}[]()<>"
+	short := text[:mostWords]
+	if strings.ContainsRune(between, rune(text[mostWords])) {
+		return short
+	}
+	return strings.TrimRight(short[:strings.LastIndexAny(short, between)+1], " ")
 }

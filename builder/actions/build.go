@@ -58,6 +58,10 @@ func (w *Worker) build(ctx context.Context, a plan.Action) error {
 	if err := w.Store.CreateBuild(ctx, lock, record); err != nil {
 		return err
 	}
+	// Before a file or a cloud has it: it must not come again, whatever becomes of ZooKeeper and of us.
+	if err := w.Images.Seen(disk.Name{Image: a.Image, ID: record.ID}); err != nil {
+		w.Log.Debug("Cannot note a number; it is tried again", "error", err)
+	}
 	w.InFlight.Build(a.Image, record.ID)
 	w.Step(step.BuildRecorded)
 	span := w.Tracer.Build(record, "make", w.due(ctx, in, since), began, w.Now()).Waited("", time.Time{}, began).Set("why", a.Why)

@@ -16,9 +16,6 @@ import (
 	"poolkeeper/providers"
 )
 
-// maxMessage bounds what is shown of a cloud's answer, in bytes.
-const maxMessage = 500
-
 // cloudError is a failure as a daemon and its operator need it: the sentinel
 // says what to do, the text what happened.
 type cloudError struct {
@@ -162,10 +159,7 @@ func is(err error, status int) bool {
 }
 
 // tag matches what Glance's HTML answers are made of.
-var (
-	tag   = regexp.MustCompile(`(?s)<(head|title|h1)>.*?</(head|title|h1)>|<[^>]*>`)
-	blank = regexp.MustCompile(`[\s\p{Cc}]+`)
-)
+var tag = regexp.MustCompile(`(?s)<(head|title|h1)>.*?</(head|title|h1)>|<[^>]*>`)
 
 // messageOf finds the words for people in an answer: JSON of several shapes,
 // or HTML.
@@ -177,11 +171,7 @@ func messageOf(body []byte) string {
 			text = found
 		}
 	}
-	text = strings.TrimSpace(blank.ReplaceAllString(tag.ReplaceAllString(text, " "), " "))
-	if len(text) > maxMessage {
-		text = strings.ToValidUTF8(text[:maxMessage], "") + " …"
-	}
-	return text
+	return providers.Words(tag.ReplaceAllString(text, " "))
 }
 
 // messageIn looks for {"message": …}, or that within one other mapping:
