@@ -23,7 +23,7 @@ func Words(text string) string {
 // whole is the beginning of a text without the word that would be cut: of a secret a part would be left, which
 // nobody knows for one.
 func whole(text string) string {
-	const between = " \"',;:&{}[]()<>"
+	const between = " \"'"
 	short := text[:mostWords]
 	if strings.ContainsRune(between, rune(text[mostWords])) {
 		return short

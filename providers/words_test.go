@@ -16,11 +16,9 @@ func TestWords(t *testing.T) {
 		"b\xffd":                            "b�d",
 		strings.Repeat("ä ", 300):           strings.Repeat("ä ", 166) + "ä …",
 		strings.Repeat("secret", 100):       " …", // one word, which may be one
-		"token:" + strings.Repeat("x", 600): "token: …",
+		"token " + strings.Repeat("x", 600): "token …",
 		strings.Repeat("abc ", 124) + "password1 is wrong":  strings.TrimSpace(strings.Repeat("abc ", 124)) + " …",
 		strings.Repeat("abcd ", 100) + "password1 is wrong": strings.TrimSpace(strings.Repeat("abcd ", 100)) + " …",
-		"x" + strings.Repeat("a", 498) + "," + "password":   "x" + strings.Repeat("a", 498) + ", …",
-		"xx" + strings.Repeat("a", 498) + "," + "password":  "xx" + strings.Repeat("a", 498) + " …",
 	} {
 		if got := providers.Words(text); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)

@@ -108,10 +108,13 @@ func (n *Node) HeldBy() (by, why string) {
 	return by, why
 }
 
+// Since is from when on it is in its state, see NoLater.
+func (n *Node) Since() time.Time { return NoLater(n.StateTime, n.Stat) }
+
 // HoldEnds is when a hold ends by itself, as who holds the node has said; zero is never, though
 // the configuration may end it sooner (max-hold-age).
 func (n *Node) HoldEnds() time.Time {
-	since := NoLater(n.StateTime, n.Stat)
+	since := n.Since()
 	if n.State != NodeHold || n.HoldExpiration <= 0 || since.Unix() <= 0 {
 		return time.Time{}
 	}

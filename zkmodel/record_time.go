@@ -12,8 +12,7 @@ import (
 // has no time is as young as it can be, not as old as 1970.
 func NoLater(state Epoch, written recipe.Stat) time.Time {
 	told := state.Time()
-	silent := state <= 0 || told.IsZero()
-	if !written.Mtime.IsZero() && written.Mtime.UnixMilli() != 0 && (silent || told.After(written.Mtime)) {
+	if !written.Mtime.IsZero() && written.Mtime.UnixMilli() != 0 && (state.Silent() || told.After(written.Mtime)) {
 		return written.Mtime
 	}
 	return told

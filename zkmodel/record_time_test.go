@@ -20,7 +20,7 @@ func TestNoLater(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	for _, silent := range []zkmodel.Epoch{0, -1, 1e300, zkmodel.Epoch(math.NaN())} {
+	for _, silent := range []zkmodel.Epoch{0, -1, 1, 9e8, 1e300, zkmodel.Epoch(math.NaN())} {
 		if got := zkmodel.NoLater(silent, recipe.Stat{Mtime: written}); !got.Equal(written) {
 			t.Errorf("%v: %s", silent, got)
 		}

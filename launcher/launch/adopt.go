@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/schedule"
@@ -20,9 +21,13 @@ import (
 // another launcher of the pool does, without a request.
 
 // Adopt goes on with the launch of a node whose request for stock is gone, under
-// the node's lock. In the end the node is ready and nobody's, or has failed.
+// the node's lock. In the end the node is ready and nobody's, or has failed. It is inflight.ErrOutdated
+// where the request is there.
 func (l *Launches) Adopt(ctx context.Context, lock *recipe.Held, n *zkmodel.Node) error {
-	if _, err := l.Store.Request(ctx, n.AllocatedTo); !errors.Is(err, zkmodel.ErrNotFound) {
+	switch _, err := l.Store.Request(ctx, n.AllocatedTo); {
+	case err == nil:
+		return inflight.ErrOutdated
+	case !errors.Is(err, zkmodel.ErrNotFound):
 		return err
 	}
 	i := slices.IndexFunc(l.Pools, func(p *pool.Pool) bool { return p.Provider.Name == n.Provider && p.Section.Name == n.Pool })

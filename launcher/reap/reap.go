@@ -53,7 +53,7 @@ func (r Rules) adrift() bool { return r.Lag.Abs() > MostDrift }
 // since is from when on a node has been in its state, by our clock. Whose clock was
 // early when it wrote that is not believed: it was no later than the write.
 func (r Rules) since(n *zkmodel.Node) time.Time {
-	return zkmodel.NoLater(n.StateTime, n.Stat).Add(-r.Lag)
+	return n.Since().Add(-r.Lag)
 }
 
 // Useless says why a ready node cannot be given to anybody; "" when it can.

@@ -73,4 +73,9 @@ func TestWhatIsNotDueRestsForAMoment(t *testing.T) {
 	if r.Jobs.Left(inflight.Node(kept.ID)).IsZero() || !r.Jobs.Left(inflight.Node(free.ID)).IsZero() {
 		t.Error("not the one of which nothing was due is left alone")
 	}
+	r.MakeRoom(t.Context(), []string{kept.ID}, time.Now())()
+	snap := &schedule.Snapshot{Now: time.Now(), Nodes: []*zkmodel.Node{kept, free}, Evicted: map[string]bool{}}
+	if r.Leaving(snap); len(snap.Evicted) > 0 {
+		t.Errorf("nobody has told it to make room, and it counts as leaving: %v", snap.Evicted)
+	}
 }

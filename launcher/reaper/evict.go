@@ -20,11 +20,12 @@ const evictTime = 2 * time.Second
 func (r *Reaper) MakeRoom(ctx context.Context, ids []string, now time.Time) (marked func()) {
 	var marking sync.WaitGroup
 	for _, id := range ids {
-		r.told[id] = now
 		marking.Add(1)
 		if !r.Jobs.Start(inflight.Node(id), func() error { defer marking.Done(); return r.evict(ctx, id) }) {
-			marking.Done()
+			marking.Done() // it rests, or is in hand: nobody is told
+			continue
 		}
+		r.told[id] = now
 	}
 	return marking.Wait
 }

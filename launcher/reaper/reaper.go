@@ -161,7 +161,7 @@ func (r *Reaper) reapLocked(ctx context.Context, lock *recipe.Held, n *zkmodel.N
 	case reap.DutySettle:
 		return r.settleNode(ctx, lock, n, c)
 	case reap.DutyRecover, reap.DutyExpire, reap.DutyRemove:
-		if c.Duty == reap.DutyExpire && (n.StateTime != c.Node.StateTime || n.HoldExpiration != c.Node.HoldExpiration) {
+		if c.Duty == reap.DutyExpire && (n.StateTime != c.Node.StateTime || n.HoldExpiration != c.Node.HoldExpiration || !n.Since().Equal(c.Node.Since())) {
 			return inflight.ErrOutdated // its hold was prolonged; another look decides anew
 		}
 		if reap.NoProvider(n) {

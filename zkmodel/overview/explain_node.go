@@ -80,7 +80,7 @@ func (t *Tree) ExplainNode(cfg *configs.Config, id string, locks []recipe.Conten
 // node explains a node.
 func (t *Tree) node(cfg *configs.Config, n *zkmodel.Node, locks []recipe.Contender) NodeExplained {
 	e := NodeExplained{
-		Node: n.ID, State: string(n.State), Since: when(n.StateTime.Time()), Made: when(n.Stat.Ctime), Labels: slices.Clone([]string(n.Type)),
+		Node: n.ID, State: string(n.State), Since: when(n.Since()), Made: when(n.Stat.Ctime), Labels: slices.Clone([]string(n.Type)),
 		Provider: n.Provider, Pool: n.Pool, Launcher: n.Launcher, Attempt: n.Attempt, Machine: n.ExternalID.Text(), Host: n.Hostname,
 		Address: n.InterfaceIP, Request: n.AllocatedTo, Asker: n.Requestor, Tenant: n.TenantName, Tries: n.Validates, Locks: inLine(locks),
 		Locked: n.Locked, Comment: n.Comment, Reason: n.Reason, HeldTill: at(n.HoldEnds()), Image: t.booted(n),
@@ -209,7 +209,7 @@ func (e *NodeExplained) nextOfReady(cfg *configs.Config, n *zkmodel.Node, now ti
 	for _, label := range cfg.Labels {
 		if slices.Contains(n.Type, label.Name) && label.MaxReadyAge > 0 {
 			return fmt.Sprintf("the next request for its labels gets it; it is deleted in %s (max-ready-age)",
-				listing.Span(n.StateTime.Time().Add(label.MaxReadyAge).Sub(now)))
+				listing.Span(n.Since().Add(label.MaxReadyAge).Sub(now)))
 		}
 	}
 	return "the next request for its labels gets it"

@@ -312,7 +312,7 @@ func (t *Tree) heldNodes() []Pause {
 		if !there {
 			place = len(list)
 			places[key] = place
-			list = append(list, Pause{What: "node", By: cmp.Or(by, "operator"), Why: why, Since: at(n.StateTime.Time()), Until: end})
+			list = append(list, Pause{What: "node", By: cmp.Or(by, "operator"), Why: why, Since: at(n.Since()), Until: end})
 		}
 		list[place].Names = append(list[place].Names, n.ID)
 	}

@@ -66,10 +66,10 @@ func delay(image *configs.DiskImage, due, next time.Time) time.Duration {
 // clocksDiffer is by how much the clocks of two hosts may differ.
 const clocksDiffer = time.Minute
 
-// Since is when a record got its state. A time of the future is not believed: it is
+// Since is when a record got its state. A time of the future is not believed, and none is not taken for 1970: it is
 // noLater then, see zkmodel.NoLater.
 func Since(state zkmodel.Epoch, noLater time.Time, now time.Time) time.Time {
-	if told := state.Time(); !told.After(now.Add(clocksDiffer)) {
+	if told := state.Time(); !told.After(now.Add(clocksDiffer)) && !(state.Silent() && noLater.Year() >= 2000) {
 		return told
 	}
 	return noLater

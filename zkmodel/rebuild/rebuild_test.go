@@ -21,6 +21,8 @@ func TestSince(t *testing.T) {
 		"just failed, not saved":   {now, now},
 		"before the last write":    {written.Add(-time.Hour), written.Add(-time.Hour)},
 		"as ZooKeeper has it":      {written, written},
+		"no time":                  {time.Unix(0, 0), written},
+		"the time of no clock":     {time.Unix(1, 0), written},
 		"ahead of what is thought": {now.Add(2 * time.Minute), written},
 	} {
 		told := zkmodel.EpochOf(test.told)

@@ -28,6 +28,10 @@ func (e Epoch) Time() time.Time {
 	return time.Unix(int64(whole), int64(part*1e9))
 }
 
+// Silent reports whether a record says no time at which it got its state: nothing, or one at which there were no clouds
+// yet, as of a writer without a clock.
+func (e Epoch) Silent() bool { return e.Time().Year() < 2000 }
+
 // MarshalJSON writes null for the zero time, which no record means.
 func (e Epoch) MarshalJSON() ([]byte, error) {
 	if e == 0 || math.IsNaN(float64(e)) || math.IsInf(float64(e), 0) {
