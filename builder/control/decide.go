@@ -57,9 +57,10 @@ func (l *loop) decide(ctx context.Context) {
 	if l.Config().Validates() {
 		l.Mirror.FollowValidations()
 	}
+	var seen []disk.Name
 	for image := range l.dirty {
 		in := l.Snapshot(image)
-		l.seen(in.Image)
+		seen = builds(seen, in.Image)
 		l.endUploads(in.Image)
 		decided := plan.Decide(in)
 		ready, next := l.retries.ready(decided.Actions, in.Now)
@@ -76,15 +77,22 @@ func (l *loop) decide(ctx context.Context) {
 		l.tellSpace(image, decided.NoSpace)
 	}
 	clear(l.dirty)
+	l.note(seen)
 }
 
-// seen notes the highest number of an image's builds, so that it never comes again. The youngest
-// build, which is the last, need not have it: after a restore numbers may come in another order.
-func (l *loop) seen(i *zkmodel.Image) {
-	for _, b := range slices.Backward(i.Builds) {
-		if err := l.images.Seen(disk.Name{Image: b.Image, ID: b.ID}); err != nil {
-			l.Log.Debug("Cannot note a number; it is tried again", "error", err)
-		}
+// builds adds those of an image, of which the youngest need not have the highest number: after a restore numbers
+// may come in another order.
+func builds(list []disk.Name, i *zkmodel.Image) []disk.Name {
+	for _, b := range i.Builds {
+		list = append(list, disk.Name{Image: b.Image, ID: b.ID})
+	}
+	return list
+}
+
+// note notes the numbers of builds, so that none comes again.
+func (l *loop) note(seen []disk.Name) {
+	if err := l.images.Seen(seen...); err != nil {
+		l.Log.Debug("Cannot note a number; it is tried again", "error", err)
 	}
 }
 

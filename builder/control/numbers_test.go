@@ -27,7 +27,7 @@ func TestHighestNumberIsNoted(t *testing.T) {
 	file := filepath.Join(dir, ".poolkeeper", "numbers.json")
 	var before os.FileInfo
 	for range 2 {
-		l.seen(image)
+		l.note(builds(nil, image))
 		if got, err := images.Newest("img"); err != nil || got != "0000000007" {
 			t.Errorf("noted is %q, %v", got, err)
 		}

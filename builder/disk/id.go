@@ -56,26 +56,34 @@ func isNumber(id string) bool {
 	return len(id) == len(highestNumber) && strings.Trim(id, "0123456789") == "" && id <= highestNumber
 }
 
-// Seen notes the number of a build, whose ever it is. Numbers that are no ZooKeeper's are not
-// noted.
-func (d *Images) Seen(n Name) error {
-	if !isNumber(n.ID) {
-		return nil
-	}
+// Seen notes the numbers of builds, whose ever they are, at once: a host that sees many images for the first time
+// writes one file. Numbers that are no ZooKeeper's are not noted.
+func (d *Images) Seen(builds ...Name) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	newest, err := d.newest(n.Image)
-	if err != nil || n.ID <= newest {
-		return err
+	var numbers map[string]string // with those that are new; nil while there are none
+	for _, n := range builds {
+		newest, err := d.newest(n.Image)
+		if err != nil {
+			return err
+		}
+		if !isNumber(n.ID) || n.ID <= newest || n.ID <= numbers[n.Image] {
+			continue
+		}
+		if numbers == nil {
+			numbers = maps.Clone(d.numbers)
+		}
+		numbers[n.Image] = n.ID
 	}
-	numbers := maps.Clone(d.numbers)
-	numbers[n.Image] = n.ID
+	if numbers == nil {
+		return nil
+	}
 	data, err := json.Marshal(numbers)
 	if err == nil {
 		err = replaceFile(filepath.Join(d.dir, ownDir, numbersFile), data)
 	}
 	if err != nil {
-		return fmt.Errorf("note number of build %s: %w", n, err)
+		return fmt.Errorf("note numbers of builds: %w", err)
 	}
 	d.numbers = numbers
 	return nil

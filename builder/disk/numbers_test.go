@@ -38,8 +38,12 @@ func TestNumbersAreRemembered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// Many are written at once.
+	if err := d.Seen(Name{"many", "0000000003"}, Name{"other", "0000000001"}, Name{"many", "0000000005"}, Name{"many", "0000000004"}); err != nil {
+		t.Fatal(err)
+	}
 	for range 2 {
-		for image, want := range map[string]string{"debian": "0000000010", "fedora": "0000000003", "alpine": "", "last": "2147483647"} {
+		for image, want := range map[string]string{"debian": "0000000010", "fedora": "0000000003", "alpine": "", "last": "2147483647", "many": "0000000005", "other": "0000000001"} {
 			if got, err := d.Newest(image); err != nil || got != want {
 				t.Errorf("%s: %q, %v, want %q", image, got, err, want)
 			}
