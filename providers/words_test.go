@@ -24,4 +24,7 @@ func TestWords(t *testing.T) {
 			t.Errorf("%q is %q, want %q", text, got, want)
 		}
 	}
+	if got := providers.WordsOf("a\nword "+strings.Repeat("x", 600)+" more", 610); got != "a word "+strings.Repeat("x", 600)+" …" {
+		t.Errorf("of up to 610 bytes %q are shown", got)
+	}
 }

@@ -40,6 +40,13 @@ var (
 	}
 )
 
+// mostWords bounds what is shown of Amazon's words, in bytes: the end of an UnauthorizedOperation is one word of up to
+// 1,500, of which "aws sts decode-authorization-message" needs each.
+const mostWords = 4 << 10
+
+// said are Amazon's words as errors have them.
+func said(text string) string { return providers.WordsOf(text, mostWords) }
+
 // failure says what an error of the SDK means for a daemon, with the service's words.
 func failure(err error) error {
 	if err == nil {
@@ -57,7 +64,7 @@ func failure(err error) error {
 	if !ok {
 		return &refusal{kind: providers.ErrTransient, text: providers.Words(err.Error()), cause: err} // nobody has answered
 	}
-	text := providers.Words(fmt.Sprintf("%s: %s", api.ErrorCode(), strings.TrimSpace(api.ErrorMessage())))
+	text := said(fmt.Sprintf("%s: %s", api.ErrorCode(), strings.TrimSpace(api.ErrorMessage())))
 	if answer, ok := errors.AsType[*awshttp.ResponseError](err); ok && answer.ServiceRequestID() != "" {
 		text += " (request " + providers.Words(answer.ServiceRequestID()) + ")" // what Amazon's support asks for first
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"testing"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -32,6 +33,18 @@ func TestWhatCodesMean(t *testing.T) {
 	}
 	if err := failure(io.ErrUnexpectedEOF); !errors.Is(err, providers.ErrTransient) {
 		t.Errorf("no answer is %v", err)
+	}
+}
+
+// What "aws sts decode-authorization-message" takes is whole, in errors and in what config-validate says.
+func TestEncodedMessageIsWhole(t *testing.T) {
+	encoded := strings.Repeat("x9-_", 375)
+	err := failure(answer("UnauthorizedOperation", "You are not authorized to perform this operation. User: arn:aws:sts::1:assumed-role/a/b is not authorized to perform: "+
+		"ec2:RunInstances on resource: arn:aws:ec2:eu-north-1:1:subnet/subnet-1 because no identity-based policy allows the action. Encoded authorization failure message: "+encoded))
+	for _, text := range []string{err.Error(), words(err)} {
+		if !strings.HasSuffix(text, "message: "+encoded) {
+			t.Errorf("%q has not all of it", text)
+		}
 	}
 }
 
