@@ -110,7 +110,7 @@ func (p *Provider) refusal(ctx context.Context, at place, label *configs.PoolLab
 	switch {
 	case err == nil, apierrors.IsForbidden(err), apierrors.IsAlreadyExists(err):
 		return "", false, nil
-	case apierrors.IsNotFound(err):
+	case isGone(err):
 		return "", true, nil
 	case apierrors.IsBadRequest(err), apierrors.IsInvalid(err):
 		return providers.Words(err.Error()), false, nil

@@ -195,6 +195,9 @@ var reads = []struct {
 			if strings.ContainsAny(one.Message, "\n\x00\x1b") || len(one.Message) > 2000 || strings.Contains(one.Message, "secret-token") {
 				t.Errorf("missing is %q", one.Message)
 			}
+			if _, body := t.s.served(makePod); strings.Contains(one.Message, "is not in the cluster") && !isMissing(body) {
+				t.Errorf("missing is %q, of %q", one.Message, body)
+			}
 		}
 		return err
 	}},
