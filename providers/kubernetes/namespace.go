@@ -210,14 +210,14 @@ func (n *namespaces) requestToken(ctx context.Context, name string, c *providers
 	if err != nil {
 		return failure(err)
 	}
+	if made.Status.Token == "" || made.Status.Expires.IsZero() {
+		return fmt.Errorf("%w: the answer has no token, or does not say until when it is good", providers.ErrTransient)
+	}
 	if left := time.Until(made.Status.Expires); left < wanted-time.Minute {
 		return fmt.Errorf("%w: %w: %s are needed because of max-hold-age and max-ready-age, %s are given; set the API server's --service-account-max-token-expiration, or take token: secret",
 			providers.ErrInvalid, errShortToken, wanted, left.Round(time.Second))
 	}
-	if c.Token = made.Status.Token; c.Token == "" {
-		return fmt.Errorf("%w: the answer has no token", providers.ErrTransient)
-	}
-	if !c.SkipTLS {
+	if c.Token = made.Status.Token; !c.SkipTLS {
 		c.CACert = n.cluster.ca()
 	}
 	return nil
