@@ -94,10 +94,13 @@ func (u *uploading) complete(ctx context.Context, w *blockWriter) error {
 func (p *Provider) awaitSnapshot(ctx context.Context, id string) error {
 	return p.await(ctx, "snapshot "+id, p.fresh.settle, func() (bool, error) {
 		found, err := p.account.ec2.DescribeSnapshots(ctx, &ec2.DescribeSnapshotsInput{SnapshotIds: []string{id}})
-		if err != nil || len(found.Snapshots) == 0 {
+		if err != nil {
 			return false, err
 		}
-		s := found.Snapshots[0]
+		s := theOne(found.Snapshots, id, func(s *types.Snapshot) *string { return s.SnapshotId })
+		if s == nil {
+			return false, nil
+		}
 		if s.State == types.SnapshotStateError {
 			return false, fmt.Errorf("%w: Amazon gave up on snapshot %s: %s", providers.ErrTransient, id, sdk.ToString(s.StateMessage))
 		}

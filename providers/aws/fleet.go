@@ -179,20 +179,21 @@ func (m *making) template(ctx context.Context, list []place) (string, error) {
 			LaunchTemplateName: sdk.String(name), LaunchTemplateData: data,
 			TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeLaunchTemplate, Tags: tags(name, nil, ours)}},
 		})
-		if err == nil {
-			return sdk.ToString(made.LaunchTemplate.LaunchTemplateId), nil
+		if err == nil && made.LaunchTemplate != nil {
+			return idOf("a launch template", made.LaunchTemplate.LaunchTemplateId)
 		}
-		if codeOf(err) != "InvalidLaunchTemplateName.AlreadyExistsException" {
+		if err != nil && codeOf(err) != "InvalidLaunchTemplateName.AlreadyExistsException" {
 			return "", configured(m.p.named(ctx, "create launch template", err))
 		}
 		found, err := m.p.account.ec2.DescribeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{LaunchTemplateNames: []string{name}})
 		if err != nil {
 			return "", m.p.named(ctx, "look up launch template", err)
 		}
-		for i := range found.LaunchTemplates {
-			return sdk.ToString(found.LaunchTemplates[i].LaunchTemplateId), nil
+		there := theOne(found.LaunchTemplates, name, func(t *types.LaunchTemplate) *string { return t.LaunchTemplateName })
+		if there == nil {
+			return "", fmt.Errorf("look up launch template %s: %w", name, providers.ErrTransient)
 		}
-		return "", fmt.Errorf("look up launch template %s: %w", name, providers.ErrTransient)
+		return idOf("a launch template", there.LaunchTemplateId)
 	})
 }
 

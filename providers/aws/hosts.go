@@ -71,10 +71,8 @@ func (p *Provider) hostByID(ctx context.Context, id string) (types.Host, error) 
 	if found.Hosts == nil {
 		return types.Host{}, p.named(ctx, "look at host "+id, errNoList)
 	}
-	for i := range found.Hosts {
-		if sdk.ToString(found.Hosts[i].HostId) == id {
-			return found.Hosts[i], nil
-		}
+	if h := theOne(found.Hosts, id, func(h *types.Host) *string { return h.HostId }); h != nil {
+		return *h, nil
 	}
 	return types.Host{}, fmt.Errorf("look at host %s: %w", id, providers.ErrNotFound)
 }

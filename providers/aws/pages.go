@@ -69,6 +69,16 @@ func sound(page any, more bool, asked map[string]bool) error {
 // errNoList is an answer that says neither what there is nor that there is nothing.
 var errNoList = fmt.Errorf("%w: the answer has no list", providers.ErrTransient)
 
+// theOne is the entry of an answer that was asked for, by what name tells; nil is none. What looks like Amazon need not heed what it is asked for.
+func theOne[T any](list []T, want string, name func(*T) *string) *T {
+	for i := range list {
+		if got := name(&list[i]); got != nil && *got == want && want != "" {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
 // idOf is the id of an entry of a list, which may not lack.
 func idOf(what string, id *string) (string, error) {
 	if id == nil || *id == "" {

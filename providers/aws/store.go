@@ -135,10 +135,14 @@ func (u *uploading) importSnapshot(ctx context.Context, key string) (string, err
 	u.before(func(ctx context.Context) error { return u.p.cancelImport(ctx, id, snapshot) })
 	err = u.p.await(ctx, "import "+id, u.p.fresh.settle, func() (bool, error) {
 		found, err := u.p.account.ec2.DescribeImportSnapshotTasks(ctx, &ec2.DescribeImportSnapshotTasksInput{ImportTaskIds: []string{id}})
-		if err != nil || len(found.ImportSnapshotTasks) == 0 || found.ImportSnapshotTasks[0].SnapshotTaskDetail == nil {
+		if err != nil {
 			return false, err
 		}
-		d := found.ImportSnapshotTasks[0].SnapshotTaskDetail
+		t := theOne(found.ImportSnapshotTasks, id, func(t *types.ImportSnapshotTask) *string { return t.ImportTaskId })
+		if t == nil || t.SnapshotTaskDetail == nil {
+			return false, nil
+		}
+		d := t.SnapshotTaskDetail
 		if snapshot = sdk.ToString(d.SnapshotId); sdk.ToString(d.Status) == "completed" && snapshot != "" {
 			return true, nil
 		}
@@ -179,10 +183,13 @@ func (u *uploading) importImage(ctx context.Context, key string) (string, error)
 	snapshots := []string{}
 	err = u.p.await(ctx, "import "+id, u.p.fresh.settle, func() (bool, error) {
 		found, err := u.p.account.ec2.DescribeImportImageTasks(ctx, &ec2.DescribeImportImageTasksInput{ImportTaskIds: []string{id}})
-		if err != nil || len(found.ImportImageTasks) == 0 {
+		if err != nil {
 			return false, err
 		}
-		t := found.ImportImageTasks[0]
+		t := theOne(found.ImportImageTasks, id, func(t *types.ImportImageTask) *string { return t.ImportTaskId })
+		if t == nil {
+			return false, nil
+		}
 		image, snapshots = sdk.ToString(t.ImageId), nil
 		for _, s := range t.SnapshotDetails {
 			if s.SnapshotId != nil {

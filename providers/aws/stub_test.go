@@ -47,20 +47,20 @@ var usual = map[string]string{
 		`<item><instanceId>i-00000000000000ccc</instanceId><instanceState><name>running</name></instanceState><instanceType>t3.small</instanceType></item>` +
 		`</instancesSet></item></reservationSet></DescribeInstancesResponse>`,
 	"DescribeImages": `<DescribeImagesResponse><imagesSet><item><imageId>` + ourImage + `</imageId><imageState>available</imageState><blockDeviceMapping><item><ebs><snapshotId>snap-0a1</snapshotId></ebs></item></blockDeviceMapping>` +
-		ownTags + `</item><item><imageId>ami-00000000000000bbb</imageId><imageState>available</imageState>` + theirTags + `</item></imagesSet></DescribeImagesResponse>`,
+		ownTags + `</item><item><imageId>ami-00000000000000bbb</imageId><name>known</name><imageState>available</imageState>` + theirTags + `</item></imagesSet></DescribeImagesResponse>`,
 	"DescribeInstanceTypes": `<DescribeInstanceTypesResponse><instanceTypeSet><item><instanceType>t3.small</instanceType><vCpuInfo><defaultVCpus>2</defaultVCpus></vCpuInfo>` +
 		`<memoryInfo><sizeInMiB>2048</sizeInMiB></memoryInfo></item></instanceTypeSet></DescribeInstanceTypesResponse>`,
 	"ListServiceQuotas": `{"Quotas": [{"QuotaCode": "L-1216C47A", "QuotaName": "Running On-Demand Standard", "Value": 64}]}`,
-	"DescribeImportImageTasks": `<DescribeImportImageTasksResponse><importImageTaskSet><item><importTaskId>t</importTaskId><imageId>ami-00000000000000ccc</imageId>` +
+	"DescribeImportImageTasks": `<DescribeImportImageTasksResponse><importImageTaskSet><item><importTaskId>t</importTaskId><status>completed</status><imageId>ami-00000000000000ccc</imageId>` +
 		ownTags + `</item></importImageTaskSet></DescribeImportImageTasksResponse>`,
-	"DescribeImportSnapshotTasks": `<DescribeImportSnapshotTasksResponse><importSnapshotTaskSet><item><snapshotTaskDetail><snapshotId>snap-0a2</snapshotId></snapshotTaskDetail>` + ownTags +
+	"DescribeImportSnapshotTasks": `<DescribeImportSnapshotTasksResponse><importSnapshotTaskSet><item><importTaskId>t</importTaskId><snapshotTaskDetail><status>completed</status><snapshotId>snap-0a2</snapshotId></snapshotTaskDetail>` + ownTags +
 		`</item></importSnapshotTaskSet></DescribeImportSnapshotTasksResponse>`,
 	"GetConsoleOutput":   `<GetConsoleOutputResponse><output>aGVsbG8=</output></GetConsoleOutputResponse>`,
 	"TerminateInstances": `<TerminateInstancesResponse><instancesSet/></TerminateInstancesResponse>`,
 	"DescribeVolumes": `<DescribeVolumesResponse><volumeSet><item><volumeId>vol-a</volumeId>` + ownTags + `</item><item><volumeId>vol-b</volumeId>` + theirTags +
 		`</item></volumeSet></DescribeVolumesResponse>`,
-	"DescribeSnapshots": `<DescribeSnapshotsResponse><snapshotSet><item><snapshotId>snap-0a3</snapshotId>` + ownTags + `</item><item><snapshotId>snap-0b1</snapshotId>` + theirTags +
-		`</item></snapshotSet></DescribeSnapshotsResponse>`,
+	"DescribeSnapshots": `<DescribeSnapshotsResponse><snapshotSet><item><snapshotId>snap-0a3</snapshotId><status>completed</status>` + ownTags + `</item><item><snapshotId>snap-0b1</snapshotId>` + theirTags +
+		`</item><item><snapshotId>snap-0a2</snapshotId><status>completed</status>` + theirTags + `</item></snapshotSet></DescribeSnapshotsResponse>`,
 	"DescribeHosts": `<DescribeHostsResponse><hostSet><item><hostId>h-a</hostId><state>available</state><allocationTime>2020-01-01T00:00:00Z</allocationTime>` + ownTags +
 		`</item><item><hostId>h-b</hostId><state>available</state>` + theirTags + `</item></hostSet></DescribeHostsResponse>`,
 	"ReleaseHosts": `<ReleaseHostsResponse><successful><item>h-a</item></successful><unsuccessful/></ReleaseHostsResponse>`,
@@ -178,15 +178,15 @@ func (f *fast) AfterFunc(d time.Duration, call func()) clock.Stopper {
 }
 
 // openOn opens a provider on a, as daemons do; also as what no secret is masked in.
-func openOn(f *testing.F, a *amazon) (providers.Provider, *Provider) {
-	f.Helper()
+func openOn(tb testing.TB, a *amazon) (providers.Provider, *Provider) {
+	tb.Helper()
 	server := httptest.NewServer(a)
-	f.Cleanup(server.Close)
+	tb.Cleanup(server.Close)
 	for key, value := range map[string]string{
 		"AWS_ENDPOINT_URL": server.URL, "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": password, "AWS_SESSION_TOKEN": "", "AWS_PROFILE": "",
 		"AWS_CONFIG_FILE": "/nonexistent", "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent", "AWS_EC2_METADATA_DISABLED": "true",
 	} {
-		f.Setenv(key, value)
+		tb.Setenv(key, value)
 	}
 	label := configs.PoolLabel{Name: "small", DiskImage: "tiny", Settings: &configs.AWSLabel{InstanceType: "t3.small"}}
 	cfg := configs.Provider{
@@ -199,7 +199,7 @@ func openOn(f *testing.F, a *amazon) (providers.Provider, *Provider) {
 	secrets := &redact.Secrets{}
 	p, err := New(cfg, Options{Logger: hclog.NewNullLogger(), Secrets: secrets, RetryTime: time.Microsecond, CallTime: 10 * time.Second, Poll: 20 * time.Second})
 	if err != nil {
-		f.Fatal(err)
+		tb.Fatal(err)
 	}
 	return providers.Redacted(p, secrets), p
 }

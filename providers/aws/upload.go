@@ -148,10 +148,14 @@ func (u *uploading) register(ctx context.Context, snapshot string) (string, erro
 	u.before(func(ctx context.Context) error { return u.p.deregister(ctx, id) })
 	return id, u.p.await(ctx, "image "+id, u.p.fresh.settle, func() (bool, error) {
 		found, err := u.p.account.ec2.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{id}})
-		if err != nil || len(found.Images) == 0 {
+		if err != nil {
 			return false, err
 		}
-		switch i := found.Images[0]; i.State {
+		i := theOne(found.Images, id, imageIDOf)
+		if i == nil {
+			return false, nil
+		}
+		switch i.State {
 		case types.ImageStateAvailable:
 			return len(i.Tags) > 0, nil
 		case types.ImageStateFailed, types.ImageStateError, types.ImageStateInvalid, types.ImageStateDeregistered:
@@ -178,14 +182,18 @@ func (u *uploading) registered(ctx context.Context, in *ec2.RegisterImageInput) 
 	start := clock.Now(ctx)
 	again := u.p.await(ctx, "image "+sdk.ToString(in.Name), u.p.fresh.settle, func() (bool, error) {
 		found, failed := u.p.account.ec2.DescribeImages(ctx, &ec2.DescribeImagesInput{Owners: []string{"self"}, Filters: name})
-		if failed != nil || len(found.Images) == 0 {
-			if failed == nil && clock.Now(ctx).Sub(start) > u.p.fresh.settle {
-				failed = err // it is shown no more
-			}
+		if failed != nil {
 			return false, failed
 		}
-		id = sdk.ToString(found.Images[0].ImageId)
-		return true, nil
+		made := theOne(found.Images, *in.Name, func(i *types.Image) *string { return i.Name })
+		switch {
+		case made != nil:
+			id = sdk.ToString(made.ImageId)
+			return true, nil
+		case clock.Now(ctx).Sub(start) > u.p.fresh.settle:
+			return false, err // it is shown no more
+		}
+		return false, nil
 	})
 	return id, again
 }
@@ -237,20 +245,22 @@ func (p *Provider) deleteImage(ctx context.Context, id string) error {
 	case found.Images == nil:
 		return errNoList
 	}
-	at := slices.IndexFunc(found.Images, func(i types.Image) bool { return sdk.ToString(i.ImageId) == id })
-	if at < 0 {
+	image := theOne(found.Images, id, imageIDOf)
+	if image == nil {
 		return nil
 	}
 	if err := p.deregister(ctx, id); err != nil {
 		return err
 	}
-	for _, b := range found.Images[at].BlockDeviceMappings {
+	for _, b := range image.BlockDeviceMappings {
 		if b.Ebs != nil && b.Ebs.SnapshotId != nil {
 			err = errors.Join(err, p.deleteSnapshot(ctx, *b.Ebs.SnapshotId))
 		}
 	}
 	return err
 }
+
+func imageIDOf(i *types.Image) *string { return i.ImageId }
 
 func (p *Provider) deregister(ctx context.Context, id string) error {
 	_, err := p.account.ec2.DeregisterImage(ctx, &ec2.DeregisterImageInput{ImageId: sdk.String(id)})
