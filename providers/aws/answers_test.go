@@ -1,13 +1,17 @@
 package aws
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/configs"
 	"poolkeeper/providers"
@@ -76,5 +80,32 @@ func TestTheFirstEntryIsNotAlwaysTheOne(t *testing.T) {
 				t.Errorf("%q, %v, want %q", got, err, c.want)
 			}
 		})
+	}
+}
+
+// What Amazon says is of one line in errors and logs, wherever it says it.
+func TestWordsAreOfOneLine(t *testing.T) {
+	const lines = "a\nb\x1b[31m"
+	encoded := strings.Repeat("x", 1500)
+	told := "<message>a\nb&#x9b;" + encoded + "</message>"
+	a := &amazon{most: 1000}
+	_, p := openOn(t, a)
+	var log bytes.Buffer
+	p.log = hclog.New(&hclog.LoggerOptions{Output: &log})
+	m := &making{p: p}
+	a.set("ReleaseHosts", 200, []byte("<Response><unsuccessful><item><error><code>Client.HostNotEmpty</code>"+told+"</error></item></unsuccessful></Response>"), func() {})
+	if err := p.releaseHost(t.Context(), "h-a"); !errors.Is(err, errNotYet) {
+		t.Errorf("a host that is kept is %v", err)
+	}
+	a.set("DescribeSnapshots", 200, []byte("<Response><snapshotSet><item><snapshotId>snap-0a3</snapshotId><status>error</status><statusMessage>"+lines[:3]+"</statusMessage></item></snapshotSet></Response>"), func() {})
+	for name, text := range map[string]string{
+		"import":   importFailed("failed", lines).Error(),
+		"snapshot": p.awaitSnapshot(t.Context(), "snap-0a3").Error(),
+		"fleet":    m.fleetRefused([]types.CreateFleetError{{ErrorCode: sdk.String("UnauthorizedOperation"), ErrorMessage: sdk.String(lines + " " + encoded)}}).Error(),
+		"host":     strings.TrimSpace(log.String()),
+	} {
+		if strings.ContainsAny(text, "\n\x1b\u009b") || !strings.Contains(text, "a b") || (name == "fleet" || name == "host") && !strings.Contains(text, encoded) {
+			t.Errorf("%s: %q", name, text)
+		}
 	}
 }

@@ -102,7 +102,7 @@ func (p *Provider) awaitSnapshot(ctx context.Context, id string) error {
 			return false, nil
 		}
 		if s.State == types.SnapshotStateError {
-			return false, fmt.Errorf("%w: Amazon gave up on snapshot %s: %s", providers.ErrTransient, id, sdk.ToString(s.StateMessage))
+			return false, fmt.Errorf("%w: Amazon gave up on snapshot %s: %s", providers.ErrTransient, id, said(sdk.ToString(s.StateMessage)))
 		}
 		return s.State == types.SnapshotStateCompleted, nil
 	})

@@ -125,7 +125,7 @@ func (m *making) fleetRefused(all []types.CreateFleetError) error {
 	var first, quota *refusal
 	for _, e := range all {
 		code := sdk.ToString(e.ErrorCode)
-		one := &refusal{kind: meaning(code, 0), code: code, text: code + ": " + sdk.ToString(e.ErrorMessage)}
+		one := &refusal{kind: meaning(code, 0), code: code, text: said(code + ": " + sdk.ToString(e.ErrorMessage))}
 		if isMissing(code) {
 			one.kind = providers.ErrInvalid
 		}

@@ -116,7 +116,7 @@ func (p *Provider) releaseHost(ctx context.Context, id string) error {
 	if done != nil {
 		for _, u := range done.Unsuccessful {
 			if u.Error != nil && !isMissing(strings.TrimPrefix(sdk.ToString(u.Error.Code), "Client.")) {
-				p.log.Info("A host cannot be released yet, it is tried again later", "provider", p.cfg.Name, "id", id, "error", sdk.ToString(u.Error.Message))
+				p.log.Info("A host cannot be released yet, it is tried again later", "provider", p.cfg.Name, "id", id, "error", said(sdk.ToString(u.Error.Message)))
 				return errNotYet
 			}
 		}

@@ -219,7 +219,7 @@ func (u *uploading) mark(ctx context.Context, marks []types.Tag, ids ...string) 
 func importFailed(status, message string) error {
 	switch status {
 	case "deleted", "deleting", "cancelled", "cancelling", "failed":
-		return fmt.Errorf("%w: Amazon gave up on the import: %s", providers.ErrInvalid, message)
+		return fmt.Errorf("%w: Amazon gave up on the import: %s", providers.ErrInvalid, said(message))
 	}
 	return nil
 }

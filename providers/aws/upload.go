@@ -161,7 +161,7 @@ func (u *uploading) register(ctx context.Context, snapshot string) (string, erro
 		case types.ImageStateFailed, types.ImageStateError, types.ImageStateInvalid, types.ImageStateDeregistered:
 			reason := ""
 			if i.StateReason != nil {
-				reason = providers.Words(sdk.ToString(i.StateReason.Message))
+				reason = said(sdk.ToString(i.StateReason.Message))
 			}
 			return false, fmt.Errorf("%w: Amazon gave up on image %s: it is %s: %s", providers.ErrTransient, id, i.State, reason)
 		}
