@@ -109,3 +109,39 @@ func TestWordsAreOfOneLine(t *testing.T) {
 		}
 	}
 }
+
+// An answer without a list does not tell that an account has no zones, subnets or keys, and is not kept.
+func TestNoListIsNoEmptyList(t *testing.T) {
+	a := &amazon{most: 1000}
+	_, p := openOn(t, a)
+	o, err := p.offer("main", "small")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.place = &configs.AWSPool{SubnetIDs: []string{"subnet-1", "subnet-2"}}
+	c := &check{Provider: p}
+	for _, one := range []struct {
+		operation, list string
+		ask             func(context.Context) error
+	}{
+		{
+			"DescribeSubnets", "<subnetSet><item><subnetId>subnet-1</subnetId></item></subnetSet>",
+			func(ctx context.Context) error { return second(p.places(ctx, o, "")) },
+		},
+		{
+			"DescribeAvailabilityZones", "<availabilityZoneInfo><item><zoneName>a</zoneName></item></availabilityZoneInfo>",
+			func(ctx context.Context) error { return second(p.otherZones(ctx)) },
+		},
+		{"DescribeAvailabilityZones", "<availabilityZoneInfo/>", c.allZones},
+		{"DescribeKeyPairs", "<keySet/>", c.allKeys},
+	} {
+		a.set(one.operation, 200, []byte("<Response/>"), func() {})
+		if err := one.ask(t.Context()); !errors.Is(err, providers.ErrTransient) || c.keys != nil {
+			t.Errorf("%s: an answer without a list is %v", one.operation, err)
+		}
+		a.set(one.operation, 200, []byte("<Response>"+one.list+"</Response>"), func() {})
+		if err := one.ask(t.Context()); err != nil {
+			t.Errorf("%s: %v", one.operation, err)
+		}
+	}
+}

@@ -91,6 +91,9 @@ func (c *check) login(ctx context.Context) error {
 
 func (c *check) allZones(ctx context.Context) error {
 	found, err := c.account.ec2.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
+	if err == nil && found.AvailabilityZones == nil {
+		err = errNoList
+	}
 	if err != nil {
 		return c.named(ctx, "list zones", err)
 	}
@@ -152,6 +155,9 @@ func (c *check) allGroups(ctx context.Context) error {
 
 func (c *check) allKeys(ctx context.Context) error {
 	found, err := c.account.ec2.DescribeKeyPairs(ctx, &ec2.DescribeKeyPairsInput{})
+	if err == nil && found.KeyPairs == nil {
+		err = errNoList
+	}
 	if err != nil {
 		return c.named(ctx, "list key pairs", err)
 	}

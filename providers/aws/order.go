@@ -53,6 +53,9 @@ func (p *Provider) places(ctx context.Context, o offer, zone string) ([]place, e
 	}
 	known, err := p.nets.get(ctx, strings.Join(o.place.SubnetIDs, " "), subnetAge, func(ctx context.Context) ([]types.Subnet, error) {
 		found, err := p.account.ec2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{SubnetIds: o.place.SubnetIDs})
+		if err == nil && found.Subnets == nil {
+			err = errNoList
+		}
 		if err != nil {
 			return nil, configured(p.named(ctx, "look up subnets", err))
 		}
@@ -82,6 +85,9 @@ func (p *Provider) places(ctx context.Context, o offer, zone string) ([]place, e
 func (p *Provider) otherZones(ctx context.Context) ([]place, error) {
 	names, err := p.zones.get(ctx, "", typeAge, func(ctx context.Context) ([]string, error) {
 		found, err := p.account.ec2.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
+		if err == nil && found.AvailabilityZones == nil {
+			err = errNoList
+		}
 		if err != nil {
 			return nil, p.named(ctx, "list zones", err)
 		}
