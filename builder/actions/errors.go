@@ -5,6 +5,8 @@ import "errors"
 var (
 	// ErrStale says that an action was no longer wanted when its lock was taken.
 	ErrStale = errors.New("no longer wanted")
+	// ErrRecorded says that an upload failed, and that its record says so.
+	ErrRecorded = errors.New("it failed, as its record says")
 	// ErrCancelled is the cause of a build that an operator has cancelled.
 	ErrCancelled = errors.New("cancelled by an operator")
 	// errUploadTimeout is the cause of an upload that took longer than

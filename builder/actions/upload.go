@@ -81,6 +81,9 @@ func (w *Worker) upload(ctx context.Context, a plan.Action) error {
 		span.Over(string(record.State), "")
 	}
 	span.Tell(err)
+	if err == nil && record.State == zkmodel.UploadFailed {
+		return ErrRecorded
+	}
 	return err
 }
 

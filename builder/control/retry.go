@@ -8,8 +8,8 @@ import (
 	"poolkeeper/builder/plan"
 )
 
-// retries is how long actions wait that could not be done: those that are not
-// in the tree as failed builds or uploads. It is for one goroutine.
+// retries is how long actions wait that could not be done: those that are not in the tree as failed builds; and uploads,
+// whose records say when they are tried again, as a record may go. It is for one goroutine.
 type retries map[string]*retry
 
 type retry struct {
@@ -40,7 +40,7 @@ func (r retries) note(key string, now time.Time, err error) (failed bool) {
 		wait = heldRetry()
 	}
 	one.until = now.Add(wait.After(one.failures, key))
-	return !held
+	return !held && !errors.Is(err, actions.ErrRecorded)
 }
 
 // ready splits actions into those that may start, and the time at which the

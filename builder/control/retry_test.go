@@ -42,6 +42,11 @@ func TestRetries(t *testing.T) {
 	if ready, _ := r.ready([]plan.Action{a}, now.Add(before)); len(ready) != 1 {
 		t.Error("it is not tried again when its time has come")
 	}
+	if r.note(a.Key(), now, actions.ErrRecorded) {
+		t.Error("a failure that its record tells is told of twice")
+	} else if ready, _ := r.ready([]plan.Action{a}, now); len(ready) > 0 {
+		t.Error("an upload that failed does not wait where its record goes")
+	}
 	for what, err := range map[string]error{"done": nil, "no longer wanted": fmt.Errorf("x: %w", actions.ErrStale)} {
 		r.note(a.Key(), now, broken)
 		r.note(a.Key(), now, err)

@@ -139,7 +139,7 @@ func (d *decision) recentUploads() map[*zkmodel.Upload]bool {
 	all, good := map[string]int{}, map[string]int{}
 	for _, b := range d.ready { // the newest first
 		for _, u := range slices.Backward(b.Uploads) {
-			if u.Broken != nil || u.State != zkmodel.UploadReady {
+			if u.Broken != nil || u.State != zkmodel.UploadReady || d.toLeave(b, u) { // what leaves replaces nothing
 				continue
 			}
 			count := all
@@ -249,17 +249,23 @@ func (d *decision) abandoned(u *zkmodel.Upload, p *configs.Provider) string {
 	return ""
 }
 
-// superseded reports whether the provider has a later upload of the image, or one of the same build that is ready: that
-// one's record could not be read for a while, so that it was sent again, in vain.
+// superseded reports whether a failed upload says nothing any more: its build has a later one there, or one that is
+// ready (whose record could not be read for a while, so that it was sent again, in vain); or its build is not sent there
+// again, as a newer one serves. Its record is the back-off: while the build may be sent, it stays.
 func (d *decision) superseded(b *zkmodel.BuildTree, u *zkmodel.Upload) bool {
-	for _, other := range d.Image.Builds {
-		for _, v := range other.Uploads {
-			if v.Provider != u.Provider || v.Broken != nil || v.State == zkmodel.UploadDeleting {
-				continue
-			}
-			if other.Stat.Czxid > b.Stat.Czxid || other == b && (v.Stat.Czxid > u.Stat.Czxid || v.State == zkmodel.UploadReady) {
-				return true
-			}
+	for _, v := range b.Uploads {
+		if v.Provider == u.Provider && v.Broken == nil && v.State != zkmodel.UploadDeleting &&
+			(v.Stat.Czxid > u.Stat.Czxid || v.State == zkmodel.UploadReady) {
+			return true
+		}
+	}
+	if pin := d.Image.Pin(u.Provider); pin != nil && pin.Holds(b.Build) {
+		return false // it is sent beside newer ones
+	}
+	for _, newer := range d.ready { // as candidate looks at them
+		if newer.Stat.Czxid > b.Stat.Czxid && d.Image.Verdict(newer.Build, u.Provider) == nil &&
+			(readyUpload(newer, u.Provider) != nil || triedUpload(newer, u.Provider) != nil) {
+			return true
 		}
 	}
 	return false

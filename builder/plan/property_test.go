@@ -34,6 +34,46 @@ func TestEveryTreeComesToRest(t *testing.T) {
 	})
 }
 
+// Mistake: the record of an upload that failed goes as superseded by what another rule does not count, and the upload
+// begins anew, without a pause, for as long as the cloud refuses. Of any tree, whoever does what in whatever order.
+func TestUploadsThatFailAreNotSentAgainAtOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := anyWorld(t)
+		w.failures = 1 << 30
+		failed := map[string]*zkmodel.Upload{} // the last one, by build and provider
+		for range 60 {
+			_, todo := w.todo(t)
+			if len(todo) == 0 {
+				return
+			}
+			for _, a := range todo {
+				u := failed[a.Build+"/"+a.Provider]
+				if a.Kind != Upload || u == nil || !w.kept(a.Build) {
+					continue
+				}
+				if again := w.Policy.UploadAgain(u, w.Now); w.Now.Before(again) {
+					t.Fatalf("%s: %s, though it failed %s ago, and is to be tried again in %s", a.host.Name, a.Key(), w.Now.Sub(u.StateTime.Time()), again.Sub(w.Now))
+				}
+			}
+			chosen := rapid.SampledFrom(todo).Draw(t, "action")
+			w.do(chosen.host, chosen.Action)
+			if chosen.Kind == Upload {
+				uploads := w.record(chosen.Build).Uploads
+				failed[chosen.Build+"/"+chosen.Provider] = uploads[len(uploads)-1]
+			}
+			w.Now = w.Now.Add(time.Second)
+		}
+	})
+}
+
+// kept reports whether a build is one of those that keep-builds keeps. What failed of others goes with them, or they would
+// stay for a provider that takes nothing; builders remember by themselves that it failed.
+func (w *world) kept(build string) bool {
+	ready := readyBuilds(w)
+	newest := ready[max(0, len(ready)-max(1, w.image().KeepBuilds)):]
+	return slices.ContainsFunc(newest, func(b *zkmodel.BuildTree) bool { return b.ID == build })
+}
+
 // planned is an action of one builder.
 type planned struct {
 	host Host

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,27 @@ func TestVerdicts(t *testing.T) {
 			s.judge(b, "north")
 			s.Image.Verdicts.List[0].Delete = true
 		}, "delete-upload 2 north 1"},
+		"both rolled back, and the newer one is to be deleted": {func(s *scene) {
+			s.image().KeepBuilds = 1
+			s.judge(s.uploaded(3*time.Hour), "north")
+			s.judge(s.uploaded(time.Hour), "north")
+			s.Image.Verdicts.List[1].Delete = true
+		}, "delete-upload 1 south 2; delete-upload 2 north 1"},
+		"failed, and the newer one was rolled back": {func(s *scene) {
+			s.upload(s.build(zkmodel.BuildReady, 3*time.Hour), "north", zkmodel.UploadFailed)
+			b := s.uploaded(time.Hour)
+			s.judge(b, "north")
+		}, ""},
+		"failed, and the newer one cannot be read": {func(s *scene) {
+			s.upload(s.build(zkmodel.BuildReady, 3*time.Hour), "north", zkmodel.UploadFailed)
+			s.uploaded(time.Hour).Broken = errors.New("spoilt")
+		}, "upload 1 south raw"},
+		"failed and pinned": {func(s *scene) {
+			b := s.build(zkmodel.BuildReady, 3*time.Hour)
+			s.upload(b, "north", zkmodel.UploadFailed)
+			s.uploaded(time.Hour)
+			s.pin(b, "north")
+		}, ""},
 		"another build of that number": {func(s *scene) {
 			s.uploaded(3 * time.Hour)
 			b := s.build(zkmodel.BuildReady, time.Hour)
