@@ -9,8 +9,9 @@ import (
 	"poolkeeper/zkmodel"
 )
 
-// proofTime is for how long a process may act on what it has read under a lock.
-const proofTime = 10 * time.Second
+// proofTime is for how long a process may act on what it has read, or written, under a lock: the answer may be as late as the
+// longest fault lasts.
+const proofTime = longest + 10*time.Second
 
 // creates: a machine is asked for by who holds the lock of its record, which is there before it.
 func (j *judge) creates(p *process, cloud string, spec providers.NodeSpec) {
