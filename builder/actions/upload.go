@@ -81,6 +81,11 @@ func (w *Worker) upload(ctx context.Context, a plan.Action) error {
 		span.Over(string(record.State), "")
 	}
 	span.Tell(err)
+	return toldBy(record, err)
+}
+
+// toldBy is how the sending of an upload ended: without an error that is told by its record.
+func toldBy(record *zkmodel.Upload, err error) error {
 	if err == nil && record.State == zkmodel.UploadFailed {
 		return ErrRecorded
 	}

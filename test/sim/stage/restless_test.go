@@ -12,7 +12,7 @@ func TestRestless(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r Restless
 		for range 10 * MostTries {
-			time.Sleep(Watched/MostTries + time.Millisecond)
+			<-time.After(Watched/MostTries + time.Millisecond)
 			if r.Again("a", "slow") || r.Again("b", "slow") {
 				t.Fatal("no more than MostTries within Watched is too often")
 			}
@@ -25,7 +25,7 @@ func TestRestless(t *testing.T) {
 		if !r.Again("a", "fast") {
 			t.Error("one more is not seen")
 		}
-		time.Sleep(Watched + 1)
+		<-time.After(Watched + 1)
 		if r.Again("a", "fast") {
 			t.Error("it is not forgotten")
 		}
