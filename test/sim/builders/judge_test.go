@@ -22,27 +22,28 @@ type judge struct {
 	*stage.Timeline
 	world *world
 
-	mu       sync.Mutex
-	data     map[string][]byte // what is below the images, as the leader has it
-	lines    map[string][]contender
-	until    map[string]contender // who held the locks that go in the transaction
-	builds   map[string]*zkmodel.Build
-	uploads  map[string]*zkmodel.Upload
-	ids      map[string]bool     // paths of builds and uploads that there ever was a record of
-	backup   map[string]bool     // those that there had been when the backup was made
-	live     map[string][]string // by image: builds that have processes, as host/build
-	begun    map[string]string   // who made the record of an upload, by its path
-	asked    map[string]bool     // builds and uploads that an operator has marked
-	found    map[string]bool     // paths of findings of leaked images
-	there    map[string]bool     // images in clouds, as "provider id"
-	vanished map[string]bool     // images that a person has deleted there
-	moves    map[string]int
-	unread   map[string]*unreadable // records that a person has spoilt
-	noted    map[string]bool        // records that a person has noted upon
-	handled  map[string]time.Time   // when a person has changed a record
-	changes  int                    // transactions that have changed something
-	last     string
-	restless stage.Restless
+	mu        sync.Mutex
+	data      map[string][]byte // what is below the images, as the leader has it
+	lines     map[string][]contender
+	until     map[string]contender // who held the locks that go in the transaction
+	builds    map[string]*zkmodel.Build
+	uploads   map[string]*zkmodel.Upload
+	ids       map[string]bool     // paths of builds and uploads that there ever was a record of
+	backup    map[string]bool     // those that there had been when the backup was made
+	live      map[string][]string // by image: builds that have processes, as host/build
+	begun     map[string]string   // who made the record of an upload, by its path
+	asked     map[string]bool     // builds and uploads that an operator has marked
+	found     map[string]bool     // paths of findings of leaked images
+	there     map[string]bool     // images in clouds, as "provider id"
+	vanished  map[string]bool     // images that a person has deleted there
+	moves     map[string]int
+	unread    map[string]*unreadable // records that a person has spoilt
+	noted     map[string]bool        // records that a person has noted upon
+	handled   map[string]time.Time   // when a person has changed a record
+	changes   int                    // transactions that have changed something
+	last      string
+	restless  stage.Restless
+	commanded map[string]bool // builds whose command has begun, by path
 }
 
 // contender is one that stands in line for a lock.
@@ -57,7 +58,7 @@ func newJudge(w *world) *judge {
 	return &judge{
 		Timeline: w.seed.Timeline, world: w, data: map[string][]byte{}, lines: map[string][]contender{}, until: map[string]contender{}, builds: map[string]*zkmodel.Build{},
 		uploads: map[string]*zkmodel.Upload{}, ids: map[string]bool{}, begun: map[string]string{}, live: map[string][]string{}, asked: map[string]bool{}, there: map[string]bool{}, vanished: map[string]bool{}, found: map[string]bool{}, moves: map[string]int{},
-		unread: map[string]*unreadable{}, noted: map[string]bool{}, handled: map[string]time.Time{},
+		unread: map[string]*unreadable{}, noted: map[string]bool{}, handled: map[string]time.Time{}, commanded: map[string]bool{},
 	}
 }
 
@@ -379,6 +380,7 @@ func (j *judge) built(e dib.Event) {
 		return
 	}
 	j.Note(e.Host, "begins to make build %s-%s", e.Image, e.Build)
+	j.commanded[zkmodel.BuildPath(e.Image, e.Build)] = true
 	if len(j.live[e.Image]) > 0 {
 		j.Wrong(e.Host, "makes build %s-%s beside %v", e.Image, e.Build, j.live[e.Image])
 	}

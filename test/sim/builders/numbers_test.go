@@ -25,10 +25,11 @@ func (j *judge) backedUp() {
 }
 
 // forgets reports whether a number may come again when the servers are back at the backup. That of an upload which came
-// later may: no host notes it. That of a build may not: hosts note those that they have seen.
+// later may: no host notes it. That of a build may not, once its command has begun: hosts note those that they have seen, and
+// a builder its own before that. One that ended as it made the record may not know of it; nothing else has the number then.
 func (j *judge) forgets(record string) bool {
 	_, _, upload := owner(record)
-	return upload != nil && !j.backup[record]
+	return !j.backup[record] && (upload != nil || !j.commanded[record])
 }
 
 // Mistakes: a number comes again that a failed build, or an upload, had; one is called so that may come again.
@@ -39,11 +40,13 @@ func TestNumbersThatMayComeAgain(t *testing.T) {
 		before, after []string // the backup is made
 		again         string
 		back, wrong   bool
+		unmade        bool // no command has begun
 	}{
 		"a new one":                         {before: []string{zkmodel.BuildPath("debian", "0000000001")}, again: zkmodel.BuildPath("debian", "0000000002")},
 		"a build's":                         {before: []string{zkmodel.BuildPath("debian", "0000000001")}, again: zkmodel.BuildPath("debian", "0000000001"), wrong: true},
 		"a build's that the backup has":     {before: []string{zkmodel.BuildPath("debian", "0000000001")}, again: zkmodel.BuildPath("debian", "0000000001"), back: true, wrong: true},
 		"a build's that the backup lacks":   {after: []string{zkmodel.BuildPath("debian", "0000000002")}, again: zkmodel.BuildPath("debian", "0000000002"), back: true, wrong: true},
+		"a build's of which nobody knew":    {after: []string{zkmodel.BuildPath("debian", "0000000002")}, again: zkmodel.BuildPath("debian", "0000000002"), back: true, unmade: true},
 		"an upload's":                       {after: []string{upload("0000000001")}, again: upload("0000000001"), wrong: true},
 		"an upload's that the backup has":   {before: []string{upload("0000000001")}, again: upload("0000000001"), back: true, wrong: true},
 		"an upload's that the backup lacks": {after: []string{upload("0000000002")}, again: upload("0000000002"), back: true},
@@ -53,6 +56,7 @@ func TestNumbersThatMayComeAgain(t *testing.T) {
 		make := func(records ...string) {
 			for _, r := range records {
 				j.numbered("b1", r)
+				j.commanded[r] = !test.unmade
 			}
 		}
 		make(test.before...)
