@@ -2,11 +2,13 @@ package launcher_test
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"poolkeeper/launcher"
 	"poolkeeper/test/zktest"
+	"poolkeeper/test/zuul"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -28,10 +30,7 @@ func TestBrokenRecordsOfNodes(t *testing.T) {
 		t.Fatal(err) // it was emptied: nobody knows what it held
 	}
 	machine := s.machine("0000000104")
-	s.launch(func(d *launcher.Deps) {
-		d.Resync = 100 * time.Millisecond
-		d.Now = func() time.Time { return time.Now().Add(2 * time.Minute) } // empty records are old enough
-	})
+	s.launch(func(d *launcher.Deps) { d.Resync = 100 * time.Millisecond })
 	there := func() (ids []string) {
 		for _, n := range s.nodes() {
 			ids = append(ids, n.ID[8:])
@@ -55,9 +54,25 @@ func TestEmptyRecordsOfNodes(t *testing.T) {
 	s.write(zkmodel.NodePath("0000000101"), "")
 	s.write(zkmodel.NodePath("0000000102"), "")
 	s.machine("0000000102")
-	s.launch(func(d *launcher.Deps) { d.Now = func() time.Time { return time.Now().Add(2 * time.Minute) } })
-	zktest.Eventually(t, func() bool { return len(s.nodes()) == 1 }, "the empty record to go")
-	if n := s.nodes(); n[0].ID != "0000000102" || s.machines("cloud") != 1 {
-		t.Errorf("left: %+v and %d machines", n[0], s.machines("cloud"))
+	var late atomic.Bool // two minutes go by at once: a clock that was early all the time makes nothing older
+	s.launch(func(d *launcher.Deps) {
+		d.Now = func() time.Time {
+			if late.Load() {
+				return time.Now().Add(2 * time.Minute)
+			}
+			return time.Now()
+		}
+	})
+	look := func() { s.wait(s.submit(zuul.Wish{Labels: []string{"unicorn"}})) } // that nobody has
+	look()
+	late.Store(true)
+	look()
+	gone := func() bool {
+		return !slices.ContainsFunc(s.nodes(), func(n *zkmodel.Node) bool { return n.ID == "0000000101" })
+	}
+	zktest.Eventually(t, gone, "the empty record to go")
+	kept := func(n *zkmodel.Node) bool { return n.ID == "0000000102" }
+	if !slices.ContainsFunc(s.nodes(), kept) || s.machines("cloud") < 1 {
+		t.Errorf("left: %+v and %d machines", s.nodes(), s.machines("cloud"))
 	}
 }
