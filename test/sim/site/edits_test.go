@@ -169,6 +169,7 @@ func (w *world) write(s *recipe.Session, path string, e edit, rng *rand.Rand) (e
 		return r, errOther
 	}
 	if e.back { // also when no answer comes
+		w.judge.maim(r)
 		w.mu.Lock()
 		w.edited = append(w.edited, r)
 		w.mu.Unlock()
@@ -179,6 +180,17 @@ func (w *world) write(s *recipe.Session, path string, e edit, rng *rand.Rand) (e
 		_, err = s.Set(w.t.Context(), path, data, stat.Version)
 	}
 	return r, err
+}
+
+// maim notes a record that may have lost for good which machine it is of: what a person puts right may be another's by then.
+func (j *judge) maim(r edited) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, key := range []string{"external_id", "launch_id", "provider"} {
+		if slices.Contains(r.keys, key) {
+			j.maimed[r.path] = true
+		}
+	}
 }
 
 // putRight writes back what a record said before the edit, unless it has gone. Late is when nobody is at it any more.

@@ -37,6 +37,7 @@ type judge struct {
 	writes   map[string]int       // transactions since the last rest, by what they changed
 	restless stage.Restless
 	alone    map[string]time.Time // requests under way that no launcher has, and since when
+	maimed   map[string]bool      // nodes of which a person has changed whose machine they have, by path
 	edited   map[string]time.Time // records that a person has changed, by their paths, and when
 	noted    map[string]bool      // records with a key that only a person knows
 }
@@ -44,7 +45,7 @@ type judge struct {
 func newJudge(w *world) *judge {
 	return &judge{
 		Timeline: w.seed.Timeline, world: w, tree: newTree(), alive: map[string]*process{}, excused: map[string]time.Time{}, broken: map[string]time.Time{},
-		edited: map[string]time.Time{}, noted: map[string]bool{},
+		edited: map[string]time.Time{}, maimed: map[string]bool{}, noted: map[string]bool{},
 		held: map[string]time.Time{}, unseen: map[string]time.Time{}, spoiltAt: map[string]time.Time{}, twice: map[string]int{}, stock: map[string]bool{}, writes: map[string]int{}, room: map[string]int{}, lost: map[string]bool{}, launched: map[string]string{},
 		alone: map[string]time.Time{},
 	}

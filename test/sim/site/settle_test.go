@@ -96,13 +96,17 @@ func (j *judge) oneEach(cloud string, machines []providers.NodeInfo) {
 		if n != nil && n.ExternalID.Text() != m.ExternalID && n.LaunchID != "" && n.LaunchID == m.Metadata[providers.MetaLaunch] && j.twice[n.LaunchID] > 1 {
 			continue // a cloud made two: the second one goes with the node
 		}
+		if n != nil && j.maimed[n.Path()] {
+			has[node] = true
+			continue // a person knows of which machine it is, or nobody
+		}
 		if n == nil || n.Provider != cloud || n.ExternalID.Text() != m.ExternalID || has[node] {
 			j.Wrong("world", "machine %s of node %s is left over in %s", m.ExternalID, node, cloud)
 		}
 		has[node] = true
 	}
 	for _, n := range j.tree.nodes {
-		if n.Provider == cloud && !has[n.ID] && !j.lost[n.ExternalID.Text()] { // nobody looks after idle machines
+		if n.Provider == cloud && !has[n.ID] && !j.lost[n.ExternalID.Text()] && !j.maimed[n.Path()] { // nobody looks after idle machines
 			j.Wrong("world", "node %s is left without a machine in %s", n.ID, cloud)
 		}
 	}
