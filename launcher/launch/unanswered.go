@@ -30,7 +30,7 @@ func (l *Launches) asking(n *Run) func(context.Context) error {
 // answered takes over what a call for a node's machine gave. Where ctx has ended nobody
 // may have heard the answer.
 func (l *Launches) answered(ctx context.Context, n *Run, err error) {
-	if c := l.Clouds[n.Node.Provider]; n.Node.Asked != 0 { // the cloud was asked, as far as it tells
+	if c := l.Clouds[n.Node.Provider]; c != nil && n.Node.Asked != 0 { // the cloud was asked, as far as it tells
 		c.Heard(!errors.Is(err, providers.ErrUnanswered))
 	}
 	switch {

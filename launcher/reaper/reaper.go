@@ -152,7 +152,7 @@ func (r *Reaper) reapLocked(ctx context.Context, lock *recipe.Held, n *zkmodel.N
 		r.Log.Debug("Node is left alone", "node", n.ID, "reason", why)
 		return nil
 	}
-	if n.State != c.Node.State || c.Duty != reap.DutyAdopt && r.duties.Node(n.State) != c.Duty {
+	if n.State != c.Node.State || n.Provider != c.Node.Provider || c.Duty != reap.DutyAdopt && r.duties.Node(n.State) != c.Duty {
 		return inflight.ErrOutdated // it was moved; another look decides anew
 	}
 	switch c.Duty {

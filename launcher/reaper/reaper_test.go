@@ -128,6 +128,21 @@ func TestNodeThatMovedIsLeft(t *testing.T) {
 	}
 }
 
+// Mistake: a launcher that ends, as a person has named another provider in a record since it was looked at.
+func TestNodeThatNamesAnotherProviderByNow(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	n := r.node(zkmodel.NodeUsed, external("vm"), func(n *zkmodel.Node) { n.Provider = "nowhere" })
+	seen := new(*n)
+	seen.Provider = "here"
+	r.outdated(seen, reap.DutyRemove)
+	r.is(n, zkmodel.NodeUsed)
+	if err := r.reap(n, reap.DutyRemove); !errors.Is(err, zkmodel.ErrConflict) {
+		t.Errorf("of a provider that nobody has: %v", err)
+	}
+	r.is(n, zkmodel.NodeDeleting)
+}
+
 // Mistake: a held node that goes although its hold was prolonged since it was seen.
 func TestProlongedHoldIsKept(t *testing.T) {
 	t.Parallel()

@@ -73,7 +73,10 @@ func mayHaveMachine(n *zkmodel.Node) bool {
 // removeMachine deletes what a node's record stands for, which we have read under
 // its lock.
 func (r *Reaper) removeMachine(ctx context.Context, lock *recipe.Held, n *zkmodel.Node) error {
-	c := r.Clouds[n.Provider]
+	c, ours := r.Clouds[n.Provider]
+	if !ours { // a person has changed the record since it was looked at
+		return fmt.Errorf("delete the machine of node %s: provider %q is not ours: %w", n.ID, n.Provider, zkmodel.ErrConflict)
+	}
 	p, err := c.Use()
 	if err != nil {
 		return err
