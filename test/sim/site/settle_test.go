@@ -61,12 +61,11 @@ func (j *judge) atRest(begins bool) {
 	defer j.mu.Unlock()
 	stock := map[string]int{}
 	for _, n := range j.tree.nodes {
-		if j.maimed[n.Path()] {
-			continue // nobody serves what names no provider
-		}
 		lock := j.tree.holder(zkmodel.LockPath(n.Path()))
 		if n.Broken != nil || n.State != zkmodel.NodeReady || n.AllocatedTo != "" || lock.name != "" {
-			j.Wrong("world", "node %s is left over: %s, locked by %q in session %#x", n.ID, brief(n), lock.client, lock.session)
+			if !j.maimed[n.Path()] { // nobody serves what names no provider
+				j.Wrong("world", "node %s is left over: %s, locked by %q in session %#x", n.ID, brief(n), lock.client, lock.session)
+			}
 			continue
 		}
 		stock[n.Type[0]]++
