@@ -35,7 +35,7 @@ func TestEveryTreeComesToRest(t *testing.T) {
 }
 
 // Mistake: the record of an upload that failed goes as superseded by what another rule does not count, and the upload
-// begins anew, without a pause, for as long as the cloud refuses. Of any tree, whoever does what in whatever order.
+// starts again at once, for as long as the cloud refuses. For any tree and any order of actions.
 func TestUploadsThatFailAreNotSentAgainAtOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := anyWorld(t)
