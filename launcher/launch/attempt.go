@@ -54,6 +54,7 @@ func (l *Launches) attempt(ctx context.Context, o *Order, n *Run) error {
 	if said := l.trust().Withdrawn(n.Node.ImageID, o.Pool.Provider.Name); said != "" {
 		return fmt.Errorf("its build was %s, while it booted", said) // the next attempt boots from what serves
 	}
+	was := *n.Node
 	if err := zkmodel.Move(n.Node, zkmodel.NodeReady, zkmodel.ByUs, l.epoch()); err != nil {
 		return err
 	}
@@ -63,6 +64,7 @@ func (l *Launches) attempt(ctx context.Context, o *Order, n *Run) error {
 		return nil // it is written with the request
 	}
 	if err := l.Save(ctx, n); err != nil {
+		*n.Node = was // nobody may take it for ready: its machine goes
 		return err
 	}
 	l.Step(step.Ready)

@@ -370,3 +370,29 @@ func TestMoveOnLeavesWhatNobodyTakes(t *testing.T) {
 		t.Error("one whose request is gone can be taken by others")
 	}
 }
+
+// Mistake: a node whose record somebody changed while its machine booted counts as ready, although that was never written
+// and its machine is deleted; so it is given back for others to use.
+func TestNodeThatCouldNotBeWrittenReady(t *testing.T) {
+	t.Parallel()
+	s := &sky{}
+	r := newRoom(t, s)
+	n := r.building()
+	s.wait = func(try int) error {
+		if try > 1 {
+			return nil
+		}
+		data, _, err := r.Store.Session().Get(t.Context(), n.Node.Path())
+		if err == nil {
+			_, err = r.Store.Session().Set(t.Context(), n.Node.Path(), data, recipe.AnyVersion)
+		}
+		return err
+	}
+	if err := r.Bring(t.Context(), r.order, n); err == nil {
+		t.Error("it is brought to ready")
+	}
+	r.calls("create", "wait vm1", "delete vm1")
+	if got := r.read(n.Node.ID); n.Node.State == zkmodel.NodeReady || got.State != zkmodel.NodeBuilding {
+		t.Errorf("the node is %s, and its record says %s", n.Node.State, got.State)
+	}
+}

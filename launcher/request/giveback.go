@@ -41,7 +41,10 @@ func (s *Server) freeNodes(ctx context.Context, h *run) error {
 		default: // failed or aborted: written already
 			continue
 		}
-		failed = errors.Join(failed, s.Store.SaveNode(ctx, n.Lock, n.Node))
+		if err := s.Store.SaveNode(ctx, n.Lock, n.Node); err != nil {
+			failed = errors.Join(failed, err)
+			continue // it counts as it was written last
+		}
 		s.Own.Note(n.Node)
 	}
 	return failed

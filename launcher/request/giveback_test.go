@@ -8,6 +8,7 @@ import (
 	"poolkeeper/launcher/launch"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
 )
 
 // late is a clock by which all that was waited for is over at once.
@@ -106,5 +107,44 @@ func TestNodesOfARequestThatGivesWayGo(t *testing.T) {
 		if got := r.read(req.ID); got.State != zkmodel.RequestRequested {
 			t.Errorf("%v: its request is %s: %s", c.why, got.State, got.Reason)
 		}
+	}
+}
+
+// Mistake: what could not be written of a node as it was given back counts as written: its tenant has room that it does not have.
+func TestNodeThatCouldNotBeGivenBackCounts(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	req := r.request([]string{"small", "large"}, func(req *zkmodel.Request) { req.TenantName = "one" })
+	r.launches.fails = map[string]error{"large": providers.ErrQuota}
+	small := make(chan string, 1)
+	r.launches.busy = func(n *launch.Run) {
+		if n.Place.Label == "small" {
+			small <- n.Node.Path()
+			return
+		}
+		if err := r.writtenAgain(<-small); err != nil {
+			t.Error(err)
+		}
+	}
+	r.carryOut(r.accept(req))
+	for _, n := range r.Own.Nodes() {
+		if n.TenantName != "one" {
+			t.Errorf("node %s of label %s, %s, counts for tenant %q", n.ID, n.Type[0], n.State, n.TenantName)
+		}
+	}
+}
+
+// writtenAgain has a person write the record of a node as it is, once it is ready.
+func (r *room) writtenAgain(path string) error {
+	for {
+		data, stat, err := r.Store.Session().Get(r.t.Context(), path)
+		if err != nil {
+			return err
+		}
+		if zkmodel.DecodeNode("", data, stat).State == zkmodel.NodeReady {
+			_, err = r.Store.Session().Set(r.t.Context(), path, data, recipe.AnyVersion)
+			return err
+		}
+		<-time.After(time.Millisecond)
 	}
 }
