@@ -252,6 +252,7 @@ func (j *judge) moved(kind, id, client, from, to string, table map[string]zkmode
 	case by == zkmodel.ByOther && table[name]&by != 0: // it counts for nothing that ours have to reach
 	case (table[name]|table[anyState])&by != 0:
 		j.world.count("move: " + kind + " " + name + actors[by])
+	case by == zkmodel.ByOther && !j.edited["/nodepool/"+kind+"s/"+id].IsZero(): // it writes over what a person wrote
 	case from != to && by != zkmodel.ByRequestor: // who may write what we have not thought of
 		j.Wrong(client, "%s %s goes from %s", kind, id, name)
 	}

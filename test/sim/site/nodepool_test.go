@@ -82,9 +82,14 @@ func (n *nodepool) register() error {
 
 // leave makes a node of before, which nobody looks after.
 func (n *nodepool) leave(state string) error {
-	r, err := n.newNode(n.labels[0], nil, state)
-	if err == nil && state == "building" {
-		_, err = recipe.NewLock(n.Session, zkmodel.LockPath(r.path), n.name).Try(n.Context())
+	first := state
+	if state == "ready" {
+		first = "building"
+	}
+	r, err := n.newNode(n.labels[0], nil, first)
+	var lock *recipe.Held
+	if err == nil && first == "building" {
+		lock, err = recipe.NewLock(n.Session, zkmodel.LockPath(r.path), n.name).Try(n.Context())
 	}
 	if err != nil {
 		return err
@@ -94,7 +99,11 @@ func (n *nodepool) leave(state string) error {
 		return nil // it dies before it says so
 	}
 	r.keys["external_id"] = machine
-	return n.write(r, nodeKeys)
+	if state == first {
+		return n.write(r, nodeKeys)
+	}
+	r.move(state)
+	return errors.Join(n.write(r, nodeKeys), lock.Release(n.Context()))
 }
 
 // nodeKeys and requestKeys are what Nodepool knows of records. What else there is goes when it writes.

@@ -179,7 +179,7 @@ var errVanish = errors.New("disappears")
 // use takes the nodes over, and does what requestors do with them.
 func (z *requestor) use(ctx context.Context, out zuul.Outcome) error {
 	nodes, err := z.zuul.Accept(ctx, out)
-	if err != nil {
+	if err != nil || len(nodes) == 0 { // a person may have taken the labels out of the request
 		return err
 	}
 	if z.rng.IntN(10) == 0 { // as with a job that is gone by now
