@@ -89,6 +89,7 @@ type edited struct {
 	path string
 	was  map[string]any // all keys, before
 	keys []string
+	at   time.Duration // age of the world then
 }
 
 // edit has a person change a record, as soon as there is one in the state for it.
@@ -150,7 +151,7 @@ func (w *world) write(s *recipe.Session, path string, e edit, rng *rand.Rand) (e
 	if err != nil {
 		return edited{}, err
 	}
-	r, keys := edited{path: path}, map[string]any{}
+	r, keys := edited{path: path, at: w.judge.Age()}, map[string]any{}
 	if json.Unmarshal(data, &r.was) != nil || json.Unmarshal(data, &keys) != nil {
 		return r, errOther
 	}
@@ -238,13 +239,18 @@ func (w *world) rewrite(s *recipe.Session, r edited, late bool) error {
 	if right {
 		return nil
 	}
-	if late && slices.Contains(r.keys, "requestor") { // a restored tree had it so, and its requestor, who looked for what is its own, did not see it
+	if slices.Contains(r.keys, "requestor") && (late || w.lookedSince(r)) { // late, a restored tree had it so
 		return s.Delete(w.t.Context(), r.path, stat.Version)
 	}
 	if data, err = json.Marshal(now); err == nil {
 		_, err = s.Set(w.t.Context(), r.path, data, stat.Version)
 	}
 	return err
+}
+
+// lookedSince reports whether the requestor of a record without one has looked for what is its own since, and missed it.
+func (w *world) lookedSince(r edited) bool {
+	return slices.ContainsFunc(w.zuuls, func(z *requestor) bool { return z.Name == r.was["requestor"] && time.Duration(z.looked.Load()) >= r.at })
 }
 
 // isWrong reports whether a value is what a mistake, or who rewrote the record since, has left.

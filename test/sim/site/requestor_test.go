@@ -27,6 +27,7 @@ type requestor struct {
 
 	restores int64 // that it knows of
 	open     atomic.Pointer[zuul.Client]
+	looked   atomic.Int64 // age of the world when it last looked for what is its own
 }
 
 // restart has people start it again.
@@ -101,6 +102,7 @@ func (z *requestor) arrive(ctx context.Context) bool {
 	}
 	z.zuul = client
 	z.open.Store(client)
+	z.looked.Store(int64(z.world.judge.Age()))
 	if err := client.CleanUp(); err != nil {
 		z.leave()
 		return false
