@@ -11,10 +11,11 @@ import (
 // Node ids come again when ZooKeeper goes back in time: its data was wiped, or a
 // snapshot restored. Then a machine may carry the id of a node that another launch made.
 // The launch id, which machine, record and a node below /poolkeeper carry, tells them
-// apart. Where it is missing on either side the node's id decides, but in two cases: a
-// record of another provider, as a node never moves; and a machine that Nodepool made,
+// apart. Where it is missing on either side the node's id decides, but in three cases: a
+// record of another provider, as a node never moves; a machine that Nodepool made,
 // which says neither launch nor installation, beside a record of a launch of ours that
-// has its machine: ours say both.
+// has its machine: ours say both; and a machine of ours beside a record of Nodepool's that
+// has its machine.
 
 // ofAnotherLaunch reports whether a machine is surely not the one that a node's record
 // stands for, although it carries the node's id.
@@ -34,7 +35,13 @@ func (l *Leaks) ofAnotherLaunch(ctx context.Context, n *zkmodel.Node, m provider
 	if err != nil {
 		return false, err
 	}
-	return byNodepool && launch != "" || !providers.SameLaunch(m.Metadata, map[string]string{providers.MetaLaunch: launch}), nil
+	switch {
+	case launch == "":
+		return made != "" && machine != "", nil
+	case byNodepool:
+		return true, nil
+	}
+	return !providers.SameLaunch(m.Metadata, map[string]string{providers.MetaLaunch: launch}), nil
 }
 
 // removeLeak deletes a machine whose node is proven to have no record.

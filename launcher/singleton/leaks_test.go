@@ -164,7 +164,7 @@ func TestLeaksAreWhatHasNoRecord(t *testing.T) {
 		"another provider's":        {machine: machine("1", providers.MetaProvider, "b")},
 		"of no node":                {machine: machine("")},
 		"of another launch":         {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{node("1", "n")}, launches: map[string]string{"1": "y"}, want: "remove m of 1"},
-		"launch not known":          {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{node("1", "n")}},
+		"launch not known":          {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{node("1", "")}},
 		"launch known, id the same": {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{node("1", "m")}, launches: map[string]string{"1": "y"}},
 		"record of another provider": {
 			machine: machine("1"), want: "remove m of 1",
@@ -176,6 +176,9 @@ func TestLeaksAreWhatHasNoRecord(t *testing.T) {
 		},
 		"Nodepool's, and the record is of ours, without its machine": {
 			machine: machine("1", providers.MetaSite, ""), nodes: []*zkmodel.Node{node("1", "")}, launches: map[string]string{"1": "y"},
+		},
+		"ours, and the record is Nodepool's": {
+			machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{node("1", "n")}, want: "remove m of 1",
 		},
 		"Nodepool's, and so is the record": {machine: machine("1", providers.MetaSite, ""), nodes: []*zkmodel.Node{node("1", "n")}},
 		"of an older release, without one": {machine: machine("1"), nodes: []*zkmodel.Node{node("1", "n")}, launches: map[string]string{"1": "y"}},
