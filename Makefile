@@ -206,7 +206,7 @@ bench-scale: ## Measure how needs grow with a site, and draw charts; CHARTS=bin/
 
 # What real servers are not measured with; counted in virtual time.
 .PHONY: sim-scale
-sim-scale: ## Count what launchers ask of ZooKeeper, to 100,000 nodes and to 200 launchers, simulated (minutes, 8 GB)
+sim-scale: ## Count what launchers ask of ZooKeeper, to 100,000 nodes and to 200 launchers, simulated (minutes, 2 GiB)
 	@scripts/prerequisites build
 	@mkdir -p '$(CHARTS)'
 	go test -v -count 1 -timeout 2h -run '^TestSeries$$' ./test/sim/scale -scale.series | tee '$(CHARTS)/simulated.txt'
