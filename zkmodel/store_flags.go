@@ -100,17 +100,26 @@ func (st *Store) ImagePaused(ctx context.Context, image string) (bool, error) {
 // unless the flag is newer than the one that the caller has seen, by its
 // creation's transaction: a request made during the build asks for another.
 func (st *Store) ClearBuildRequest(ctx context.Context, lock *recipe.Held, image string, seen int64) error {
-	stat, ok, err := st.session.Exists(ctx, RequestBuildPath(image))
-	if err != nil {
-		return fmt.Errorf("clear build request of %s: %w", image, err)
-	}
-	if !ok || stat.Czxid != seen {
+	for {
+		stat, ok, err := st.session.Exists(ctx, RequestBuildPath(image))
+		if err != nil {
+			return fmt.Errorf("clear build request of %s: %w", image, err)
+		}
+		if !ok || stat.Czxid != seen {
+			return nil
+		}
+		_, err = lock.Multi(ctx, recipe.OpDelete(RequestBuildPath(image), recipe.AnyVersion))
+		if errors.Is(err, recipe.ErrConnectionLost) { // it may be gone, and another be there by now
+			err = st.session.Sync(ctx)
+			if err == nil {
+				continue
+			}
+		}
+		if err != nil && !errors.Is(err, recipe.ErrNoNode) {
+			return fmt.Errorf("clear build request of %s: %w", image, err)
+		}
 		return nil
 	}
-	if err := lock.Delete(ctx, RequestBuildPath(image), -1); err != nil && !errors.Is(err, recipe.ErrNoNode) {
-		return fmt.Errorf("clear build request of %s: %w", image, err)
-	}
-	return nil
 }
 
 // WithdrawBuild removes the flag that asks for a build of the image, under the image's

@@ -1,7 +1,11 @@
 package zkmodel_test
 
 import (
+	"bytes"
+	"context"
+	"encoding/binary"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -207,6 +211,73 @@ func TestBuildRequestMadeMeanwhileStays(t *testing.T) {
 	}
 	if image, _ := st.Image(t.Context(), "image"); image.BuildRequested != nil {
 		t.Error("the request that was served is still there")
+	}
+}
+
+// unanswered is a connection that calls cut before it sends a transaction about a build request.
+type unanswered struct {
+	net.Conn
+	cut func()
+}
+
+func (c unanswered) Write(b []byte) (int, error) {
+	const transaction = 14 // behind the length and the number of the request
+	if len(b) > 12 && binary.BigEndian.Uint32(b[8:]) == transaction && bytes.Contains(b, []byte("request-build")) {
+		c.cut()
+	}
+	return c.Conn.Write(b)
+}
+
+// Mistake: a flag whose deletion is tried again, as its answer was lost, and that somebody has set anew meanwhile, goes unserved.
+func TestBuildRequestSetAfterALostAnswerStays(t *testing.T) {
+	root := zktest.Root(t)
+	_, s := connectTo(t, root)
+	person := zkmodel.NewStore(s, nil)
+	proxy := zktest.StartProxy(t, zktest.Shared(t).Addr())
+	client, err := recipe.Dial(recipe.Config{
+		Servers: []string{proxy.Addr()}, Chroot: root,
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
+			return unanswered{conn, proxy.CutDown}, err
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	session, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	builder := zkmodel.NewStore(session, nil)
+	if err := person.RequestBuild(t.Context(), "image"); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := builder.LockBuilds(t.Context(), "image")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flag := zkmodel.RequestBuildPath("image")
+	stat, _, err := session.Exists(t.Context(), flag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- builder.ClearBuildRequest(t.Context(), lock, "image", stat.Czxid) }()
+	zktest.Eventually(t, func() bool {
+		_, there, err := s.Exists(t.Context(), flag)
+		return err == nil && !there
+	}, "the flag is deleted")
+	if err := person.RequestBuild(t.Context(), "image"); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Break()
+	proxy.Heal()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if _, there, err := s.Exists(t.Context(), flag); err != nil || !there {
+		t.Errorf("the new flag is there %t: %v", there, err)
 	}
 }
 
