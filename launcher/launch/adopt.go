@@ -52,7 +52,7 @@ func (l *Launches) Adopt(ctx context.Context, lock *recipe.Held, n *zkmodel.Node
 	}
 	if n.State == zkmodel.NodeBuilding {
 		if err := l.launch(ctx, o, own); err != nil {
-			if ctx.Err() == nil {
+			if ctx.Err() == nil && n.State != zkmodel.NodeBuilding {
 				return nil // it was logged and is in the record; the node is deleted
 			}
 			return err

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -38,12 +39,14 @@ func (l *Launches) checkAlive(ctx context.Context, o *Order, n *Run) (failed err
 
 // markDead marks a static node for deletion and returns why.
 func (l *Launches) markDead(ctx context.Context, n *Run, why error) error {
+	was := *n.Node
 	n.Node.Reason = why.Error()
 	if err := zkmodel.Move(n.Node, zkmodel.NodeDeleting, zkmodel.ByUs, l.epoch()); err != nil {
 		return err
 	}
 	if err := l.Save(ctx, n); err != nil {
-		return err
+		*n.Node = was // it is given back as it is
+		return errors.Join(why, err)
 	}
 	return why
 }

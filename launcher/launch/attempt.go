@@ -183,6 +183,7 @@ func (l *Launches) undo(ctx context.Context, c *supply.Provider, n *Run) error {
 // giveUp writes that a node will never be ready, and why. Whoever sees it
 // unlocked deletes it.
 func (l *Launches) giveUp(ctx context.Context, n *Run, state zkmodel.NodeState, reason error) error {
+	was := *n.Node
 	if n.Node.State == zkmodel.NodeInit { // refused before the cloud was asked
 		state = zkmodel.NodeDeleting
 	}
@@ -191,6 +192,7 @@ func (l *Launches) giveUp(ctx context.Context, n *Run, state zkmodel.NodeState, 
 		return err
 	}
 	if err := l.saveCounted(ctx, n, n.notes...); err != nil {
+		*n.Node = was // its record says that it is being launched
 		return err
 	}
 	l.Step(step.Failed)

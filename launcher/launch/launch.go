@@ -182,6 +182,9 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) (failed error) 
 		if ctx.Err() != nil {
 			return context.Cause(ctx) // not the launch's fault
 		}
+		if errors.Is(err, recipe.ErrVersion) {
+			return err // another wrote the record: it is read anew, and the launch goes on from what it says
+		}
 		l.Tried(o.Pool, n.Node, o.Request.Requestor, err, l.Now().Sub(start))
 		onTrial := l.Book.Is(n.Node.ImageID)
 		if !n.Node.Unanswered() { // else nothing has booted

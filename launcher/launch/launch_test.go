@@ -371,28 +371,54 @@ func TestMoveOnLeavesWhatNobodyTakes(t *testing.T) {
 	}
 }
 
-// Mistake: a node whose record somebody changed while its machine booted counts as ready, although that was never written
-// and its machine is deleted; so it is given back for others to use.
+// changed has a person write the record of a node as it is.
+func (r *room) changed(n *Run) error {
+	data, _, err := r.Store.Session().Get(r.t.Context(), n.Node.Path())
+	if err == nil {
+		_, err = r.Store.Session().Set(r.t.Context(), n.Node.Path(), data, recipe.AnyVersion)
+	}
+	return err
+}
+
+// Mistake: a node whose record somebody changed while its machine booted counts as ready, although that was never written;
+// or as a failure, by which its machine goes and its request is declined.
 func TestNodeThatCouldNotBeWrittenReady(t *testing.T) {
 	t.Parallel()
 	s := &sky{}
 	r := newRoom(t, s)
-	n := r.building()
-	s.wait = func(try int) error {
-		if try > 1 {
-			return nil
-		}
-		data, _, err := r.Store.Session().Get(t.Context(), n.Node.Path())
-		if err == nil {
-			_, err = r.Store.Session().Set(t.Context(), n.Node.Path(), data, recipe.AnyVersion)
-		}
-		return err
+	n, stock := r.building(), r.building()
+	s.wait = func(int) error { return r.changed(n) }
+	if err := r.Bring(t.Context(), r.order, n); !errors.Is(err, recipe.ErrVersion) {
+		t.Errorf("it ends with %v", err)
 	}
-	if err := r.Bring(t.Context(), r.order, n); err == nil {
-		t.Error("it is brought to ready")
-	}
-	r.calls("create", "wait vm1", "delete vm1")
-	if got := r.read(n.Node.ID); n.Node.State == zkmodel.NodeReady || got.State != zkmodel.NodeBuilding {
+	if got := r.read(n.Node.ID); n.Node.State != zkmodel.NodeBuilding || got.State != zkmodel.NodeBuilding {
 		t.Errorf("the node is %s, and its record says %s", n.Node.State, got.State)
+	}
+	if len(r.tried) > 0 {
+		t.Errorf("tried %q", r.tried)
+	}
+	s.wait = func(int) error { return r.changed(stock) }
+	if err := r.Adopt(t.Context(), stock.Lock, stock.Node); !errors.Is(err, recipe.ErrVersion) {
+		t.Errorf("one for stock ends with %v", err)
+	}
+	r.calls("create", "wait vm1", "create", "wait vm3")
+}
+
+// Mistake: what a node comes to when its launch has failed, or its machine is dead, counts as written although it is not.
+func TestNodeThatCouldNotBeGivenUp(t *testing.T) {
+	t.Parallel()
+	s := &sky{slots: []providers.Slot{{}}}
+	r := newRoom(t, s)
+	failed, dead := r.building(), r.node("small", func(n *zkmodel.Node) {
+		n.Hostname, n.ConnectionPort, n.Slot, n.State = "192.0.2.9", zkmodel.IntValue(22), zkmodel.IntValue(0), zkmodel.NodeReady
+	})
+	if err := errors.Join(r.changed(failed), r.changed(dead)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.giveUp(t.Context(), failed, zkmodel.NodeFailed, providers.ErrNodeFailed); !errors.Is(err, recipe.ErrVersion) || failed.Node.State != zkmodel.NodeBuilding {
+		t.Errorf("one that failed is %s: %v", failed.Node.State, err)
+	}
+	if err := r.Bring(t.Context(), r.order, dead); !errors.Is(err, node.ErrNoAnswer) || dead.Node.State != zkmodel.NodeReady {
+		t.Errorf("one that is dead is %s: %v", dead.Node.State, err)
 	}
 }

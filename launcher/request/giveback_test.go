@@ -1,11 +1,13 @@
 package request
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"poolkeeper/configs/clock"
 	"poolkeeper/launcher/launch"
+	"poolkeeper/launcher/node"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -146,5 +148,47 @@ func (r *room) writtenAgain(path string) error {
 			return err
 		}
 		<-time.After(time.Millisecond)
+	}
+}
+
+// Mistake: a request is declined, or fails, because somebody has changed the record of a node that is being launched for it.
+func TestLaunchWhoseRecordWasChangedIsTakenUpAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		large error
+		state zkmodel.RequestState
+		lost  bool
+	}{
+		"its record was changed":                 {recipe.ErrVersion, zkmodel.RequestPending, true},
+		"it is dead, and its record was changed": {errors.Join(node.ErrNoAnswer, recipe.ErrVersion), zkmodel.RequestRequested, false},
+	} {
+		r := newRoom(t)
+		req := r.request([]string{"small", "large"})
+		r.launches.fails = map[string]error{"large": c.large}
+		r.carryOut(r.accept(req))
+		if got := r.read(req.ID); got.State != c.state || len(got.DeclinedBy) > 0 || r.Lost()[req.ID] != c.lost {
+			t.Errorf("%s: the request is %s, declined by %q, lost %t", name, got.State, got.DeclinedBy, r.Lost()[req.ID])
+		}
+	}
+}
+
+// Mistake: a request that cannot be put back, as somebody has changed its record, is pending and nobody's until the next search.
+func TestRequestThatCouldNotBePutBackIsLost(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	req := r.request([]string{"small"})
+	r.launches.fails = map[string]error{"small": providers.ErrQuota}
+	r.launches.busy = func(*launch.Run) {
+		data, _, err := r.Store.Session().Get(t.Context(), req.Path())
+		if err == nil {
+			_, err = r.Store.Session().Set(t.Context(), req.Path(), data, recipe.AnyVersion)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	r.carryOut(r.accept(req))
+	if got := r.read(req.ID); got.State != zkmodel.RequestPending || !r.Lost()[req.ID] {
+		t.Errorf("the request is %s, lost %t", got.State, r.Lost()[req.ID])
 	}
 }

@@ -119,7 +119,9 @@ func (s *Server) resumeNode(ctx context.Context, h *run, label string, seen *zkm
 		_ = lock.Release(ctx) // until the session ends
 		return nil
 	}
-	n.Launcher = h.Pool.ID
+	if n.Launcher != schedule.StaticLauncher {
+		n.Launcher = h.Pool.ID
+	}
 	return &launch.Run{Place: schedule.Place{Label: label}, Node: n, Lock: lock, Resumed: n.State == zkmodel.NodeBuilding}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"poolkeeper/launcher/schedule"
+	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 )
 
@@ -152,5 +153,20 @@ func TestLostRequestsAreFound(t *testing.T) {
 	r.FindOrphans(t.Context())
 	if lost := r.Lost(); len(lost) != 2 || !lost[theirs.ID] {
 		t.Errorf("lost are %v, want %s too", lost, theirs.ID)
+	}
+}
+
+// Mistake: a machine that exists already counts as launched once its request was taken over, so that its record goes when it
+// is old, or its pool disabled.
+func TestStaticNodeStaysStaticWhenItIsTakenOver(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	req := r.lost()
+	r.launches.fails = map[string]error{"large": providers.ErrQuota} // and it is given back
+	static := r.node(zkmodel.NodeReady, "small", of(req), func(n *zkmodel.Node) { n.Launcher = schedule.StaticLauncher })
+	r.reclaim(req, r.node(zkmodel.NodeBuilding, "large", of(req)), static)
+	n, err := r.Store.Node(t.Context(), static.ID)
+	if err != nil || n.Launcher != schedule.StaticLauncher || n.AllocatedTo != "" {
+		t.Errorf("it is of %q, for %q: %v", n.Launcher, n.AllocatedTo, err)
 	}
 }

@@ -89,10 +89,12 @@ func (s *Server) begin(ctx context.Context, h *run) error {
 // settle ends the work on a request: fulfilled, declined, given back because
 // the cloud was full or a machine dead, or cancelled because its requestor has left.
 func (s *Server) settle(ctx context.Context, h *run) error {
-	var failed, later error
+	var failed, later, lost error
 	paused := h.Cloud.View().Paused
 	for _, n := range h.nodes {
 		switch {
+		case errors.Is(n.Err, recipe.ErrVersion) && !errors.Is(n.Err, node.ErrNoAnswer): // another wrote its record: it is read anew
+			lost = fmt.Errorf("node %s: %w", n.Node.ID, n.Err)
 		case n.Err != nil && paused != "": // the cloud is maintained: that a launch fails says nothing of the request
 			later = fmt.Errorf("%s; node %s: %w", paused, n.Node.ID, n.Err)
 		case errors.Is(n.Err, providers.ErrQuota):
@@ -109,6 +111,8 @@ func (s *Server) settle(ctx context.Context, h *run) error {
 	}
 	var err error
 	switch {
+	case lost != nil:
+		return lost
 	case failed != nil:
 		if err = s.declineFailed(ctx, h, failed); err == nil && h.Request.State == zkmodel.RequestFailed {
 			h.span.Over(string(h.Request.State), h.Request.Reason)
@@ -198,7 +202,7 @@ func (s *Server) putBack(ctx context.Context, h *run, reason string) {
 		}
 	}
 	h.span.End(errors.New(reason))
-	if err != nil && ctx.Err() == nil && !errors.Is(err, zkmodel.ErrConflict) {
+	if err != nil && ctx.Err() == nil {
 		h.span.Log(s.Log).Warn("Request could not be put back; it begins again", "request", h.Request.ID, "event", h.Request.EventID, "error", err)
 		s.markOrphan(h.Request.ID)
 	}
