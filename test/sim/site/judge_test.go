@@ -180,7 +180,7 @@ func (j *judge) node(t zookeeper.Transaction, c zookeeper.Change, id string) {
 // behind is for how long a launcher with a session may not see what others write. Who has a quota's lock
 // sees all that launchers wrote before; another make's launcher, or a person who puts a record
 // back, asks for no lock of ours, and the server that tells of it may be late.
-const behind = sessionTimeout + longest/4
+const behind = sessionTimeout + longest
 
 // roomOf is whose room a node takes.
 func roomOf(n *zkmodel.Node) [3]string { return [3]string{n.Provider, n.Pool, n.TenantName} }
