@@ -155,6 +155,7 @@ func (w *world) rollBack() {
 	}
 	w.judge.Fault("roll back", "servers", "")
 	w.setShut(true)
+	up, shut := w.upSince(), w.judge.Age()
 	for _, s := range w.hosts {
 		killed := w.rng.IntN(3) == 0
 		if p := s.running(); p != nil && killed {
@@ -171,7 +172,7 @@ func (w *world) rollBack() {
 		w.looker.Close()
 		w.hands().Close()
 		w.cluster.Restore(backup)
-		w.judge.rolledBack(backup)
+		w.judge.rolledBack(backup, up, shut)
 		w.dial()
 		wait(2 * sessionTimeout) // the locks of the backup are nobody's then
 		w.forgotten(rng)

@@ -43,7 +43,8 @@ type judge struct {
 	changes   int                    // transactions that have changed something
 	last      string
 	restless  stage.Restless
-	commanded map[string]bool // builds whose command has begun, by path
+	commanded map[string]command         // builds whose command has begun, by path
+	unheard   map[string]map[string]bool // by host: builds of before a roll back that it need not know
 }
 
 // contender is one that stands in line for a lock.
@@ -58,7 +59,7 @@ func newJudge(w *world) *judge {
 	return &judge{
 		Timeline: w.seed.Timeline, world: w, data: map[string][]byte{}, lines: map[string][]contender{}, until: map[string]contender{}, builds: map[string]*zkmodel.Build{},
 		uploads: map[string]*zkmodel.Upload{}, ids: map[string]bool{}, begun: map[string]string{}, live: map[string][]string{}, asked: map[string]bool{}, there: map[string]bool{}, vanished: map[string]bool{}, found: map[string]bool{}, moves: map[string]int{},
-		unread: map[string]*unreadable{}, noted: map[string]bool{}, handled: map[string]time.Time{}, commanded: map[string]bool{},
+		unread: map[string]*unreadable{}, noted: map[string]bool{}, handled: map[string]time.Time{}, commanded: map[string]command{}, unheard: map[string]map[string]bool{},
 	}
 }
 
@@ -98,8 +99,8 @@ func isFinding(p string) bool { return path.Dir(p) == path.Dir(zkmodel.FindingsP
 
 func isBuilder(client string) bool { return strings.HasPrefix(client, "b") }
 
-// rolledBack takes over what the servers have from now on.
-func (j *judge) rolledBack(to *zookeeper.Snapshot) {
+// rolledBack takes over what the servers have from now on. Up is since when builders had run as all were shut.
+func (j *judge) rolledBack(to *zookeeper.Snapshot, up map[string]time.Duration, shut time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.Note("servers", "are back at the state of the backup")
@@ -111,6 +112,7 @@ func (j *judge) rolledBack(to *zookeeper.Snapshot) {
 	clear(j.unread)
 	clear(j.noted)
 	maps.DeleteFunc(j.ids, func(p string, _ bool) bool { return j.forgets(p) })
+	j.unknownTo(up, shut)
 	to.Each(func(p string, data []byte, session int64) {
 		j.found[p] = isFinding(p)
 		if recipe.IsContender(path.Base(p)) {
@@ -187,6 +189,7 @@ func (j *judge) build(t zookeeper.Transaction, c zookeeper.Change, image, id str
 	case zookeeper.Create:
 		j.numbered(t.Client, c.Path)
 	case zookeeper.Delete:
+		j.unnumbered(c.Path)
 		delete(j.builds, c.Path)
 		j.respects(t.Client, c.Path, nil, true, zkmodel.BuildsLockPath(image), zkmodel.LockPath(c.Path))
 		j.held(t, c.Path, zkmodel.BuildsLockPath(image), zkmodel.LockPath(c.Path))
@@ -380,7 +383,7 @@ func (j *judge) built(e dib.Event) {
 		return
 	}
 	j.Note(e.Host, "begins to make build %s-%s", e.Image, e.Build)
-	j.commanded[zkmodel.BuildPath(e.Image, e.Build)] = true
+	j.commanded[zkmodel.BuildPath(e.Image, e.Build)] = command{host: e.Host, at: j.Age()}
 	if len(j.live[e.Image]) > 0 {
 		j.Wrong(e.Host, "makes build %s-%s beside %v", e.Image, e.Build, j.live[e.Image])
 	}

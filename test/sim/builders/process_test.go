@@ -40,9 +40,22 @@ type process struct {
 	builder *builder.Builder
 	cancel  context.CancelFunc
 	done    chan struct{}
+	started time.Duration // age of the world
 
 	mu   sync.Mutex
 	dead bool
+}
+
+// upSince is for each host since when its builder runs; one that runs none begins now.
+func (w *world) upSince() map[string]time.Duration {
+	up := map[string]time.Duration{}
+	for _, s := range w.hosts {
+		up[s.name] = w.judge.Age()
+		if p := s.running(); p != nil {
+			up[s.name] = p.started
+		}
+	}
+	return up
 }
 
 // policy is the usual one, of shorter patience: what must come in the end must come soon.
@@ -71,7 +84,7 @@ func (w *world) start(s *site) {
 	name := fmt.Sprintf("%s.%d", s.name, s.runs)
 	// What a fault draws must not depend on how often a host was started.
 	rng := w.seed.Rand(uint64(s.name[1])<<16 + uint64(s.runs))
-	p := &process{Machine: stage.NewMachine(name, rng), world: w, site: s, done: make(chan struct{})}
+	p := &process{Machine: stage.NewMachine(name, rng), world: w, site: s, done: make(chan struct{}), started: w.judge.Age()}
 	p.cloud, p.daemon = w.clouds.Agent(name), s.Daemon(p.Awake)
 	client, err := recipe.Dial(recipe.Config{
 		Servers: w.cluster.Addrs(), Timeout: sessionTimeout, MaxPacket: stage.MaxPacket, Dial: w.cluster.Dialer(name), Clock: clock.From(p),
