@@ -352,7 +352,7 @@ func (j *judge) stillServed(t zookeeper.Transaction, before map[[2]string]int) {
 	for _, provider := range clouds {
 		for _, image := range wanted[provider] {
 			at := [2]string{image, provider}
-			if before[at] == 0 || now[at] > 0 || j.word(image, provider) {
+			if before[at] == 0 || now[at] > 0 || j.word(image, provider) || j.disturbed(image) {
 				continue
 			}
 			j.Wrong(t.Client, "takes the last ready upload of %s from %s", image, provider)
