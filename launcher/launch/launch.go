@@ -182,8 +182,8 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) (failed error) 
 		if ctx.Err() != nil {
 			return context.Cause(ctx) // not the launch's fault
 		}
-		if errors.Is(err, recipe.ErrVersion) {
-			return err // another wrote the record: it is read anew, and the launch goes on from what it says
+		if Lost(err) {
+			return err
 		}
 		l.Tried(o.Pool, n.Node, o.Request.Requestor, err, l.Now().Sub(start))
 		onTrial := l.Book.Is(n.Node.ImageID)
@@ -216,6 +216,12 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) (failed error) 
 			return errors.Join(err, l.giveUp(ctx, n, zkmodel.NodeFailed, errors.Join(err, undone)))
 		}
 	}
+}
+
+// Lost reports whether a launch has ended because somebody else wrote the node's record, or ended its lock. That says
+// nothing of the launch: who reads the record anew goes on from what it says.
+func Lost(err error) bool {
+	return errors.Is(err, recipe.ErrVersion) || errors.Is(err, recipe.ErrFenceLost)
 }
 
 // epoch is now, as records hold it.

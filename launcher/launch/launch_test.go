@@ -404,6 +404,34 @@ func TestNodeThatCouldNotBeWrittenReady(t *testing.T) {
 	r.calls("create", "wait vm1", "create", "wait vm3")
 }
 
+// Mistake: a launch whose lock somebody has ended counts as failed, and deletes a machine that another may go on with.
+func TestLaunchWhoseLockWasEnded(t *testing.T) {
+	t.Parallel()
+	s := &sky{}
+	r := newRoom(t, s)
+	n := r.building()
+	s.wait = func(int) error { return r.Store.Session().Delete(t.Context(), n.Lock.Path(), recipe.AnyVersion) }
+	if err := r.Bring(t.Context(), r.order, n); !Lost(err) {
+		t.Errorf("it ends with %v", err)
+	}
+	if r.calls("create", "wait vm1"); len(r.tried) > 0 {
+		t.Errorf("tried %q", r.tried)
+	}
+}
+
+// Mistake: a cloud counts as asked although the record that says so could not be written.
+func TestCloudThatWasNotAsked(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t, &sky{})
+	n := r.building()
+	if err := r.changed(n); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.asking(n)(t.Context()); !errors.Is(err, recipe.ErrVersion) || n.Node.Asked != 0 {
+		t.Errorf("asked %v: %v", n.Node.Asked, err)
+	}
+}
+
 // Mistake: what a node comes to when its launch has failed, or its machine is dead, counts as written although it is not.
 func TestNodeThatCouldNotBeGivenUp(t *testing.T) {
 	t.Parallel()

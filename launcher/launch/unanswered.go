@@ -22,8 +22,13 @@ import (
 // asking writes into a node when its machine is asked for.
 func (l *Launches) asking(n *Run) func(context.Context) error {
 	return func(ctx context.Context) error {
+		was := n.Node.Asked
 		n.Node.Asked = zkmodel.EpochOf(l.Now().Add(l.Ahead()))
-		return l.Save(ctx, n)
+		err := l.Save(ctx, n)
+		if err != nil {
+			n.Node.Asked = was // the cloud is not asked
+		}
+		return err
 	}
 }
 

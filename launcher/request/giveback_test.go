@@ -160,6 +160,7 @@ func TestLaunchWhoseRecordWasChangedIsTakenUpAgain(t *testing.T) {
 		lost  bool
 	}{
 		"its record was changed":                 {recipe.ErrVersion, zkmodel.RequestPending, true},
+		"its lock was ended":                     {recipe.ErrFenceLost, zkmodel.RequestPending, true},
 		"it is dead, and its record was changed": {errors.Join(node.ErrNoAnswer, recipe.ErrVersion), zkmodel.RequestRequested, false},
 	} {
 		r := newRoom(t)
@@ -190,5 +191,18 @@ func TestRequestThatCouldNotBePutBackIsLost(t *testing.T) {
 	r.carryOut(r.accept(req))
 	if got := r.read(req.ID); got.State != zkmodel.RequestPending || !r.Lost()[req.ID] {
 		t.Errorf("the request is %s, lost %t", got.State, r.Lost()[req.ID])
+	}
+}
+
+// Mistake: ready nodes of a request that gives way stay with it, because the record of another of its nodes was changed meanwhile.
+func TestNodesOfALostRequestThatGivesWayGo(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	req := r.request([]string{"small", "large", "third"})
+	r.launches.fails = map[string]error{"large": recipe.ErrVersion, "third": providers.ErrGivesWay}
+	r.carryOut(r.accept(req))
+	r.has("large failed allocated", "small deleting", "third failed allocated")
+	if !r.Lost()[req.ID] {
+		t.Error("the request is not known to be lost")
 	}
 }

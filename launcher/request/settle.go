@@ -93,7 +93,7 @@ func (s *Server) settle(ctx context.Context, h *run) error {
 	paused := h.Cloud.View().Paused
 	for _, n := range h.nodes {
 		switch {
-		case errors.Is(n.Err, recipe.ErrVersion) && !errors.Is(n.Err, node.ErrNoAnswer): // another wrote its record: it is read anew
+		case launch.Lost(n.Err) && !errors.Is(n.Err, node.ErrNoAnswer):
 			lost = fmt.Errorf("node %s: %w", n.Node.ID, n.Err)
 		case n.Err != nil && paused != "": // the cloud is maintained: that a launch fails says nothing of the request
 			later = fmt.Errorf("%s; node %s: %w", paused, n.Node.ID, n.Err)
@@ -111,8 +111,10 @@ func (s *Server) settle(ctx context.Context, h *run) error {
 	}
 	var err error
 	switch {
+	case lost != nil && h.yields != "":
+		return errors.Join(lost, s.freeNodes(ctx, h))
 	case lost != nil:
-		return lost
+		return lost // what its nodes have come to is read anew
 	case failed != nil:
 		if err = s.declineFailed(ctx, h, failed); err == nil && h.Request.State == zkmodel.RequestFailed {
 			h.span.Over(string(h.Request.State), h.Request.Reason)
