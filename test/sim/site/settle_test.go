@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"poolkeeper/launcher/inflight"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 )
@@ -45,8 +46,9 @@ func (j *judge) tidied() {
 	for _, id := range sorted(j.tree.nodes) {
 		n := j.tree.nodes[id]
 		over := n.State == zkmodel.NodeUsed || n.State == zkmodel.NodeInUse || n.State == zkmodel.NodeDeleting
-		served := slices.Contains(names, n.Provider) // a person may have named another, and nobody put it right
-		if served && j.tree.holder(zkmodel.LockPath(n.Path())).name == "" && (over || n.State == zkmodel.NodeReady && n.AllocatedTo != "") {
+		served := slices.Contains(names, n.Provider)                 // a person may have named another, and nobody put it right
+		waits := time.Since(j.edited[n.Path()]) < inflight.LongPause // what could not be deleted as it was is tried again then
+		if served && !waits && j.tree.holder(zkmodel.LockPath(n.Path())).name == "" && (over || n.State == zkmodel.NodeReady && n.AllocatedTo != "") {
 			j.Wrong("world", "node %s, %s, was not tidied up within %s", id, brief(n), soon)
 		}
 	}
