@@ -275,6 +275,9 @@ func (j *judge) upload(t zookeeper.Transaction, c zookeeper.Change, key zkmodel.
 	if t.Client == operator {
 		j.asked[c.Path] = true
 	}
+	if at := is.Provider + " " + is.ExternalID.Text(); isBuilder(t.Client) && is.State == zkmodel.UploadReady && !j.there[at] && !j.vanished[at] {
+		j.Wrong(t.Client, "writes that upload %s is ready, and there is no image %s", brief(key), at)
+	}
 }
 
 func brief(k zkmodel.UploadKey) string {

@@ -25,6 +25,7 @@ type judge struct {
 	seen     int                  // transactions
 	excused  map[string]time.Time // clients that lost locks before their time, and until when they may not know
 	broken   map[string]time.Time // nodes whose record cannot be read, since when
+	empty    map[string]bool      // nodes whose record was made with nothing in it
 	spoiltAt map[string]time.Time // nodes whose record was spoilt last, and when; an empty one is not in broken
 	stock    map[string]bool      // requests that launchers made
 	held     map[string]time.Time // when nodes came to be held
@@ -46,7 +47,7 @@ func newJudge(w *world) *judge {
 	return &judge{
 		Timeline: w.seed.Timeline, world: w, tree: newTree(), alive: map[string]*process{}, excused: map[string]time.Time{}, broken: map[string]time.Time{},
 		edited: map[string]time.Time{}, maimed: map[string]bool{}, noted: map[string]bool{},
-		held: map[string]time.Time{}, unseen: map[string]time.Time{}, spoiltAt: map[string]time.Time{}, twice: map[string]int{}, stock: map[string]bool{}, writes: map[string]int{}, room: map[string]int{}, lost: map[string]bool{}, launched: map[string]string{},
+		held: map[string]time.Time{}, unseen: map[string]time.Time{}, spoiltAt: map[string]time.Time{}, empty: map[string]bool{}, twice: map[string]int{}, stock: map[string]bool{}, writes: map[string]int{}, room: map[string]int{}, lost: map[string]bool{}, launched: map[string]string{},
 		alone: map[string]time.Time{},
 	}
 }
@@ -143,6 +144,7 @@ func (j *judge) node(t zookeeper.Transaction, c zookeeper.Change, id string) {
 		j.Note(t.Client, "node %s is gone", id)
 		if isLauncher(t.Client) {
 			j.locked(t, "node "+id, zkmodel.LockPath(zkmodel.NodePath(id)))
+			j.removed(t.Client, old)
 		}
 		return
 	}
@@ -157,9 +159,10 @@ func (j *judge) node(t zookeeper.Transaction, c zookeeper.Change, id string) {
 	if !isLauncher(t.Client) && n.Provider != "" && (old == nil || old.Broken != nil || roomOf(old) != roomOf(n)) { // nobody knew whose room it takes
 		j.unseen[id] = time.Now().Add(behind)
 	}
-	if n.Broken != nil {
+	if n.Broken != nil || n.State == "" {
 		j.spoiltAt[id] = time.Now()
 	}
+	j.empty[id] = n.Broken != nil && c.Kind == zookeeper.Create // who stands in line for the lock of what is gone makes it
 	j.Note(t.Client, "node %s is %s of %s/%s for %q %s", id, n.State, n.Provider, n.Pool, n.AllocatedTo, n.Reason)
 	if c.Kind == zookeeper.Create {
 		if isLauncher(t.Client) {
@@ -172,6 +175,9 @@ func (j *judge) node(t zookeeper.Transaction, c zookeeper.Change, id string) {
 	}
 	if old != nil && old.Broken == nil && n.Broken == nil {
 		j.moved("node", id, t.Client, string(old.State), string(n.State), nodeMoves)
+		if n.TenantName != old.TenantName {
+			j.ofTenant(t.Client, n)
+		}
 		j.hold(t, old, n)
 		j.given(t, old, n)
 	}

@@ -3,6 +3,7 @@ package site
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -62,6 +63,35 @@ func (z *requestor) live(ctx context.Context) {
 	for !z.arrive(ctx) { // what it broke off at last is nobody else's to end
 		wait(time.Second)
 	}
+	if err := z.last(ctx); err != nil {
+		z.world.judge.Wrong(z.Name, "asks for a node when nothing goes wrong any more: %v", err)
+	}
+}
+
+// last is a job for which there is always a node, sooner or later.
+func (z *requestor) last(ctx context.Context) error {
+	wish := zuul.Wish{Priority: 200, Labels: []string{"small"}, Tenant: "tenant-one"}
+	id, err := z.zuul.Submit(wish)
+	for err != nil { // people have ended its session, or it has ended
+		z.leave()
+		for !z.arrive(ctx) {
+			wait(time.Second)
+		}
+		id, err = z.zuul.Submit(wish)
+	}
+	patient, cancel := context.WithTimeout(ctx, rest)
+	defer cancel()
+	out, err := z.zuul.Wait(patient, id)
+	if err != nil {
+		return err
+	} else if out.State != "fulfilled" {
+		return fmt.Errorf("request %s has %s: %s", id, out.State, out.Reason)
+	}
+	nodes, err := z.zuul.Accept(ctx, out)
+	if err != nil {
+		return err
+	}
+	return z.zuul.Return(nodes...)
 }
 
 // rest is the time between two jobs.

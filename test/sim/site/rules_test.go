@@ -54,9 +54,9 @@ func (j *judge) given(t zookeeper.Transaction, old, n *zkmodel.Node) {
 	if !isLauncher(t.Client) {
 		return
 	}
-	if r := j.tree.requests[old.AllocatedTo]; old.State == zkmodel.NodeReady && n.State == zkmodel.NodeDeleting &&
+	if r := j.tree.requests[old.AllocatedTo]; old.State == zkmodel.NodeReady && (n.State == zkmodel.NodeDeleting || n.AllocatedTo != old.AllocatedTo) &&
 		r != nil && r.State == zkmodel.RequestFulfilled && slices.Contains(r.Nodes, n.ID) {
-		j.Wrong(t.Client, "node %s is to be deleted, which request %s was promised", n.ID, r.ID)
+		j.Wrong(t.Client, "node %s becomes %s, which request %s was promised", n.ID, brief(n), r.ID)
 	}
 	machine := n.ExternalID.Text()
 	if launch := j.launched[machine]; launch != "" && n.LaunchID != "" && launch != n.LaunchID {
@@ -73,31 +73,57 @@ func brief(n *zkmodel.Node) string {
 
 // newNode: a launcher makes no record that does not fit into the limits that it knows.
 func (j *judge) newNode(t zookeeper.Transaction, n *zkmodel.Node) {
-	p := j.alive[t.Client]
-	inPool, inCloud, ofTenant := 0, 0, 0
+	inPool, inCloud := 0, 0
 	for _, one := range j.tree.nodes {
-		if one.Broken != nil || one.ID != n.ID && time.Now().Before(j.unseen[one.ID]) {
-			continue
-		}
-		if one.Provider == n.Provider {
+		if j.counts(one, n) && one.Provider == n.Provider {
 			inCloud++
 			if one.Pool == n.Pool {
 				inPool++
 			}
 		}
-		if one.TenantName == limitedTenant {
-			ofTenant++
-		}
 	}
-	v := p.limits()
+	v := j.alive[t.Client].limits()
 	if most := v.pools[n.Provider+"/"+n.Pool]; inPool > most {
 		j.Wrong(t.Client, "node %s is the %d. of pool %s/%s, which may have %d", n.ID, inPool, n.Provider, n.Pool, most)
 	}
 	if most := j.room[n.Provider]; inCloud > most {
 		j.Wrong(t.Client, "node %s is the %d. of %s, which has room for %d", n.ID, inCloud, n.Provider, most)
 	}
-	if n.TenantName == limitedTenant && v.limited && ofTenant > tenantServers {
-		j.Wrong(t.Client, "node %s is the %d. of %s, who may have %d", n.ID, ofTenant, limitedTenant, tenantServers)
+	j.ofTenant(t.Client, n)
+}
+
+// counts reports whether a launcher that changes node n has to count another one, or n itself.
+func (j *judge) counts(one, n *zkmodel.Node) bool {
+	return one.Broken == nil && (one.ID == n.ID || !time.Now().Before(j.unseen[one.ID]))
+}
+
+// ofTenant: no tenant gets a node beyond its limit.
+func (j *judge) ofTenant(client string, n *zkmodel.Node) {
+	if n.TenantName != limitedTenant || !isLauncher(client) || !j.alive[client].limits().limited {
+		return
+	}
+	has := 0
+	for _, one := range j.tree.nodes {
+		if j.counts(one, n) && one.TenantName == limitedTenant {
+			has++
+		}
+	}
+	if has > tenantServers {
+		j.Wrong(client, "node %s is the %d. of %s, who may have %d", n.ID, has, limitedTenant, tenantServers)
+	}
+}
+
+// removed: the record of a node goes once it says so; one that cannot be read stays.
+func (j *judge) removed(client string, n *zkmodel.Node) {
+	switch {
+	case n == nil, j.empty[n.ID], time.Now().Before(j.excused[client]), j.justEdited(n.Path()):
+	case n.Broken != nil || n.State == "":
+		since, own := time.Since(j.spoiltAt[n.ID]), j.tree.holder(zkmodel.LockPath(n.Path())).at
+		if since > proofTime && !own.Before(j.spoiltAt[n.ID]) { // who had its lock before has read it
+			j.Wrong(client, "removes the record of node %s, which cannot be read since %s", n.ID, since)
+		}
+	case n.State != zkmodel.NodeDeleting && n.State != zkmodel.NodeDeleted:
+		j.Wrong(client, "removes the record of node %s, which is %s", n.ID, brief(n))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"path"
 	"strings"
+	"time"
 
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -22,6 +23,7 @@ type contender struct {
 	name    string
 	session int64
 	client  string
+	at      time.Time
 }
 
 func newTree() *tree {
@@ -40,7 +42,7 @@ func (t *tree) clone() *tree {
 // enter has one stand in line.
 func (t *tree) enter(p string, session int64, client string) {
 	dir, name := path.Split(p)
-	t.lines[path.Clean(dir)] = append(t.lines[path.Clean(dir)], contender{name, session, client})
+	t.lines[path.Clean(dir)] = append(t.lines[path.Clean(dir)], contender{name, session, client, time.Now()})
 }
 
 // leave has one go.
