@@ -53,8 +53,14 @@ func allDrivers(t *testing.T, binary string) {
 	}
 
 	s.write(map[string]string{"min-ready: 1": "min-ready: 0, max-ready-age: 1"})
-	zktest.Eventually(t, func() bool { return len(s.machines()) == 0 }, "no cloud has a machine any more")
-	if left := s.machines(); len(left) > 0 {
+	var left []string
+	defer func() {
+		if len(left) > 0 {
+			t.Errorf("clouds still have %q; the records are\n%s", left, s.cli("list", "--detail"))
+		}
+	}()
+	zktest.Eventually(t, func() bool { left = s.machines(); return len(left) == 0 }, "no cloud has a machine any more")
+	if left = s.machines(); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 	zktest.Eventually(t, func() bool { return s.count("list", "") == s.count("list", "racks-") }, "no node is left but static ones")
