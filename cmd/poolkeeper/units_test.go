@@ -36,10 +36,13 @@ func TestUnits(t *testing.T) {
 		}
 		// What docs/install.md says to write into /etc/default/poolkeeper, and without it.
 		for _, flags := range []string{"", "-s /etc/nodepool/secure.yaml", "-c zk: -s /etc/nodepool/secure.yaml"} {
-			expanded := strings.ReplaceAll(line, "$POOLKEEPER_FLAGS", flags)
-			command, err := parser.Parse(strings.Fields(expanded))
-			if err != nil || command.Command() != name {
-				t.Errorf("%s starts %q: %v", unit, expanded, err)
+			for _, own := range []string{"", map[string]string{"builder": "--build-workers=2 --upload-workers=8", "launcher": "--web=0.0.0.0:8005"}[name]} {
+				expanded := strings.ReplaceAll(line, "$POOLKEEPER_FLAGS", flags)
+				expanded = strings.ReplaceAll(expanded, "$POOLKEEPER_"+strings.ToUpper(name)+"_FLAGS", own)
+				command, err := parser.Parse(strings.Fields(expanded))
+				if err != nil || command.Command() != name {
+					t.Errorf("%s starts %q: %v", unit, expanded, err)
+				}
 			}
 		}
 		if strings.Contains(line, "secure.yaml") {
