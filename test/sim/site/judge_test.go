@@ -30,7 +30,6 @@ type judge struct {
 	stock    map[string]bool      // requests that launchers made
 	held     map[string]time.Time // when nodes came to be held
 	unseen   map[string]time.Time // nodes as others than launchers wrote them, and until when those need not count them
-	lastMove time.Time            // when a node or request changed last
 	room     map[string]int       // the most that a cloud has said that it has
 	launched map[string]string    // machines, by their ids, and the launch that each was made in
 	twice    map[string]int       // machines that a cloud made as it doubled them, by their launch
@@ -138,7 +137,6 @@ func (j *judge) node(t zookeeper.Transaction, c zookeeper.Change, id string) {
 	if c.Kind == zookeeper.Check || c.Kind == zookeeper.SetACL {
 		return
 	}
-	j.lastMove = time.Now()
 	if c.Kind == zookeeper.Delete {
 		delete(j.tree.nodes, id)
 		j.Note(t.Client, "node %s is gone", id)
@@ -214,7 +212,6 @@ func (j *judge) request(t zookeeper.Transaction, c zookeeper.Change, id string) 
 	if c.Kind == zookeeper.Check || c.Kind == zookeeper.SetACL {
 		return
 	}
-	j.lastMove = time.Now()
 	if c.Kind == zookeeper.Delete {
 		delete(j.tree.requests, id)
 		j.Note(t.Client, "request %s is gone", id)
