@@ -135,6 +135,9 @@ func (d *decision) look() {
 // built follows a build that is ready to where the job ends.
 func (d *decision) built() {
 	p := &d.step.Progress
+	if p.Builder != d.ready.Builder {
+		d.since = nil // that was another one's absence
+	}
 	p.Build, p.Builder, p.Reason, p.NotBefore, p.Took = d.ready.ID, d.ready.Builder, "", nil, taken(d.ready)
 	p.Uploads, p.Closed = nil, nil
 	var waits, failed []string

@@ -174,9 +174,15 @@ func TestDecide(t *testing.T) {
 		},
 		"its files are gone for ever": {
 			uploaded,
-			wave.Progress{State: wave.Processing, Missing: &longAgo},
+			wave.Progress{State: wave.Processing, Missing: &longAgo, Build: "7", Builder: "x"},
 			scene(build(160, zkmodel.BuildReady, "north"), func(s *wave.Sight) { s.Gone = func(string) bool { return true } }),
 			wave.Pending, wave.FlagTaken, "has not been there for 30m0s",
+		},
+		"a builder is given up for how long the one before it was away": {
+			uploaded,
+			wave.Progress{State: wave.Processing, Missing: &longAgo, Build: "6", Builder: "gone"},
+			scene(build(160, zkmodel.BuildReady, "north"), func(s *wave.Sight) { s.Gone = func(string) bool { return true } }),
+			wave.Processing, wave.FlagStays, "x, which has the files, is not there",
 		},
 		"what cannot be read is absent": {
 			uploaded, processing, scene(func(s *wave.Sight) { s.Image.Unread = errors.New("no rights") }),
