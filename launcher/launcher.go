@@ -69,6 +69,8 @@ type Deps struct {
 	Mirror *zkmodel.Mirror
 	// Process is told what this launcher does for all; nil makes one of our own.
 	Process *zkmodel.Process
+	// Kept is its record among the components, which the caller holds; nil makes one of our own.
+	Kept *presence.Kept
 	// Secrets are values that no reason for people may have; nil knows none.
 	Secrets *redact.Secrets
 	// Check runs the checks of an upload that is tried; nil does so over SSH.
@@ -164,7 +166,7 @@ func New(cfg *configs.Config, deps Deps) (*Launcher, error) {
 		}
 	}
 	host := presence.Host{Name: deps.Hostname, Version: deps.Version}
-	l.self = presence.NewSelf(host, zkmodel.Served(cfg.ProviderNames()), knows(cfg), deps.Process, l.pools, presence.Records(deps.Client, host), l.now, l.log)
+	l.self = presence.NewSelf(host, zkmodel.Served(cfg.ProviderNames()), knows(cfg), deps.Process, l.pools, presence.Records(deps.Client, host, deps.Kept), l.now, l.log)
 	l.attends = presence.NewAttendance(l.log)
 	figures.Tell(l.shown(opened.Known)) // complete: it may be scraped at any time
 	return l, nil

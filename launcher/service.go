@@ -10,6 +10,7 @@ import (
 
 	"poolkeeper/configs"
 	"poolkeeper/configs/clock"
+	"poolkeeper/launcher/presence"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/zkmodel"
 )
@@ -42,6 +43,7 @@ func NewService(cfg *configs.Config, deps Deps) (*Service, error) {
 	if deps.Process == nil {
 		deps.Process = zkmodel.NewProcess(deps.Now) // all launchers of the Service are one
 	}
+	deps.Kept = presence.NewKept(deps.Client, presence.Host{Name: deps.Hostname, Version: deps.Version})
 	l, err := New(cfg, deps)
 	if err != nil {
 		return nil, err
@@ -116,7 +118,10 @@ func (s *Service) Reload(cfg *configs.Config) error {
 func (s *Service) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(clock.With(ctx, s.deps.Client.Clock()))
 	group.Go(func() error { return s.deps.Mirror.Run(ctx) })
+	kept, release := context.WithCancel(context.WithoutCancel(ctx)) // the record goes last
+	group.Go(func() error { return s.deps.Kept.Hold(kept) })
 	group.Go(func() error {
+		defer release()
 		for ctx.Err() == nil {
 			running, end := context.WithCancel(ctx)
 			l := s.begin(end)

@@ -2,6 +2,7 @@ package launcher_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,9 +12,21 @@ import (
 	"poolkeeper/providers"
 	"poolkeeper/test/zktest"
 	"poolkeeper/test/zuul"
+	"poolkeeper/zkmodel"
 )
 
-// A new configuration counts at once, and what is being launched goes on.
+// registered are the records of launchers among the components.
+func (s *site) registered() []string {
+	s.t.Helper()
+	names, err := s.store.Session().Children(s.t.Context(), zkmodel.ComponentsRoot+"/"+zkmodel.KindLauncher)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// A new configuration counts at once, and what is being launched goes on. Mistake: the launcher is not among the daemons meanwhile.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, beside(onePool))
@@ -50,6 +63,7 @@ func TestReload(t *testing.T) {
 		cloud.SetHook(nil)
 	}
 
+	registered := s.registered()
 	next := *s.config
 	next.Providers = append([]configs.Provider{}, next.Providers...)
 	pools := append([]configs.Pool{}, next.Providers[0].Pools...)
@@ -62,6 +76,9 @@ func TestReload(t *testing.T) {
 	}
 	if out := s.wait(id); out.State != "fulfilled" || out.Nodes[0] != launched {
 		t.Errorf("%+v, want the node that was being launched", out)
+	}
+	if now := s.registered(); len(now) == 0 || !slices.Equal(now, registered) {
+		t.Errorf("launchers are registered as %q, and were as %q", now, registered)
 	}
 	// The label has to be offered by the new pool first: its id is another.
 	zktest.Eventually(t, func() bool { return l.Ready() == nil }, "ready again")

@@ -66,9 +66,13 @@ func NewSelf(host Host, providers *zkmodel.Strings, knows zkmodel.Strings, proce
 	return &Self{host: host, providers: providers, knows: knows, process: process, pools: pools, record: record, now: now, log: log, records: map[string]*poolRecord{}}
 }
 
-// Records makes records in the tree.
-func Records(client *recipe.Client, host Host) func(kind string, data []byte) Record {
+// Records makes records in the tree; that of the launcher is the one that is kept, if any is.
+func Records(client *recipe.Client, host Host, kept *Kept) func(kind string, data []byte) Record {
 	return func(kind string, data []byte) Record {
+		if kind == zkmodel.KindLauncher && kept != nil {
+			kept.Set(data)
+			return kept
+		}
 		return recipe.NewRegistration(client, zkmodel.ComponentsRoot+"/"+kind, host.Name, data)
 	}
 }
