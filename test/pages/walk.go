@@ -21,7 +21,7 @@ var ready = map[string]string{
 }
 
 // daemon matches a line that runs until Ctrl-C.
-var daemon = regexp.MustCompile(`(?:^|[ /])poolkeeper (?:.* )?(builder|launcher|dev)'?$`)
+var daemon = regexp.MustCompile(`(?:^|[ /])poolkeeper (?:.* )?(builder|launcher|dev)(?: \$\w+)?'?$`) // behind it what a unit takes from its environment
 
 // preamble are the words that a walk's script is made of. The script is root's; as
 // USER runs a line as the walk's user would type it, in its folder.
