@@ -66,7 +66,7 @@ func (j *judge) atRest(begins bool) {
 	for _, n := range j.tree.nodes {
 		lock := j.tree.holder(zkmodel.LockPath(n.Path()))
 		if n.Broken != nil || n.State != zkmodel.NodeReady || n.AllocatedTo != "" || lock.name != "" {
-			if slices.Contains(names, n.Provider) { // nobody serves what names no provider that there is
+			if !j.maimed[n.Path()] { // nobody serves what names no provider
 				j.Wrong("world", "node %s is left over: %s, locked by %q in session %#x", n.ID, brief(n), lock.client, lock.session)
 			}
 			continue
