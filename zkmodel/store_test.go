@@ -23,9 +23,14 @@ func connect(t *testing.T) (*recipe.Client, *recipe.Session) {
 	return connectTo(t, zktest.Root(t))
 }
 
-func connectTo(t *testing.T, root string) (*recipe.Client, *recipe.Session) {
+// connectTo does so on a tree that others may use, too; change changes how.
+func connectTo(t *testing.T, root string, change ...func(*recipe.Config)) (*recipe.Client, *recipe.Session) {
 	t.Helper()
-	client, err := recipe.Dial(recipe.Config{Servers: []string{zktest.Shared(t).Addr()}, Chroot: root})
+	cfg := recipe.Config{Servers: []string{zktest.Shared(t).Addr()}, Chroot: root}
+	for _, c := range change {
+		c(&cfg)
+	}
+	client, err := recipe.Dial(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,27 +233,19 @@ func (c unanswered) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Mistake: a flag whose deletion is tried again, as its answer was lost, and that somebody has set anew meanwhile, goes unserved.
+// Mistake: a flag whose deletion is tried again, as its answer was lost, and that a person has set anew meanwhile, goes unserved.
 func TestBuildRequestSetAfterALostAnswerStays(t *testing.T) {
 	root := zktest.Root(t)
 	_, s := connectTo(t, root)
 	person := zkmodel.NewStore(s, nil)
 	proxy := zktest.StartProxy(t, zktest.Shared(t).Addr())
-	client, err := recipe.Dial(recipe.Config{
-		Servers: []string{proxy.Addr()}, Chroot: root,
-		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+	_, session := connectTo(t, root, func(cfg *recipe.Config) {
+		cfg.Servers = []string{proxy.Addr()}
+		cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := new(net.Dialer).DialContext(ctx, network, address)
 			return unanswered{conn, proxy.CutDown}, err
-		},
+		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	session, err := client.Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	builder := zkmodel.NewStore(session, nil)
 	if err := person.RequestBuild(t.Context(), "image"); err != nil {
 		t.Fatal(err)

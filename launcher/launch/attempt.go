@@ -64,7 +64,7 @@ func (l *Launches) attempt(ctx context.Context, o *Order, n *Run) error {
 		return nil // it is written with the request
 	}
 	if err := l.Save(ctx, n); err != nil {
-		*n.Node = was // nobody may take it for ready: its machine goes
+		*n.Node = was // its record does not say so
 		return err
 	}
 	l.Step(step.Ready)

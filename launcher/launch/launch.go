@@ -218,7 +218,7 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) (failed error) 
 	}
 }
 
-// Lost reports whether a launch has ended because somebody else wrote the node's record, or ended its lock. That says
+// Lost reports whether a launch has ended because another wrote the node's record, or ended its lock. That says
 // nothing of the launch: who reads the record anew goes on from what it says.
 func Lost(err error) bool {
 	return errors.Is(err, recipe.ErrVersion) || errors.Is(err, recipe.ErrFenceLost)

@@ -380,7 +380,7 @@ func (r *room) changed(n *Run) error {
 	return err
 }
 
-// Mistake: a node whose record somebody changed while its machine booted counts as ready, although that was never written;
+// Mistake: a node whose record a person changed while its machine booted counts as ready, although that was never written;
 // or as a failure, by which its machine goes and its request is declined.
 func TestNodeThatCouldNotBeWrittenReady(t *testing.T) {
 	t.Parallel()
@@ -404,7 +404,7 @@ func TestNodeThatCouldNotBeWrittenReady(t *testing.T) {
 	r.calls("create", "wait vm1", "create", "wait vm3")
 }
 
-// Mistake: a launch whose lock somebody has ended counts as failed, and deletes a machine that another may go on with.
+// Mistake: a launch whose lock a person has ended counts as failed, and deletes a machine that another may go on with.
 func TestLaunchWhoseLockWasEnded(t *testing.T) {
 	t.Parallel()
 	s := &sky{}

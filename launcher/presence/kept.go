@@ -40,6 +40,3 @@ func (k *Kept) Run(ctx context.Context) error {
 
 // Set changes what the record says.
 func (k *Kept) Set(data []byte) { k.record.Set(data) }
-
-// Path is where the record is; "" while it is not.
-func (k *Kept) Path() string { return k.record.Path() }

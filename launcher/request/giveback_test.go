@@ -136,7 +136,16 @@ func TestNodeThatCouldNotBeGivenBackCounts(t *testing.T) {
 	}
 }
 
-// writtenAgain has a person write the record of a node as it is, once it is ready.
+// rewrite has a person write a record as it is.
+func (r *room) rewrite(path string) error {
+	data, _, err := r.Store.Session().Get(r.t.Context(), path)
+	if err == nil {
+		_, err = r.Store.Session().Set(r.t.Context(), path, data, recipe.AnyVersion)
+	}
+	return err
+}
+
+// writtenAgain is rewrite of a node's record, once it is ready.
 func (r *room) writtenAgain(path string) error {
 	for {
 		data, stat, err := r.Store.Session().Get(r.t.Context(), path)
@@ -144,14 +153,13 @@ func (r *room) writtenAgain(path string) error {
 			return err
 		}
 		if zkmodel.DecodeNode("", data, stat).State == zkmodel.NodeReady {
-			_, err = r.Store.Session().Set(r.t.Context(), path, data, recipe.AnyVersion)
-			return err
+			return r.rewrite(path)
 		}
 		<-time.After(time.Millisecond)
 	}
 }
 
-// Mistake: a request is declined, or fails, because somebody has changed the record of a node that is being launched for it.
+// Mistake: a request is declined, or fails, because a person has changed the record of a node that is being launched for it.
 func TestLaunchWhoseRecordWasChangedIsTakenUpAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -173,18 +181,14 @@ func TestLaunchWhoseRecordWasChangedIsTakenUpAgain(t *testing.T) {
 	}
 }
 
-// Mistake: a request that cannot be put back, as somebody has changed its record, is pending and nobody's until the next search.
+// Mistake: a request that cannot be put back, as a person has changed its record, is pending and nobody's until the next search.
 func TestRequestThatCouldNotBePutBackIsLost(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	req := r.request([]string{"small"})
 	r.launches.fails = map[string]error{"small": providers.ErrQuota}
 	r.launches.busy = func(*launch.Run) {
-		data, _, err := r.Store.Session().Get(t.Context(), req.Path())
-		if err == nil {
-			_, err = r.Store.Session().Set(t.Context(), req.Path(), data, recipe.AnyVersion)
-		}
-		if err != nil {
+		if err := r.rewrite(req.Path()); err != nil {
 			t.Error(err)
 		}
 	}

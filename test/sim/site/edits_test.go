@@ -223,7 +223,7 @@ func (w *world) rewrite(s *recipe.Session, r edited, late bool) error {
 		return errOther // it is spoilt; when that is mended, and the world heals, it is put right
 	}
 	for _, key := range []string{"created_time", "launch_id"} { // of a restored tree it may be another
-		if !slices.Contains(r.keys, key) && now[key] != nil && now[key] != r.was[key] {
+		if !slices.Contains(r.keys, key) && now[key] != nil && r.was[key] != nil && now[key] != r.was[key] {
 			return errOther
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"poolkeeper/launcher/inflight"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 )
@@ -15,6 +14,8 @@ const (
 	rest = 10 * time.Minute
 	// soon is how long what nobody uses any more may be there, when no fault is in the way.
 	soon = 3 * time.Minute
+	// longestRetry is after how long what could not be done is tried again, at the latest.
+	longestRetry = 5 * time.Minute
 	// still is for how long nothing may change then.
 	still = 2 * time.Minute
 )
@@ -46,8 +47,8 @@ func (j *judge) tidied() {
 	for _, id := range sorted(j.tree.nodes) {
 		n := j.tree.nodes[id]
 		over := n.State == zkmodel.NodeUsed || n.State == zkmodel.NodeInUse || n.State == zkmodel.NodeDeleting
-		served := slices.Contains(names, n.Provider)                 // a person may have named another, and nobody put it right
-		waits := time.Since(j.edited[n.Path()]) < inflight.LongPause // what could not be deleted as it was is tried again then
+		served := slices.Contains(names, n.Provider)           // a person may have named another, and nobody put it right
+		waits := time.Since(j.edited[n.Path()]) < longestRetry // what could not be deleted as it was is tried again then
 		if served && !waits && j.tree.holder(zkmodel.LockPath(n.Path())).name == "" && (over || n.State == zkmodel.NodeReady && n.AllocatedTo != "") {
 			j.Wrong("world", "node %s, %s, was not tidied up within %s", id, brief(n), soon)
 		}
