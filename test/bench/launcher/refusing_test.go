@@ -42,6 +42,7 @@ type crowdedSky struct {
 	clouds  []*cloud
 	zuul    *zuul.Client
 	session *recipe.Session
+	looks   int // records made to see how many there were
 }
 
 // skyOptions say what is tried.
@@ -220,11 +221,25 @@ func (s *crowdedSky) held() (all []int) {
 	return all
 }
 
+// between is how many records and machines were ever asked for, at a moment at which no launcher is between the two.
+func (s *crowdedSky) between() (records, created int) {
+	s.b.Helper()
+	for range 100 {
+		created, _, _ = s.totals()
+		records = s.records() - s.looks
+		s.looks++ // it makes one
+		sleep(s.b.Context(), 200*time.Millisecond)
+		if after, _, _ := s.totals(); after == created {
+			break
+		}
+	}
+	return records, created
+}
+
 // minute lets requests wait for a minute beside full clouds.
 func (s *crowdedSky) minute() {
 	s.b.Helper()
-	records := s.records()
-	created, _, _ := s.totals()
+	records, created := s.between()
 	before := make([]int, len(s.clouds))
 	for i, c := range s.clouds {
 		_, before[i], _ = c.figures()
@@ -235,9 +250,8 @@ func (s *crowdedSky) minute() {
 		_, refused, _ := c.figures()
 		most = max(most, refused-before[i])
 	}
-	tried, _, _ := s.totals()
-	tried -= created
-	made := s.records() - records - 1 // the look makes one
+	made, tried := s.between()
+	made, tried = made-records, tried-created
 	s.b.ReportMetric(float64(most), "refusals/minute")
 	s.b.ReportMetric(float64(made-tried), "untried-records")
 	if most > mostMinute || made != tried {
