@@ -114,7 +114,7 @@ func (w *world) someNode(states ...zkmodel.NodeState) *zkmodel.Node {
 }
 
 // holdTime is how long people hold nodes: longer than a clock may be off, so that a hold that ends early is seen.
-const holdTime = 3 * clockError
+const holdTime = 3 * time.Minute
 
 // operate has a person hold or delete a node by a command.
 func (w *world) operate() {

@@ -28,7 +28,6 @@ type judge struct {
 	empty    map[string]bool      // nodes whose record was made with nothing in it
 	spoiltAt map[string]time.Time // nodes whose record was spoilt last, and when; an empty one is not in broken
 	stock    map[string]bool      // requests that launchers made
-	held     map[string]time.Time // when nodes came to be held
 	unseen   map[string]time.Time // nodes as others than launchers wrote them, and until when those need not count them
 	room     map[string]int       // the most that a cloud has said that it has
 	launched map[string]string    // machines, by their ids, and the launch that each was made in
@@ -46,7 +45,7 @@ func newJudge(w *world) *judge {
 	return &judge{
 		Timeline: w.seed.Timeline, world: w, tree: newTree(), alive: map[string]*process{}, excused: map[string]time.Time{}, broken: map[string]time.Time{},
 		edited: map[string]time.Time{}, maimed: map[string]bool{}, noted: map[string]bool{},
-		held: map[string]time.Time{}, unseen: map[string]time.Time{}, spoiltAt: map[string]time.Time{}, empty: map[string]bool{}, twice: map[string]int{}, stock: map[string]bool{}, writes: map[string]int{}, room: map[string]int{}, lost: map[string]bool{}, launched: map[string]string{},
+		unseen: map[string]time.Time{}, spoiltAt: map[string]time.Time{}, empty: map[string]bool{}, twice: map[string]int{}, stock: map[string]bool{}, writes: map[string]int{}, room: map[string]int{}, lost: map[string]bool{}, launched: map[string]string{},
 		alone: map[string]time.Time{},
 	}
 }
@@ -86,6 +85,7 @@ func (j *judge) committed(t zookeeper.Transaction) {
 	before := map[string]*zkmodel.Request{} // of what it changes, those that were there
 	for _, c := range t.Changes {
 		j.count(c)
+		j.pool(c)
 		node, request := recordOf(c.Path)
 		switch {
 		case node != "":
@@ -148,6 +148,9 @@ func (j *judge) node(t zookeeper.Transaction, c zookeeper.Change, id string) {
 	}
 	n := zkmodel.DecodeNode(id, c.Data, recipe.Stat{})
 	j.tree.nodes[id] = n
+	if c.Kind == zookeeper.Create {
+		delete(j.tree.held, id) // its number came again
+	}
 	if _, known := j.broken[id]; !n.Unknown() {
 		delete(j.broken, id)
 	} else if !known {
@@ -189,22 +192,25 @@ const behind = sessionTimeout + longest
 // roomOf is whose room a node takes.
 func roomOf(n *zkmodel.Node) [3]string { return [3]string{n.Provider, n.Pool, n.TenantName} }
 
-// hold: a held node stays until its time is over.
+// hold: a held node stays until its time is over; one without a time of its own for as long as anybody wants it.
 func (j *judge) hold(t zookeeper.Transaction, old, n *zkmodel.Node) {
 	if n.State == zkmodel.NodeHold && old.State != "" && old.StateTime != n.StateTime && (old.State != n.State || t.Client != hand) {
-		j.held[n.ID] = time.Now()
+		j.tree.held[n.ID] = time.Now()
 	}
-	if old.State != zkmodel.NodeHold || n.State != zkmodel.NodeDeleting || !isLauncher(t.Client) || old.HoldExpiration == 0 {
+	since, known := j.tree.held[n.ID]
+	if old.State != zkmodel.NodeHold || n.State != zkmodel.NodeDeleting || !isLauncher(t.Client) || !known {
 		return
 	}
-	limit := time.Duration(old.HoldExpiration) * time.Second
-	if held := time.Since(j.held[n.ID]); held < limit-clockError {
+	if limit := time.Duration(old.HoldExpiration) * time.Second; limit <= 0 {
+		j.Wrong(t.Client, "node %s goes, and is to be held until a person says so", n.ID)
+	} else if held := time.Since(since); held < limit-clockError {
 		j.Wrong(t.Client, "node %s goes after %s, and is to be held for %s", n.ID, held, limit)
 	}
 }
 
-// clockError is by how much a host's clock may be off before it deletes nothing by age.
-const clockError = time.Minute
+// clockError is by how much a launcher may take the time of a hold for another: its clock steps, and so does its requestor's,
+// and what it has measured of them may be as old as a slow answer.
+const clockError = 25 * time.Second
 
 // request is told of a change of a request's record.
 func (j *judge) request(t zookeeper.Transaction, c zookeeper.Change, id string) {

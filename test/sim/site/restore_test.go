@@ -80,7 +80,6 @@ func (j *judge) restored(old *tree) {
 	}
 	clear(j.alone)
 	clear(j.noted)
-	clear(j.held) // holds of a tree that never was; since when those of the older one are, is not known
 	for client := range j.alive {
 		j.excused[client] = time.Now().Add(excuse)
 	}

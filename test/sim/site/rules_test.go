@@ -1,6 +1,7 @@
 package site
 
 import (
+	"path"
 	"slices"
 	"time"
 
@@ -23,8 +24,8 @@ func (j *judge) whole(t zookeeper.Transaction, before map[string]*zkmodel.Reques
 
 // settled: what is fulfilled is complete, and nobody else's; what has failed says why.
 func (j *judge) settled(client string, r *zkmodel.Request) {
-	if r.State == zkmodel.RequestFailed && r.Reason == "" {
-		j.Wrong(client, "request %s fails for no reason", r.ID)
+	if r.State == zkmodel.RequestFailed {
+		j.failed(client, r)
 	}
 	if r.State != zkmodel.RequestFulfilled {
 		return
@@ -45,6 +46,35 @@ func (j *judge) settled(client string, r *zkmodel.Request) {
 				j.Wrong(client, "requests %s and %s both have node %s", other.ID, r.ID, id)
 			}
 		}
+	}
+}
+
+// failed: a request fails for a reason, when no pool is left that has not declined it.
+func (j *judge) failed(client string, r *zkmodel.Request) {
+	if r.Reason == "" {
+		j.Wrong(client, "request %s fails for no reason", r.ID)
+	}
+	for _, path := range sorted(j.tree.pools) {
+		if p := j.tree.pools[path]; !r.DeclinedByPool(p.id) && time.Since(p.at) > behind {
+			j.Wrong(client, "request %s fails, which pool %s has not declined", r.ID, p.id)
+		}
+	}
+}
+
+// pool is told of a change of what may be the record of a pool.
+func (j *judge) pool(c zookeeper.Change) {
+	if path.Dir(c.Path) != zkmodel.ComponentsRoot+"/"+zkmodel.KindPool {
+		return
+	}
+	one := zkmodel.DecodeComponent(path.Base(c.Path), c.Data)
+	switch c.Kind {
+	case zookeeper.Delete:
+		delete(j.tree.pools, c.Path)
+	case zookeeper.Create:
+		if one.Broken == nil && one.ID != "" {
+			j.tree.pools[c.Path] = registered{one.ID, time.Now()}
+		}
+	default:
 	}
 }
 

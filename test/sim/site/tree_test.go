@@ -16,6 +16,14 @@ type tree struct {
 	requests map[string]*zkmodel.Request
 	lines    map[string][]contender // by the lock's directory
 	last     map[string]string      // who held a lock before, by its directory
+	held     map[string]time.Time   // when nodes came to be held
+	pools    map[string]registered  // by path
+}
+
+// registered is a pool, and since when it is.
+type registered struct {
+	id string
+	at time.Time
 }
 
 // contender is one that stands in line for a lock.
@@ -27,12 +35,12 @@ type contender struct {
 }
 
 func newTree() *tree {
-	return &tree{nodes: map[string]*zkmodel.Node{}, requests: map[string]*zkmodel.Request{}, lines: map[string][]contender{}, last: map[string]string{}}
+	return &tree{nodes: map[string]*zkmodel.Node{}, requests: map[string]*zkmodel.Request{}, lines: map[string][]contender{}, last: map[string]string{}, held: map[string]time.Time{}, pools: map[string]registered{}}
 }
 
 // clone is a copy that does not change.
 func (t *tree) clone() *tree {
-	one := &tree{nodes: maps.Clone(t.nodes), requests: maps.Clone(t.requests), lines: map[string][]contender{}, last: maps.Clone(t.last)}
+	one := &tree{nodes: maps.Clone(t.nodes), requests: maps.Clone(t.requests), lines: map[string][]contender{}, last: maps.Clone(t.last), held: maps.Clone(t.held), pools: maps.Clone(t.pools)}
 	for dir, line := range t.lines {
 		one.lines[dir] = append([]contender(nil), line...)
 	}
