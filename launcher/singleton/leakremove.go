@@ -11,7 +11,8 @@ import (
 // Node ids come again when ZooKeeper goes back in time: its data was wiped, or a
 // snapshot restored. Then a machine may carry the id of a node that another launch made.
 // The launch id, which machine, record and a node below /poolkeeper carry, tells them
-// apart. Where it is missing on either side the node's id decides, but in three cases: a
+// apart: a machine of the record's launch is the record's, also where a person has named another
+// provider there. Where it is missing on either side the node's id decides, but in three cases: a
 // record of another provider, as a node never moves; a machine that Nodepool made,
 // which says neither launch nor installation, beside a record of a launch of ours that
 // has its machine: ours say both; and a machine of ours beside a record of Nodepool's that
@@ -23,12 +24,13 @@ func (l *Leaks) ofAnotherLaunch(ctx context.Context, n *zkmodel.Node, m provider
 	if n.Unknown() || n.Leftover() {
 		return false, nil
 	}
-	if n.Provider != "" && n.Provider != l.provider {
-		return true, nil
-	}
+	elsewhere := n.Provider != "" && n.Provider != l.provider
 	made, machine := m.Metadata[providers.MetaLaunch], n.ExternalID.Text()
 	byNodepool := made == "" && m.Metadata[providers.MetaSite] == "" && machine != ""
-	if machine == m.ExternalID || made == "" && !byNodepool {
+	switch {
+	case elsewhere && made == "":
+		return true, nil
+	case !elsewhere && (machine == m.ExternalID || made == "" && !byNodepool):
 		return false, nil
 	}
 	launch, err := l.records.LaunchOf(ctx, n)
@@ -36,6 +38,8 @@ func (l *Leaks) ofAnotherLaunch(ctx context.Context, n *zkmodel.Node, m provider
 		return false, err
 	}
 	switch {
+	case elsewhere:
+		return launch != made, nil
 	case launch == "":
 		return made != "" && machine != "", nil
 	case byNodepool:

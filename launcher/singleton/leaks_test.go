@@ -170,6 +170,14 @@ func TestLeaksAreWhatHasNoRecord(t *testing.T) {
 			machine: machine("1"), want: "remove m of 1",
 			nodes: []*zkmodel.Node{{ID: "1", State: zkmodel.NodeReady, Provider: "b", ExternalID: zkmodel.TextValue("m")}},
 		},
+		"record of another provider, of another launch": {
+			machine: machine("1", providers.MetaLaunch, "x"), launches: map[string]string{"1": "y"}, want: "remove m of 1",
+			nodes: []*zkmodel.Node{{ID: "1", State: zkmodel.NodeReady, Provider: "b", ExternalID: zkmodel.TextValue("m")}},
+		},
+		"record in which a person has named another provider": {
+			machine: machine("1", providers.MetaLaunch, "x"), launches: map[string]string{"1": "x"},
+			nodes: []*zkmodel.Node{{ID: "1", State: zkmodel.NodeHold, Provider: "b", ExternalID: zkmodel.TextValue("m")}},
+		},
 		"no launch, another id": {machine: machine("1"), nodes: []*zkmodel.Node{node("1", "n")}},
 		"Nodepool's, and the record is of a launch of ours": {
 			machine: machine("1", providers.MetaSite, ""), nodes: []*zkmodel.Node{node("1", "n")}, launches: map[string]string{"1": "y"}, want: "remove m of 1",
