@@ -15,8 +15,8 @@ import (
 func (w *world) openClouds() {
 	w.clouds = cloud.New(cloud.Options{Seed: w.seed.Number, Told: func(e cloud.Event) {
 		switch {
-		case e.Fault == cloud.Vanished:
-			w.judge.vanished(e.ID)
+		case e.Op == cloud.OpDeleteNode:
+			w.judge.gone(e.ID, e.Fault)
 		case e.Op == cloud.OpCreate:
 			w.judge.made(e.ID, e.Metadata[providers.MetaLaunch], e.Fault)
 		}

@@ -33,6 +33,7 @@ type judge struct {
 	launched map[string]string    // machines, by their ids, and the launch that each was made in
 	twice    map[string]int       // machines that a cloud made as it doubled them, by their launch
 	lost     map[string]bool      // machines that nobody has deleted, by their ids
+	there    map[string]bool      // machines in clouds, by their ids
 	writes   map[string]int       // transactions since the last rest, by what they changed
 	restless stage.Restless
 	alone    map[string]time.Time // requests under way that no launcher has, and since when
@@ -45,7 +46,7 @@ func newJudge(w *world) *judge {
 	return &judge{
 		Timeline: w.seed.Timeline, world: w, tree: newTree(), alive: map[string]*process{}, excused: map[string]time.Time{}, broken: map[string]time.Time{},
 		edited: map[string]time.Time{}, maimed: map[string]bool{}, noted: map[string]bool{},
-		unseen: map[string]time.Time{}, spoiltAt: map[string]time.Time{}, empty: map[string]bool{}, twice: map[string]int{}, stock: map[string]bool{}, writes: map[string]int{}, room: map[string]int{}, lost: map[string]bool{}, launched: map[string]string{},
+		unseen: map[string]time.Time{}, spoiltAt: map[string]time.Time{}, empty: map[string]bool{}, twice: map[string]int{}, stock: map[string]bool{}, writes: map[string]int{}, room: map[string]int{}, lost: map[string]bool{}, there: map[string]bool{}, launched: map[string]string{},
 		alone: map[string]time.Time{},
 	}
 }

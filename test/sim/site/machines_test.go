@@ -64,8 +64,14 @@ func (j *judge) deletes(p *process, cloud, id string) {
 	if n == nil || n.LaunchID != "" && m.Metadata[providers.MetaLaunch] != n.LaunchID {
 		return // a leak
 	}
+	if n.ExternalID.Text() == id && slices.Contains(kept, n.State) && !j.justEdited(n.Path()) {
+		j.wrongBy(p, "deletes machine %s of node %s, which is %s", id, n.ID, brief(n))
+	}
 	j.acts(p, n.ID, "deletes a machine")
 }
+
+// kept are the states of nodes whose machines stay: before one is deleted its record says so.
+var kept = []zkmodel.NodeState{zkmodel.NodeReady, zkmodel.NodeInUse, zkmodel.NodeUsed, zkmodel.NodeHold}
 
 // made is told of a new machine.
 func (j *judge) made(id, launch string, by cloud.Fault) {
@@ -74,14 +80,17 @@ func (j *judge) made(id, launch string, by cloud.Fault) {
 	if by == cloud.Duplicate {
 		j.twice[launch]++
 	}
-	j.launched[id] = launch
+	j.launched[id], j.there[id] = launch, true
 }
 
-// vanished is told of a machine that is gone, and that nobody has deleted.
-func (j *judge) vanished(id string) {
+// gone is told of a machine that is gone; nobody may have deleted it.
+func (j *judge) gone(id string, by cloud.Fault) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.lost[id] = true
+	delete(j.there, id)
+	if by == cloud.Vanished {
+		j.lost[id] = true
+	}
 }
 
 // acts: what is done for a node is done by who holds its lock, as far as the process can know.

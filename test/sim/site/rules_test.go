@@ -41,6 +41,9 @@ func (j *judge) settled(client string, r *zkmodel.Request) {
 		if !fits || n.Broken != nil || n.State != zkmodel.NodeReady || n.AllocatedTo != r.ID {
 			j.Wrong(client, "request %s of %v is fulfilled with node %s, which is %s", r.ID, r.NodeTypes, id, brief(n))
 		}
+		if n != nil && !j.lost[n.ExternalID.Text()] && !j.there[n.ExternalID.Text()] && !j.maimed[n.Path()] && !time.Now().Before(j.excused[client]) {
+			j.Wrong(client, "request %s is fulfilled with node %s, whose machine %q is in no cloud", r.ID, id, n.ExternalID.Text())
+		}
 		for _, other := range j.tree.requests {
 			if other.ID != r.ID && other.State == zkmodel.RequestFulfilled && slices.Contains(other.Nodes, id) {
 				j.Wrong(client, "requests %s and %s both have node %s", other.ID, r.ID, id)
