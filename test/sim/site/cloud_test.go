@@ -14,10 +14,10 @@ import (
 // openClouds makes the clouds, with what another installation has there.
 func (w *world) openClouds() {
 	w.clouds = cloud.New(cloud.Options{Seed: w.seed.Number, Told: func(e cloud.Event) {
-		switch {
-		case e.Op == cloud.OpDeleteNode:
+		switch e.Op {
+		case cloud.OpDeleteNode:
 			w.judge.gone(e.ID, e.Fault)
-		case e.Op == cloud.OpCreate:
+		case cloud.OpCreate:
 			w.judge.made(e.ID, e.Metadata[providers.MetaLaunch], e.Fault)
 		}
 	}})
