@@ -57,8 +57,8 @@ func (j *judge) failed(client string, r *zkmodel.Request) {
 	if r.Reason == "" {
 		j.Wrong(client, "request %s fails for no reason", r.ID)
 	}
-	for _, path := range sorted(j.tree.pools) {
-		if p := j.tree.pools[path]; !r.DeclinedByPool(p.id) && time.Since(p.at) > behind {
+	for _, record := range sorted(j.tree.pools) {
+		if p := j.tree.pools[record]; !r.DeclinedByPool(p.id) && time.Since(p.at) > behind {
 			j.Wrong(client, "request %s fails, which pool %s has not declined", r.ID, p.id)
 		}
 	}
@@ -69,12 +69,11 @@ func (j *judge) pool(c zookeeper.Change) {
 	if path.Dir(c.Path) != zkmodel.ComponentsRoot+"/"+zkmodel.KindPool {
 		return
 	}
-	one := zkmodel.DecodeComponent(path.Base(c.Path), c.Data)
 	switch c.Kind {
 	case zookeeper.Delete:
 		delete(j.tree.pools, c.Path)
 	case zookeeper.Create:
-		if one.Broken == nil && one.ID != "" {
+		if one := zkmodel.DecodeComponent(path.Base(c.Path), c.Data); one.Broken == nil && one.ID != "" {
 			j.tree.pools[c.Path] = registered{one.ID, time.Now()}
 		}
 	default:
