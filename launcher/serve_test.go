@@ -241,13 +241,18 @@ func TestCancelledRequestLeavesItsNodesForOthers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, onePool)
 	s.image()
-	booting, proceed := make(chan struct{}, 1), make(chan struct{})
-	s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
-		if c.Op == fake.OpWait && !c.Done {
-			booting <- struct{}{}
-			<-proceed
+	booting, proceed := make(chan struct{}, 100), make(chan struct{})
+	s.clouds["cloud"].SetHook(func(ctx context.Context, c fake.Call) error {
+		if c.Op != fake.OpWait || c.Done {
+			return nil
 		}
-		return nil
+		booting <- struct{}{}
+		select {
+		case <-proceed:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	})
 	s.launch()
 	id := s.submit(zuul.Wish{Labels: []string{"small"}})
