@@ -27,6 +27,8 @@ var targets = []target{
 		files:   []string{"reclaim.go", "orphans.go", "lost.go", "giveback.go"},
 		testers: []string{"launcher/request"},
 	},
+	// Which machines no record stands for, and are deleted.
+	{dir: "launcher/singleton", files: []string{"leaks.go", "leakremove.go"}, testers: []string{"launcher/singleton"}},
 	// What is built, uploaded, tried and deleted.
 	{dir: "builder/plan", testers: []string{"builder/plan"}},
 	// What is deleted, in clouds, on disk and in the tree; what builders that are gone have left; what leaks.
