@@ -105,8 +105,9 @@ func (l *Limits) ask(ctx context.Context) error {
 }
 
 // counted reports which machines of the provider have a record in our tree: those
-// count by it, all others as used by others. A record may come or go while the
-// cloud is asked, so those of before count too.
+// count by it, all others as used by others; so does one whose record names another
+// provider, as a person wrote it, for it counts there. A record may come or go while
+// the cloud is asked, so those of before count too.
 func (l *Limits) counted() providers.Ours {
 	before := map[string]*zkmodel.Node{}
 	for _, n := range l.nodes.Nodes() {
@@ -119,6 +120,7 @@ func (l *Limits) counted() providers.Ours {
 			n = now
 		}
 		return providers.OfSite(m.Metadata, l.provider, l.site) && n != nil &&
+			(n.Provider == "" || n.Provider == l.provider) &&
 			providers.SameLaunch(m.Metadata, map[string]string{providers.MetaLaunch: n.LaunchID})
 	}
 }

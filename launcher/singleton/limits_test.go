@@ -143,18 +143,25 @@ func TestLimitsOfAProviderThatFails(t *testing.T) {
 }
 
 // Catches machines that are counted twice, by their record and as others': that of a
-// record which goes, or comes, while the cloud is asked must count by the record.
+// record which goes, or comes, while the cloud is asked must count by the record. And one that
+// is not counted at all, as its record counts for another provider.
 func TestLimitsCountWhatHasARecord(t *testing.T) {
-	node := func(launch string) []*zkmodel.Node { return []*zkmodel.Node{{ID: "1", LaunchID: launch}} }
+	at := func(provider, launch string) []*zkmodel.Node {
+		return []*zkmodel.Node{{ID: "1", Provider: provider, LaunchID: launch}}
+	}
+	node := func(launch string) []*zkmodel.Node { return at("cloud", launch) }
 	for name, tc := range map[string]struct {
 		before, after []*zkmodel.Node
 		want          bool
 	}{
-		"recorded":          {node("x"), node("x"), true},
-		"goes meanwhile":    {node("x"), nil, true},
-		"comes meanwhile":   {nil, node("x"), true},
-		"not recorded":      {nil, nil, false},
-		"of another launch": {node("y"), node("y"), false},
+		"recorded":                        {node("x"), node("x"), true},
+		"recorded without a provider":     {at("", "x"), at("", "x"), true},
+		"recorded as of another provider": {at("b", "x"), at("b", "x"), false},
+		"becomes another provider's":      {node("x"), at("b", "x"), false},
+		"goes meanwhile":                  {node("x"), nil, true},
+		"comes meanwhile":                 {nil, node("x"), true},
+		"not recorded":                    {nil, nil, false},
+		"of another launch":               {node("y"), node("y"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newLimitsCloud()
