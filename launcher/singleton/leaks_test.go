@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 )
@@ -19,13 +17,21 @@ type leakCloud struct {
 	tree
 	machines []providers.NodeInfo
 	listing  error
+	listed   func() // is called as machines are listed
+	absent   error
 	locked   error
+	reread   *zkmodel.Node     // a node's record as it is found under its lock, if not that of the tree
 	launches map[string]string // by node, in the tree
+	launch   func() error      // why the launch of a node cannot be read, if it cannot
+	cleaned  map[string]int
 	did      []string
 	counted  int
 	kept     map[string]time.Time // what outlives a worker
+	reads    int
 	saves    int
 	memory   error // why that cannot be used
+	saving   error // why that cannot be written
+	log      *book // of the last worker
 	inside   int   // decisions under way
 	wrong    []string
 }
@@ -44,6 +50,9 @@ func (c *leakCloud) of(what string, decisions int) {
 
 func (c *leakCloud) ListNodes(context.Context) ([]providers.NodeInfo, error) {
 	c.of("list machines", 0)
+	if c.listed != nil {
+		c.listed()
+	}
 	return c.machines, c.listing
 }
 
@@ -56,7 +65,7 @@ func (c *leakCloud) Remove(_ context.Context, _ zkmodel.Proof, node, externalID 
 func (c *leakCloud) CleanLeaks(_ context.Context, site string) (map[string]int, error) {
 	c.of("clean", 0)
 	c.did = append(c.did, "clean "+site)
-	return nil, nil
+	return c.cleaned, nil
 }
 
 func (c *leakCloud) MoreRoom() { c.did = append(c.did, "more room") }
@@ -66,11 +75,16 @@ func (c *leakCloud) Absent(_ context.Context, node string) (zkmodel.Proof, error
 	if c.Node(node) != nil {
 		return zkmodel.Proof{}, zkmodel.ErrRecorded
 	}
-	return zkmodel.Proof{}, nil
+	return zkmodel.Proof{}, c.absent
 }
 
 func (c *leakCloud) LaunchOf(_ context.Context, n *zkmodel.Node) (string, error) {
 	c.of("judge a machine", 1)
+	if c.launch != nil {
+		if err := c.launch(); err != nil {
+			return "", err
+		}
+	}
 	return c.launches[n.ID], nil
 }
 
@@ -78,18 +92,27 @@ func (c *leakCloud) Locked(ctx context.Context, node string, work func(context.C
 	if c.locked != nil {
 		return c.locked
 	}
-	return work(ctx, c.Node(node), func() (zkmodel.Proof, error) { return zkmodel.Proof{}, nil })
+	n := c.Node(node)
+	if c.reread != nil {
+		n = c.reread
+	}
+	return work(ctx, n, func() (zkmodel.Proof, error) { return zkmodel.Proof{}, nil })
 }
 
 func (c *leakCloud) Findings(context.Context) (map[string]time.Time, error) {
-	return maps.Clone(c.kept), c.memory
+	c.reads++
+	if c.memory != nil {
+		return nil, c.memory
+	}
+	return maps.Clone(c.kept), nil
 }
 
 func (c *leakCloud) SaveFindings(_ context.Context, found map[string]time.Time) error {
-	if c.memory == nil {
+	err := errors.Join(c.memory, c.saving)
+	if err == nil {
 		c.kept, c.saves = maps.Clone(found), c.saves+1
 	}
-	return c.memory
+	return err
 }
 
 // machine is machine m, of a node of this site.
@@ -102,7 +125,14 @@ func machine(node string, more ...string) providers.NodeInfo {
 }
 
 func (c *leakCloud) leaks() *Leaks {
-	return NewLeaks("cloud", "site", c, c, c, c, func() { c.counted++ }, c.decide, hclog.NewNullLogger(), fixed)
+	return c.leaksAt(fixed)
+}
+
+// leaksAt is leaks with a clock.
+func (c *leakCloud) leaksAt(clock func() time.Time) *Leaks {
+	book, log := newBook()
+	c.log = book
+	return NewLeaks("cloud", "site", c, c, c, c, func() { c.counted++ }, c.decide, log, clock)
 }
 
 // passes has the cloud searched some times, and returns what was removed.
@@ -178,7 +208,12 @@ func TestLeaksAreWhatHasNoRecord(t *testing.T) {
 			machine: machine("1", providers.MetaLaunch, "x"), launches: map[string]string{"1": "x"},
 			nodes: []*zkmodel.Node{{ID: "1", State: zkmodel.NodeHold, Provider: "b", ExternalID: zkmodel.TextValue("m")}},
 		},
-		"no launch, another id": {machine: machine("1"), nodes: []*zkmodel.Node{node("1", "n")}},
+		"record of another provider, of no known launch, without a machine": {
+			machine: machine("1", providers.MetaLaunch, "x"), want: "remove m of 1",
+			nodes: []*zkmodel.Node{{ID: "1", State: zkmodel.NodeReady, Provider: "b"}},
+		},
+		"of the same launch, another id": {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{node("1", "n")}, launches: map[string]string{"1": "x"}},
+		"no launch, another id":          {machine: machine("1"), nodes: []*zkmodel.Node{node("1", "n")}},
 		"Nodepool's, and the record is of a launch of ours": {
 			machine: machine("1", providers.MetaSite, ""), nodes: []*zkmodel.Node{node("1", "n")}, launches: map[string]string{"1": "y"}, want: "remove m of 1",
 		},
@@ -201,8 +236,12 @@ func TestLeaksAreWhatHasNoRecord(t *testing.T) {
 			if got := c.passes(t, 2); got != tc.want {
 				t.Errorf("%q, want %q", got, tc.want)
 			}
-			if deleted := tc.want != ""; deleted != (c.counted == 1) || deleted != strings.Contains(strings.Join(c.did, ", "), "more room") {
+			deleted := tc.want != ""
+			if deleted != (c.counted == 1) || deleted != strings.Contains(strings.Join(c.did, ", "), "more room") {
 				t.Errorf("counted %d, did %q", c.counted, c.did)
+			}
+			if told := strings.Contains(c.log.String(), "Deleting a machine"); len(c.kept) > 0 && !deleted || told != deleted || strings.Contains(c.log.String(), "Cannot") {
+				t.Errorf("is kept as found: %v; told:\n%s", c.kept, c.log)
 			}
 		})
 	}
@@ -295,7 +334,7 @@ func TestLeaksAreRememberedForTheNextWorker(t *testing.T) {
 	at := now
 	c := &leakCloud{machines: []providers.NodeInfo{machine("1")}}
 	worker := func(clock func() time.Time) *Leaks {
-		l := NewLeaks("cloud", "site", c, c, c, c, func() { c.counted++ }, c.decide, hclog.NewNullLogger(), clock)
+		l := c.leaksAt(clock)
 		l.age = time.Minute
 		return l
 	}

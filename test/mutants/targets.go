@@ -29,6 +29,7 @@ var targets = []target{
 	},
 	// Which machines no record stands for, and are deleted.
 	{dir: "launcher/singleton", files: []string{"leaks.go", "leakremove.go"}, testers: []string{"launcher/singleton"}},
+	{dir: "zkmodel/leak", testers: []string{"zkmodel/leak", "launcher/singleton"}},
 	// What is built, uploaded, tried and deleted.
 	{dir: "builder/plan", testers: []string{"builder/plan"}},
 	// What is deleted, in clouds, on disk and in the tree; what builders that are gone have left; what leaks.
