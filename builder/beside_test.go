@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"poolkeeper/providers/fake"
+	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 )
 
@@ -71,7 +72,7 @@ func TestDeletionsInOneProviderHoldUpNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.eventually("the provider that answers is empty", func() bool { return len(s.inCloud("good")) == 0 })
-	<-hangs
+	zktest.Await(t, hangs, "an upload hangs")
 	for _, provider := range []string{"bad", "worse"} {
 		if got := len(s.inCloud(provider)); got != len(images) {
 			t.Errorf("%d images left in %s, which deletes none", got, provider)

@@ -13,6 +13,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/providers"
 	"poolkeeper/providers/fake"
+	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -99,7 +100,7 @@ func TestStopWhenNobodyListens(t *testing.T) {
 	})
 	s.underWay()
 	s.ready("other", 1)
-	<-asked
+	zktest.Await(t, asked, "the mute cloud is asked")
 	before := time.Now()
 	stop()
 	if took := time.Since(before); took > 10*time.Second {

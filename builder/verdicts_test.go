@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"poolkeeper/providers/fake"
+	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/operate"
 )
@@ -121,7 +122,7 @@ func TestUploadOfARejectedBuildEnds(t *testing.T) {
 		return nil
 	})
 	bad := s.another("south")
-	<-sends
+	zktest.Await(t, sends, "an upload begins")
 	s.judge(func(j *operate.Judgement) { j.Build, j.Kind, j.Providers = bad, zkmodel.Rejected, []string{"north"} })
 	s.eventually("nothing of it is left", func() bool { return len(s.uploads("img", "north", zkmodel.UploadUploading)) == 0 })
 	s.cloud("north").SetHook(nil)

@@ -139,7 +139,7 @@ func TestLaunchThatGoesOnChoosesAgain(t *testing.T) {
 	})
 	first := s.launch()
 	id := s.submit(zuul.Wish{Labels: []string{"small"}})
-	<-reached
+	zktest.Await(t, reached, "a machine is to be made")
 	first.client.Close()
 	s.clouds["cloud"].SetHook(nil)
 	s.image()

@@ -140,8 +140,8 @@ func TestStopGivesRequestsBack(t *testing.T) {
 	booting := s.stall()
 	l := s.launch()
 	id := s.submit(zuul.Wish{Labels: []string{"small", "large"}})
-	<-booting
-	<-booting
+	zktest.Await(t, booting, "a machine boots")
+	zktest.Await(t, booting, "a machine boots")
 	l.stop() // fails the test unless it ends cleanly
 	s.clouds["cloud"].SetHook(nil)
 	s.launch()

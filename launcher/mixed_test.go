@@ -165,7 +165,7 @@ func TestProviderLeavesWhileItLaunches(t *testing.T) {
 	booting := s.stall()
 	first := s.launchOnly([]string{"broken"}) // as it is not, here
 	id := s.submit(wish("small"))
-	<-booting
+	zktest.Await(t, booting, "a machine boots")
 	first.stop()
 	s.clouds["cloud"].SetHook(nil)
 	second := s.launchOnly([]string{"cloud"})

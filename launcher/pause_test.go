@@ -77,7 +77,7 @@ func TestPausedLauncherTakesNothing(t *testing.T) {
 		})
 	}
 	inHand := s.submit(wish("large"))
-	<-booting
+	zktest.Await(t, booting, "a machine boots")
 	services["nl02"].Pause("paused by bob")
 	zktest.Eventually(t, func() bool { return s.inHand(services["nl02"]) == "requests: 1" }, "the request is in hand")
 	trial := s.onTrial("debian", "cloud")
@@ -122,7 +122,7 @@ func (s *site) trialInHand(works *launcher.Service) {
 		return nil
 	})
 	trial := s.onTrial("debian", "cloud")
-	<-booting
+	zktest.Await(s.t, booting, "a machine boots")
 	works.Pause("paused by carl")
 	zktest.Eventually(s.t, func() bool { return s.inHand(works) == "trials of uploads: 1" }, "the trial is in hand")
 	close(boot)

@@ -161,7 +161,7 @@ func TestLaunchFailsInAPausedProvider(t *testing.T) {
 	s.launchTwo()
 	op := operate.New(s.store, "anna@desk")
 	waits := s.submit(wish("small"))
-	<-booting
+	zktest.Await(t, booting, "a machine boots")
 	if _, err := op.PauseProvider(t.Context(), "cloud", "new switches", 0, false); err != nil {
 		t.Fatal(err)
 	}

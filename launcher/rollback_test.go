@@ -212,8 +212,8 @@ func TestRollbackOfWhatBoots(t *testing.T) {
 	})
 	one := s.launch(named("nl01"))
 	bad, other := s.submit(wish("cloud-debian")), s.submit(wish("cloud-fedora"))
-	<-booting
-	<-booting
+	zktest.Await(t, booting, "a machine boots")
+	zktest.Await(t, booting, "a machine boots")
 	s.judge(nil)
 	if err := one.Tree().Barrier(t.Context()); err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ func TestReload(t *testing.T) {
 	}
 	booting := s.stall()
 	id := s.submit(zuul.Wish{Labels: []string{"small"}})
-	<-booting
+	zktest.Await(t, booting, "a machine boots")
 	launched := s.nodesAt("cloud")[0].ID
 	for _, cloud := range s.clouds {
 		cloud.SetHook(nil)

@@ -168,8 +168,8 @@ func TestLostRequestGoesOn(t *testing.T) {
 	})
 	first := s.launch()
 	id := s.submit(zuul.Wish{Labels: []string{"small", "large"}})
-	<-booting
-	<-booting
+	zktest.Await(t, booting, "a machine boots")
+	zktest.Await(t, booting, "a machine boots")
 	before := map[string]bool{}
 	for _, n := range s.nodes() {
 		before[n.ID] = true

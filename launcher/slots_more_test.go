@@ -71,7 +71,7 @@ func TestSlotThatNobodyWantsAnyMore(t *testing.T) {
 	})
 	s.launchTwo()
 	id := s.submit(wish("slot"))
-	<-booting
+	zktest.Await(t, booting, "a machine boots")
 	if err := s.zuul.Cancel(id); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestProviderOfSlotsLeavesWhileItAsks(t *testing.T) {
 	soon := func(d *launcher.Deps) { d.Resync = time.Second }
 	with := s.launch(named("nl01"), soon)
 	id := s.submit(wish("slot"))
-	<-booting
+	zktest.Await(t, booting, "a machine boots")
 	if err := s.zuul.Cancel(id); err != nil {
 		t.Fatal(err)
 	}

@@ -123,15 +123,18 @@ func TestTraces(t *testing.T) {
 	back := s.submit(wish("large"))
 	s.mustBeServed(back)
 	booting, boot := make(chan struct{}, 1), make(chan struct{})
-	s.hook(func(_ context.Context, c fake.Call) error {
+	s.hook(func(ctx context.Context, c fake.Call) error {
 		if c.Op == fake.OpWait && !c.Done {
 			booting <- struct{}{}
-			<-boot
+			select {
+			case <-boot:
+			case <-ctx.Done():
+			}
 		}
 		return nil
 	})
 	left := s.submit(wish("small"))
-	<-booting
+	zktest.Await(t, booting, "a machine boots")
 	if err := s.store.DeleteRequest(t.Context(), left); err != nil {
 		t.Fatal(err)
 	}

@@ -197,7 +197,7 @@ func TestTrialsComeLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.gone(busy)
-	<-checking
+	zktest.Await(t, checking, "the image is checked")
 	s.ends(u, zkmodel.ValidationChecking, "")
 	zktest.Eventually(t, func() bool {
 		list, err := s.store.Daemons(t.Context())

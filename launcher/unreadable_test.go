@@ -94,7 +94,7 @@ func busySite(t *testing.T) (s *site, parts []string) {
 	booting := s.stall() // one is in launch
 	second := s.launch()
 	s.submit(wish("small"))
-	<-booting
+	zktest.Await(t, booting, "a machine boots")
 	zktest.Eventually(t, func() bool {
 		return slices.ContainsFunc(s.nodes(), func(n *zkmodel.Node) bool { return n.State == "building" && !n.ExternalID.IsNull() })
 	}, "a node whose machine boots")

@@ -36,3 +36,18 @@ func Eventually(tb testing.TB, cond func() bool, what string, args ...any) {
 		}
 	}
 }
+
+// Await receives from c, and fails the test if that takes too long; what, a format for args,
+// says what was waited for. Without a bound a test that went wrong would tell nothing for as
+// long as all tests may take.
+func Await[T any](tb testing.TB, c <-chan T, what string, args ...any) (v T) {
+	tb.Helper()
+	select {
+	case v = <-c:
+		return v
+	case <-time.After(patience):
+	case <-tb.Context().Done():
+	}
+	tb.Fatalf("not in %s: %s", patience, fmt.Sprintf(what, args...))
+	return v
+}
