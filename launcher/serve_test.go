@@ -134,7 +134,7 @@ func TestSiblingsOfAFailedNodeAreFree(t *testing.T) {
 		}
 		return nil
 	})
-	s.launch()
+	first := s.launch()
 	if out := s.wait(s.submit(zuul.Wish{Labels: []string{"small", "small"}})); out.State != "failed" {
 		t.Fatalf("%+v", out)
 	}
@@ -143,7 +143,8 @@ func TestSiblingsOfAFailedNodeAreFree(t *testing.T) {
 		return len(nodes) == 1 && nodes[0].State == zkmodel.NodeReady && nodes[0].AllocatedTo == "" && !nodes[0].Locked
 	}, "one free node left")
 	undisturbed()
-	// Another launcher gives it away.
+	// Another launcher gives it away; the first one may not see yet that it is free.
+	first.stop()
 	s.launch(named("nl02"))
 	free := s.nodesAt("cloud")[0].ID
 	if out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}})); !slices.Equal(out.Nodes, []string{free}) {
@@ -237,9 +238,11 @@ func TestRevisedPriorityCounts(t *testing.T) {
 	undisturbed()
 }
 
+// The cloud has room for one node, so that a launcher which does not see yet that it is free
+// cannot launch another.
 func TestCancelledRequestLeavesItsNodesForOthers(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, onePool)
+	s := newSite(t, strings.Replace(onePool, "max-servers: 5", "max-servers: 1", 1))
 	s.image()
 	booting, proceed := make(chan struct{}, 100), make(chan struct{})
 	s.clouds["cloud"].SetHook(func(ctx context.Context, c fake.Call) error {
@@ -256,7 +259,7 @@ func TestCancelledRequestLeavesItsNodesForOthers(t *testing.T) {
 	})
 	s.launch()
 	id := s.submit(zuul.Wish{Labels: []string{"small"}})
-	<-booting
+	zktest.Await(t, booting, "a machine boots")
 	if err := s.zuul.Cancel(id); err != nil {
 		t.Fatal(err)
 	}
@@ -266,11 +269,21 @@ func TestCancelledRequestLeavesItsNodesForOthers(t *testing.T) {
 		return len(nodes) == 1 && nodes[0].State == zkmodel.NodeReady && nodes[0].AllocatedTo == "" && !nodes[0].Locked
 	}, "a free node")
 	free := s.nodes()[0].ID
-	out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}}))
-	if !slices.Equal(out.Nodes, []string{free}) {
+	if out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}})); !slices.Equal(out.Nodes, []string{free}) {
 		t.Errorf("served with %v, want the free node %s", out.Nodes, free)
 	}
-	// And a request that vanishes after it was fulfilled.
+}
+
+func TestRequestThatVanishesFulfilledLeavesItsNodesForOthers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, onePool)
+	s.image()
+	s.launch()
+	out := s.wait(s.submit(zuul.Wish{Labels: []string{"small"}}))
+	if len(out.Nodes) != 1 {
+		t.Fatalf("%+v", out)
+	}
+	free := out.Nodes[0]
 	if err := s.zuul.Cancel(out.ID); err != nil {
 		t.Fatal(err)
 	}
