@@ -78,7 +78,7 @@ func TestSessionLost(t *testing.T) {
 	}
 	booting := s.stall()
 	id := s.submit(zuul.Wish{Labels: []string{"large"}})
-	<-booting
+	zktest.Await(t, booting, "a machine boots")
 	s.clouds["cloud"].SetHook(nil)
 	proxy.Cut()
 	<-session.Context().Done()
@@ -335,6 +335,25 @@ func TestLeakedMachinesTakeTwoLooks(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].ExternalID != machine {
 		t.Errorf("left in the cloud: %v (%v), want %s", list, err, machine)
 	}
+}
+
+// A lock of kazoo that comes too late makes a record anew, empty. It stays as long as a machine has its id;
+// catches a machine that stays as long as the record.
+func TestMachineOfARecordThatNeverHeldAnything(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, beside(onePool))
+	s.image()
+	undisturbed := s.neighbours()
+	const node = "0000009999"
+	if err := s.store.Session().EnsurePath(t.Context(), zkmodel.LockPath(zkmodel.NodePath(node))); err != nil {
+		t.Fatal(err)
+	}
+	s.machine(node)
+	for _, host := range []string{"nl01", "nl02"} {
+		s.launch(named(host), func(d *launcher.Deps) { d.Resync = 300 * time.Millisecond })
+	}
+	zktest.Eventually(t, func() bool { return s.machines("cloud") == 0 }, "the machine gone")
+	undisturbed()
 }
 
 // What the search of a launcher that is gone has found counts for the next launcher: where one is lost

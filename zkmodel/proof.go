@@ -225,7 +225,14 @@ type Record interface {
 
 func (b *Build) broken() error  { return b.Broken }
 func (u *Upload) broken() error { return u.Broken }
-func (n *Node) broken() error   { return n.Broken }
+
+// A node's record that never held anything, read under its lock, says that nothing is of it.
+func (n *Node) broken() error {
+	if n.Leftover() {
+		return nil
+	}
+	return n.Broken
+}
 
 func (b *Build) locks() []string { return []string{LockPath(b.Path()), BuildsLockPath(b.Image)} }
 

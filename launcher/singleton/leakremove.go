@@ -12,17 +12,18 @@ import (
 // snapshot restored. Then a machine may carry the id of a node that another launch made.
 // The launch id, which machine, record and a node below /poolkeeper carry, tells them
 // apart: a machine of the record's launch is the record's, also where a person has named another
-// provider there. Where it is missing on either side the node's id decides, but in three cases: a
-// record of another provider, as a node never moves; a machine that Nodepool made,
-// which says neither launch nor installation, beside a record of a launch of ours that
-// has its machine: ours say both; and a machine of ours beside a record of Nodepool's that
-// has its machine.
+// provider there. Where it is missing on either side the node's id decides, but in four cases: a
+// record of another provider, as a node never moves; a machine
+// that Nodepool made, which says neither launch nor installation, beside a record of a launch of
+// ours that has its machine: ours say both; a machine of ours beside a record of Nodepool's that
+// has its machine; and a record that never held anything, which a lock has made that came too
+// late: it goes when no machine has its id.
 
 // ofAnotherLaunch reports whether a machine is surely not the one that a node's record
 // stands for, although it carries the node's id.
 func (l *Leaks) ofAnotherLaunch(ctx context.Context, n *zkmodel.Node, m providers.NodeInfo) (bool, error) {
-	if n.Unknown() || n.Leftover() {
-		return false, nil
+	if n.Broken != nil {
+		return n.Leftover(), nil
 	}
 	elsewhere := n.Provider != "" && n.Provider != l.provider
 	made, machine := m.Metadata[providers.MetaLaunch], n.ExternalID.Text()

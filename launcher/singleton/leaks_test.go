@@ -10,6 +10,7 @@ import (
 
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
 )
 
 // leakCloud is a cloud with machines, and the records of their nodes.
@@ -199,6 +200,10 @@ func TestLeaksAreWhatHasNoRecord(t *testing.T) {
 		"record of another provider": {
 			machine: machine("1"), want: "remove m of 1",
 			nodes: []*zkmodel.Node{{ID: "1", State: zkmodel.NodeReady, Provider: "b", ExternalID: zkmodel.TextValue("m")}},
+		},
+		"record that never held anything": {
+			machine: machine("1", providers.MetaSite, ""), want: "remove m of 1",
+			nodes: []*zkmodel.Node{{ID: "1", Broken: errDown, Stat: recipe.Stat{Czxid: 1}}},
 		},
 		"record of another provider, of another launch": {
 			machine: machine("1", providers.MetaLaunch, "x"), launches: map[string]string{"1": "y"}, want: "remove m of 1",
