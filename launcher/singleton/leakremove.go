@@ -13,7 +13,7 @@ import (
 // The launch id, which machine, record and a node below /poolkeeper carry, tells them
 // apart: a machine of the record's launch is the record's, also where a person has named another
 // provider there. Where it is missing on either side the node's id decides, but in four cases: a
-// record of another provider, as a node never moves; a machine
+// record of another provider that does not name the machine, as a node never moves; a machine
 // that Nodepool made, which says neither launch nor installation, beside a record of a launch of
 // ours that has its machine: ours say both; a machine of ours beside a record of Nodepool's that
 // has its machine; and a record that never held anything, which a lock has made that came too
@@ -30,7 +30,7 @@ func (l *Leaks) ofAnotherLaunch(ctx context.Context, n *zkmodel.Node, m provider
 	byNodepool := made == "" && m.Metadata[providers.MetaSite] == "" && machine != ""
 	switch {
 	case elsewhere && made == "":
-		return true, nil
+		return machine != m.ExternalID, nil
 	case !elsewhere && (machine == m.ExternalID || made == "" && !byNodepool):
 		return false, nil
 	}

@@ -199,7 +199,11 @@ func TestLeaksAreWhatHasNoRecord(t *testing.T) {
 		"launch known, id the same": {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{node("1", "m")}, launches: map[string]string{"1": "y"}},
 		"record of another provider": {
 			machine: machine("1"), want: "remove m of 1",
-			nodes: []*zkmodel.Node{{ID: "1", State: zkmodel.NodeReady, Provider: "b", ExternalID: zkmodel.TextValue("m")}},
+			nodes: []*zkmodel.Node{{ID: "1", State: zkmodel.NodeReady, Provider: "b", ExternalID: zkmodel.TextValue("n")}},
+		},
+		"record of Nodepool's in which a person has named another provider": {
+			machine: machine("1", providers.MetaSite, ""),
+			nodes:   []*zkmodel.Node{{ID: "1", State: zkmodel.NodeHold, Provider: "b", ExternalID: zkmodel.TextValue("m")}},
 		},
 		"record that never held anything": {
 			machine: machine("1", providers.MetaSite, ""), want: "remove m of 1",
