@@ -134,8 +134,11 @@ func (w *world) builds(host *site, o dib.Outcome, share float64, d time.Duration
 	time.AfterFunc(d, func() { host.Set(o, 0) })
 }
 
-// backUp has an operator make a backup of the servers' files.
+// backUp has an operator make a backup of the servers' files; none is made while they are to be put back.
 func (w *world) backUp() {
+	if w.isShut() {
+		return
+	}
 	w.judge.Fault("backup", "servers", "")
 	w.judge.backedUp()
 	backup := w.cluster.Snapshot()

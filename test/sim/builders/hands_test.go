@@ -222,6 +222,7 @@ func (j *judge) byHand(path string, data []byte, kind, from, is string, broken e
 	}
 	if broken == nil {
 		delete(j.unread, path)
+		j.putBack[path] = true
 	}
 	j.noted[path] = broken == nil && bytes.Contains(data, []byte(`"`+note+`"`))
 	j.handled[path] = time.Now()

@@ -40,6 +40,7 @@ type judge struct {
 	unread    map[string]*unreadable // records that a person has spoilt
 	noted     map[string]bool        // records that a person has noted upon
 	handled   map[string]time.Time   // when a person has changed a record
+	putBack   map[string]bool        // uploads whose records a person or a backup has put back: their images may be gone
 	changes   int                    // transactions that have changed something
 	last      string
 	restless  stage.Restless
@@ -59,7 +60,7 @@ func newJudge(w *world) *judge {
 	return &judge{
 		Timeline: w.seed.Timeline, world: w, data: map[string][]byte{}, lines: map[string][]contender{}, until: map[string]contender{}, builds: map[string]*zkmodel.Build{},
 		uploads: map[string]*zkmodel.Upload{}, ids: map[string]bool{}, begun: map[string]string{}, live: map[string][]string{}, asked: map[string]bool{}, there: map[string]bool{}, vanished: map[string]bool{}, found: map[string]bool{}, moves: map[string]int{},
-		unread: map[string]*unreadable{}, noted: map[string]bool{}, handled: map[string]time.Time{}, commanded: map[string]command{}, unheard: map[string]map[string]bool{},
+		unread: map[string]*unreadable{}, noted: map[string]bool{}, handled: map[string]time.Time{}, putBack: map[string]bool{}, commanded: map[string]command{}, unheard: map[string]map[string]bool{},
 	}
 }
 
@@ -111,6 +112,7 @@ func (j *judge) rolledBack(to *zookeeper.Snapshot, up map[string]time.Duration, 
 	clear(j.found)
 	clear(j.unread)
 	clear(j.noted)
+	clear(j.asked)
 	maps.DeleteFunc(j.ids, func(p string, _ bool) bool { return j.forgets(p) })
 	j.unknownTo(up, shut)
 	to.Each(func(p string, data []byte, session int64) {
@@ -127,10 +129,16 @@ func (j *judge) rolledBack(to *zookeeper.Snapshot, up map[string]time.Duration, 
 		switch {
 		case len(parts) == 3 && parts[1] == "builds" && parts[2] != "lock":
 			j.builds[p] = zkmodel.DecodeBuild(parts[0], parts[2], data, recipe.Stat{})
+			if j.builds[p].State == zkmodel.BuildDeleting {
+				j.asked[p] = true
+			}
 			j.restored(p, data, j.builds[p].Broken)
 		case len(parts) == 7 && parts[5] == "images" && parts[6] != "lock":
 			key := zkmodel.UploadKey{Image: parts[0], Build: parts[2], Provider: parts[4], ID: parts[6]}
 			j.uploads[p] = zkmodel.DecodeUpload(key, data, recipe.Stat{})
+			if j.putBack[p] = true; j.uploads[p].State == zkmodel.UploadDeleting {
+				j.asked[p] = true
+			}
 			j.restored(p, data, j.uploads[p].Broken)
 		}
 	})

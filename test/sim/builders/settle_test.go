@@ -70,13 +70,15 @@ func (w *world) doubt() {
 	}
 }
 
-// lost are the ready uploads whose image is not in its cloud, and that nobody doubts.
+// lost are the ready uploads whose image is not in its cloud, and that nobody doubts: a person has deleted the image, or
+// put the record back. No builder may have deleted it.
 func (j *judge) lost() (list []zkmodel.UploadKey) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, p := range slices.Sorted(maps.Keys(j.uploads)) {
 		u := j.uploads[p]
-		if u.Broken == nil && u.State == zkmodel.UploadReady && u.Suspect == "" && !j.there[u.Provider+" "+u.ExternalID.Text()] {
+		at := u.Provider + " " + u.ExternalID.Text()
+		if u.Broken == nil && u.State == zkmodel.UploadReady && u.Suspect == "" && !j.there[at] && (j.vanished[at] || j.putBack[p]) {
 			list = append(list, u.UploadKey)
 		}
 	}
@@ -155,7 +157,42 @@ func (j *judge) records() (there map[string]bool, why string) {
 			}
 		}
 	}
-	return there, ""
+	return there, j.surplus()
+}
+
+// surplus tells what policy does not keep, and is there: it fills disks and clouds.
+func (j *judge) surplus() string {
+	sent, ready, failed := map[string]bool{}, map[string][]string{}, map[string]int{}
+	in := map[[2]string]map[string]bool{} // by image, provider: builds, as one may have been sent again while a record was spoilt
+	for _, u := range j.uploads {
+		if !slices.Contains(wanted[u.Provider], u.Image) {
+			return "upload " + brief(u.UploadKey) + " is not wanted there"
+		}
+		at := [2]string{u.Image, u.Provider}
+		if in[at] == nil {
+			in[at] = map[string]bool{}
+		}
+		if in[at][u.Build] = true; len(in[at]) > kept[u.Image] {
+			return fmt.Sprintf("more than %d builds of %s are in %s", kept[u.Image], u.Image, u.Provider)
+		}
+		sent[zkmodel.BuildPath(u.Image, u.Build)] = true
+	}
+	for _, b := range j.builds {
+		if b.State == zkmodel.BuildReady {
+			ready[b.Image] = append(ready[b.Image], b.ID)
+		} else if failed[b.Image]++; failed[b.Image] > 1 {
+			return "more than one failed build of " + b.Image + " is kept"
+		}
+	}
+	for image, ids := range ready {
+		slices.Sort(ids)
+		for _, id := range ids[:max(0, len(ids)-kept[image])] {
+			if !sent[zkmodel.BuildPath(image, id)] {
+				return "build " + image + "-" + id + " is kept, which is old, and no provider has it"
+			}
+		}
+	}
+	return ""
 }
 
 // leftover is a file of a host that belongs to no build.
