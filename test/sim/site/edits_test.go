@@ -183,7 +183,8 @@ func (w *world) write(s *recipe.Session, path string, e edit, rng *rand.Rand) (e
 	return r, err
 }
 
-// maim notes a record that may have lost for good which machine it is of: what a person puts right may be another's by then.
+// maim notes a record that may have lost for good which machine it is of, as what a person puts right may be another's by
+// then; and one that may have lost its labels.
 func (j *judge) maim(r edited) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -191,6 +192,9 @@ func (j *judge) maim(r edited) {
 		if slices.Contains(r.keys, key) {
 			j.maimed[r.path] = true
 		}
+	}
+	if slices.Contains(r.keys, "type") || slices.Contains(r.keys, "node_types") {
+		j.unlabelled[r.path] = true
 	}
 }
 

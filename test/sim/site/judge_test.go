@@ -18,34 +18,35 @@ type judge struct {
 	*stage.Timeline
 	world *world
 
-	mu       sync.Mutex
-	tree     *tree
-	alive    map[string]*process  // by client
-	offline  bool                 // what is written now never was: the servers are about to be restored
-	seen     int                  // transactions
-	excused  map[string]time.Time // clients that lost locks before their time, and until when they may not know
-	broken   map[string]time.Time // nodes whose record cannot be read, since when
-	empty    map[string]bool      // nodes whose record was made with nothing in it
-	spoiltAt map[string]time.Time // nodes whose record was spoilt last, and when; an empty one is not in broken
-	stock    map[string]bool      // requests that launchers made
-	unseen   map[string]time.Time // nodes as others than launchers wrote them, and until when those need not count them
-	room     map[string]int       // the most that a cloud has said that it has
-	launched map[string]string    // machines, by their ids, and the launch that each was made in
-	twice    map[string]int       // machines that a cloud made as it doubled them, by their launch
-	lost     map[string]bool      // machines that nobody has deleted, by their ids
-	there    map[string]bool      // machines in clouds, by their ids
-	writes   map[string]int       // transactions since the last rest, by what they changed
-	restless stage.Restless
-	alone    map[string]time.Time // requests under way that no launcher has, and since when
-	maimed   map[string]bool      // nodes of which a person has changed whose machine they have, by path
-	edited   map[string]time.Time // records that a person has changed, by their paths, and when
-	noted    map[string]bool      // records with a key that only a person knows
+	mu         sync.Mutex
+	tree       *tree
+	alive      map[string]*process  // by client
+	offline    bool                 // what is written now never was: the servers are about to be restored
+	seen       int                  // transactions
+	excused    map[string]time.Time // clients that lost locks before their time, and until when they may not know
+	broken     map[string]time.Time // nodes whose record cannot be read, since when
+	empty      map[string]bool      // nodes whose record was made with nothing in it
+	spoiltAt   map[string]time.Time // nodes whose record was spoilt last, and when; an empty one is not in broken
+	stock      map[string]bool      // requests that launchers made
+	unseen     map[string]time.Time // nodes as others than launchers wrote them, and until when those need not count them
+	room       map[string]int       // the most that a cloud has said that it has
+	launched   map[string]string    // machines, by their ids, and the launch that each was made in
+	twice      map[string]int       // machines that a cloud made as it doubled them, by their launch
+	lost       map[string]bool      // machines that nobody has deleted, by their ids
+	there      map[string]bool      // machines in clouds, by their ids
+	writes     map[string]int       // transactions since the last rest, by what they changed
+	restless   stage.Restless
+	alone      map[string]time.Time // requests under way that no launcher has, and since when
+	maimed     map[string]bool      // nodes of which a person has changed whose machine they have, by path
+	unlabelled map[string]bool      // nodes and requests of which a person has taken the labels out, by path
+	edited     map[string]time.Time // records that a person has changed, by their paths, and when
+	noted      map[string]bool      // records with a key that only a person knows
 }
 
 func newJudge(w *world) *judge {
 	return &judge{
 		Timeline: w.seed.Timeline, world: w, tree: newTree(), alive: map[string]*process{}, excused: map[string]time.Time{}, broken: map[string]time.Time{},
-		edited: map[string]time.Time{}, maimed: map[string]bool{}, noted: map[string]bool{},
+		edited: map[string]time.Time{}, maimed: map[string]bool{}, unlabelled: map[string]bool{}, noted: map[string]bool{},
 		unseen: map[string]time.Time{}, spoiltAt: map[string]time.Time{}, empty: map[string]bool{}, twice: map[string]int{}, stock: map[string]bool{}, writes: map[string]int{}, room: map[string]int{}, lost: map[string]bool{}, there: map[string]bool{}, launched: map[string]string{},
 		alone: map[string]time.Time{},
 	}

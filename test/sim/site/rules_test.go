@@ -37,7 +37,7 @@ func (j *judge) settled(client string, r *zkmodel.Request) {
 	for i, id := range r.Nodes {
 		n := j.tree.nodes[id]
 		// A person may have taken the labels out of a record.
-		fits := n != nil && (slices.Contains(n.Type, r.NodeTypes[i]) || !j.edited[n.Path()].IsZero() || !j.edited[r.Path()].IsZero())
+		fits := n != nil && (slices.Contains(n.Type, r.NodeTypes[i]) || j.unlabelled[n.Path()] || j.unlabelled[r.Path()])
 		if !fits || n.Broken != nil || n.State != zkmodel.NodeReady || n.AllocatedTo != r.ID {
 			j.Wrong(client, "request %s of %v is fulfilled with node %s, which is %s", r.ID, r.NodeTypes, id, brief(n))
 		}
