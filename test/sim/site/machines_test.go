@@ -23,7 +23,7 @@ func (j *judge) creates(p *process, cloud string, spec providers.NodeSpec) {
 	case n == nil:
 		j.wrongBy(p, "asks %s for a machine for node %s, which has no record", cloud, spec.NodeID)
 		return
-	case n.Broken != nil && time.Since(j.spoiltAt[n.ID]) <= proofTime: // a person spoilt it a moment ago
+	case (n.Broken != nil || n.State == "") && time.Since(j.spoiltAt[n.ID]) <= proofTime: // a person spoilt it a moment ago
 	case j.justEdited(n.Path()):
 	case n.State != zkmodel.NodeBuilding || n.Provider != cloud || n.LaunchID != spec.Metadata[providers.MetaLaunch]:
 		j.wrongBy(p, "asks %s for a machine for node %s, launch %.8s, which is %s in %s, launch %.8s", cloud, spec.NodeID,
