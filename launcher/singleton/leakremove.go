@@ -22,8 +22,11 @@ import (
 // ofAnotherLaunch reports whether a machine is surely not the one that a node's record
 // stands for, although it carries the node's id.
 func (l *Leaks) ofAnotherLaunch(ctx context.Context, n *zkmodel.Node, m providers.NodeInfo) (bool, error) {
-	if n.Broken != nil {
-		return n.Leftover(), nil
+	switch {
+	case n.Leftover():
+		return true, nil
+	case n.Unknown():
+		return false, nil
 	}
 	elsewhere := n.Provider != "" && n.Provider != l.provider
 	made, machine := m.Metadata[providers.MetaLaunch], n.ExternalID.Text()
