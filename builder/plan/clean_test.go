@@ -129,6 +129,24 @@ func TestWhatGoes(t *testing.T) {
 			s.upload(b, "north", zkmodel.UploadFailed)
 			s.upload(b, "south", zkmodel.UploadReady)
 		}, "delete-upload 1 north 2"},
+		"a failed upload tells nothing where a newer build serves": {func(s *scene) {
+			b := s.build(zkmodel.BuildReady, 2*hour)
+			s.upload(b, "north", zkmodel.UploadFailed)
+			s.upload(b, "south", zkmodel.UploadReady)
+			s.uploaded(hour)
+		}, "delete-upload 1 north 1"},
+		"a failed upload tells of what may be sent while no newer build serves": {func(s *scene) {
+			b := s.build(zkmodel.BuildReady, 2*hour)
+			s.upload(b, "north", zkmodel.UploadFailed)
+			s.upload(b, "south", zkmodel.UploadReady)
+			s.upload(s.build(zkmodel.BuildReady, hour), "south", zkmodel.UploadReady)
+		}, "upload 2 north qcow2"},
+		"a failed upload tells of what may be sent also where its build is on trial": {func(s *scene) {
+			b := s.build(zkmodel.BuildReady, hour)
+			s.upload(b, "north", zkmodel.UploadUploading, func(u *zkmodel.Upload) { u.ExternalID = zkmodel.TextValue("id") })
+			s.upload(b, "north", zkmodel.UploadFailed)
+			s.upload(b, "south", zkmodel.UploadReady)
+		}, ""},
 		"uploads of a builder that is gone": {func(s *scene) {
 			s.upload(s.build(zkmodel.BuildReady, hour), "north", zkmodel.UploadUploading, by("gone"))
 		}, "reclaim-upload 1 north 1; upload 1 south raw"},

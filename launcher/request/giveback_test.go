@@ -136,6 +136,20 @@ func TestNodeThatCouldNotBeGivenBackCounts(t *testing.T) {
 	}
 }
 
+// Mistake: nobody hears that a node could not be given back.
+func TestNodeThatCouldNotBeGivenBackIsTold(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	lock, n, err := r.Store.LockNode(t.Context(), r.node(zkmodel.NodeReady, "small").ID, "")
+	if err = errors.Join(err, r.rewrite(n.Path())); err != nil {
+		t.Fatal(err)
+	}
+	err = r.freeNodes(t.Context(), &run{nodes: []*launch.Run{{Node: n, Lock: lock}}})
+	if !errors.Is(err, recipe.ErrVersion) {
+		t.Errorf("it was changed meanwhile, and what is told is %v", err)
+	}
+}
+
 // rewrite has a person write a record as it is.
 func (r *room) rewrite(path string) error {
 	data, _, err := r.Store.Session().Get(r.t.Context(), path)

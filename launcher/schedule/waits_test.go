@@ -74,7 +74,8 @@ func TestRoomIsMadeOnce(t *testing.T) {
 	pools[0].Offers["twice"] = Offer{Ready: true, Needs: providers.Resources{providers.RAM: 2048}}
 	large, small := anon("cloud", "main", "twice"), aNode("9", zkmodel.NodeReady, "b")
 	large.State, large.ID = zkmodel.NodeReady, "7"
-	s := at(pools, []*zkmodel.Node{large, small}, []*zkmodel.Request{aRequest("100-1", "a"), aRequest("100-2", "a")})
+	// Both are new, so that the first one does not keep the second one out.
+	s := at(pools, []*zkmodel.Node{large, small}, []*zkmodel.Request{aRequest("100-1", "a"), aRequest("100-2", "a")}, time.Second, 0)
 	for i, want := range []string{"[7]", "[]"} {
 		if w := Assign(s)[i].(Wait); fmt.Sprint(w.Evict) != want {
 			t.Errorf("request %d evicts %s, want %s (%s)", i, w.Evict, want, w.Why())
