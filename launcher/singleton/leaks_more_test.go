@@ -126,32 +126,35 @@ func TestTheMemoryOfLeaksComesBack(t *testing.T) {
 // of searches that went well, or that were ended with it.
 func TestLeaksAreLookedForEverySoOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &leakCloud{machines: []providers.NodeInfo{machine("1")}, kept: map[string]time.Time{"m": time.Now()}}
+		began := time.Now()
+		c := &leakCloud{machines: []providers.NodeInfo{machine("1")}, kept: map[string]time.Time{"m": began}}
 		l := c.leaksAt(time.Now)
 		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- l.Run(ctx, time.Minute) }()
-		synctest.Wait()
-		if c.counted > 0 {
-			t.Error("another has just made the first search, and the machine is deleted")
+		searches, told := 0, func() int { return strings.Count(c.log.String(), "Cannot look for leaks") }
+		c.listed = func() {
+			if at := time.Duration(searches) * time.Minute; time.Since(began) != at {
+				t.Errorf("search %d comes after %s, want %s", searches+1, time.Since(began), at)
+			}
+			switch searches++; searches {
+			case 2:
+				if c.counted > 0 {
+					t.Error("another had just made the first search, and the machine was deleted by the second one")
+				}
+			case 3:
+				if c.counted != 1 || told() > 0 {
+					t.Errorf("%d machines were deleted; told is %q", c.counted, c.log)
+				}
+				c.listing = errDown
+			case 4:
+				if told() != 1 {
+					t.Errorf("told %d times of a search that failed:\n%s", told(), c.log)
+				}
+				stop()
+			}
 		}
-		<-time.After(time.Minute)
-		synctest.Wait()
-		if c.counted != 1 || strings.Contains(c.log.String(), "Cannot") {
-			t.Errorf("%d machines were deleted; told is %q", c.counted, c.log)
-		}
-		c.listing = errDown
-		<-time.After(time.Minute)
-		synctest.Wait()
-		if n := strings.Count(c.log.String(), "Cannot look for leaks"); n != 1 {
-			t.Errorf("told %d times of a search that failed:\n%s", n, c.log)
-		}
-		c.listed = stop
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		if n := strings.Count(c.log.String(), "Cannot look for leaks"); n != 1 {
-			t.Errorf("told %d times, the last of a search that was ended:\n%s", n, c.log)
+		wantNone(t, l.Run(ctx, time.Minute))
+		if searches != 4 || told() != 1 {
+			t.Errorf("%d searches; told %d times, the last of a search that was ended:\n%s", searches, told(), c.log)
 		}
 	})
 }
