@@ -128,6 +128,7 @@ func (s *Store) Path() string { return s.path }
 // open opens the file as it is, and reads it once to see that it is whole.
 func (s *Store) open() (err error) {
 	defer recovered(&err)
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // of a file cut short, pages may be asked for where no memory is
 	info, err := os.Lstat(s.path)
 	if err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is no regular file", s.path)

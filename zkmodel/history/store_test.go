@@ -1,8 +1,10 @@
 package history
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"path/filepath"
 	"strings"
@@ -226,6 +228,7 @@ func TestDamagedFilesAreSetAside(t *testing.T) {
 		}
 		damages[fmt.Sprint("page ", page)] = bad
 	}
+	damages["free pages far away"] = farAway(good)
 	begunAnew := 0
 	for name, data := range damages {
 		path := filepath.Join(dir, name+".db")
@@ -302,4 +305,18 @@ func BenchmarkFind(b *testing.B) {
 			}
 		})
 	}
+}
+
+// farAway is a file whose list of free pages is where no memory is. Both of its first pages say so, with
+// their sums: go.etcd.io/bbolt/internal/common.Meta, behind a head of 16 bytes.
+func farAway(good []byte) []byte {
+	const page, head, freelist, sum = 4096, 16, 32, 56
+	bad := append([]byte(nil), good...)
+	for _, meta := range [][]byte{bad[head:page], bad[page+head : 2*page]} {
+		binary.NativeEndian.PutUint64(meta[freelist:], 1<<32)
+		h := fnv.New64a()
+		_, _ = h.Write(meta[:sum]) // never fails
+		binary.NativeEndian.PutUint64(meta[sum:], h.Sum64())
+	}
+	return bad
 }
