@@ -108,14 +108,13 @@ lint: ## Check Go, shell and the layout of the tree
 # Tests that start servers and guests mostly wait: those of the launcher use a quarter of a core.
 # Packages are run in one and a half times as many processes as there are cores, and of each twice as
 # many tests at a time. A race is told when it happens; the second that a program waits for others at
-# its end (GORACE) is a minute over all. With RERUN up to eight that fail are tried again: a subtest
-# counts with its parent.
+# its end (GORACE) is a minute over all.
 .PHONY: test
 test: ## Run every test, with -race, against a real ZooKeeper
 	@scripts/prerequisites test
 	@$(MAKE) bin/gotestsum
 	CGO_ENABLED=1 GORACE="atexit_sleep_ms=0 $${GORACE:-}" bin/gotestsum --format standard-quiet \
-		--rerun-fails=$(RERUN) --rerun-fails-max-failures=8 --packages='$(PACKAGES)' -- \
+		--rerun-fails=$(RERUN) --rerun-fails-max-failures=5 --packages='$(PACKAGES)' -- \
 		-race -timeout $(TEST_TIMEOUT) -p "$$((($$(nproc) * 3 + 1) / 2))" -parallel "$$(($$(nproc) * 2))" $(TESTFLAGS)
 
 .PHONY: test-openstack
