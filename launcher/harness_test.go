@@ -274,6 +274,24 @@ func (s *site) stall() <-chan struct{} {
 	return booting
 }
 
+// gate lets machines of cloud boot once open was called. The channel tells of each that waits.
+func (s *site) gate() (booting <-chan struct{}, open func()) {
+	waits, proceed := make(chan struct{}, 100), make(chan struct{})
+	s.clouds["cloud"].SetHook(func(ctx context.Context, c fake.Call) error {
+		if c.Op != fake.OpWait || c.Done {
+			return nil
+		}
+		waits <- struct{}{}
+		select {
+		case <-proceed:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+	return waits, func() { close(proceed) }
+}
+
 // submit asks for nodes.
 func (s *site) submit(w zuul.Wish) string {
 	s.t.Helper()

@@ -110,22 +110,12 @@ func TestPausedLauncherTakesNothing(t *testing.T) {
 // hand until it is deleted, and nothing else is begun.
 func (s *site) trialInHand(works *launcher.Service) {
 	s.t.Helper()
-	booting, boot := make(chan struct{}, 10), make(chan struct{})
-	s.clouds["cloud"].SetHook(func(ctx context.Context, c fake.Call) error {
-		if c.Op == fake.OpWait && !c.Done {
-			booting <- struct{}{}
-			select {
-			case <-boot:
-			case <-ctx.Done():
-			}
-		}
-		return nil
-	})
+	booting, open := s.gate()
 	trial := s.onTrial("debian", "cloud")
 	zktest.Await(s.t, booting, "a machine boots")
 	works.Pause("paused by carl")
 	zktest.Eventually(s.t, func() bool { return s.inHand(works) == "trials of uploads: 1" }, "the trial is in hand")
-	close(boot)
+	open()
 	zktest.Eventually(s.t, func() bool { return s.inHand(works) == "" }, "nothing is in hand")
 	if tried := s.tried("cloud"); len(tried) > 0 {
 		s.t.Errorf("node %s is left when nothing is in hand", tried[0].ID)

@@ -244,26 +244,14 @@ func TestCancelledRequestLeavesItsNodesForOthers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, strings.Replace(onePool, "max-servers: 5", "max-servers: 1", 1))
 	s.image()
-	booting, proceed := make(chan struct{}, 100), make(chan struct{})
-	s.clouds["cloud"].SetHook(func(ctx context.Context, c fake.Call) error {
-		if c.Op != fake.OpWait || c.Done {
-			return nil
-		}
-		booting <- struct{}{}
-		select {
-		case <-proceed:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	})
+	booting, open := s.gate()
 	s.launch()
 	id := s.submit(zuul.Wish{Labels: []string{"small"}})
 	zktest.Await(t, booting, "a machine boots")
 	if err := s.zuul.Cancel(id); err != nil {
 		t.Fatal(err)
 	}
-	close(proceed)
+	open()
 	zktest.Eventually(t, func() bool {
 		nodes := s.nodes()
 		return len(nodes) == 1 && nodes[0].State == zkmodel.NodeReady && nodes[0].AllocatedTo == "" && !nodes[0].Locked
