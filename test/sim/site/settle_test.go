@@ -67,7 +67,7 @@ func (j *judge) atRest(begins bool) {
 	for _, n := range j.tree.nodes {
 		lock := j.tree.holder(zkmodel.LockPath(n.Path()))
 		if n.Broken != nil || n.State != zkmodel.NodeReady || n.AllocatedTo != "" || lock.name != "" {
-			if slices.Contains(names, n.Provider) { // nobody serves what names no provider
+			if !j.maimed[n.Path()] || slices.Contains(names, n.Provider) { // nobody serves what names no provider
 				j.Wrong("world", "node %s is left over: %s, locked by %q in session %#x", n.ID, brief(n), lock.client, lock.session)
 			}
 			continue
