@@ -13,8 +13,19 @@ import (
 	"poolkeeper/zkmodel/recipe"
 )
 
-// decline writes into a request that none of our pools can serve it.
+// decline writes into a request that none of our pools can serve it. It fails with
+// zkmodel.ErrConflict where one can by now, as an image is ready that was not seen.
 func (s *Server) decline(ctx context.Context, d schedule.Decline) error {
+	for _, id := range d.Imageless {
+		p := s.pool(id)
+		came, err := s.imagesCame(ctx, d.Request, p)
+		if err != nil {
+			return err
+		}
+		if came {
+			return fmt.Errorf("decline request %s: its images are ready in provider %s by now: %w", d.Request.ID, p.Provider.Name, zkmodel.ErrConflict)
+		}
+	}
 	lock, r, err := s.lockRequest(ctx, d.Request, zkmodel.RequestRequested)
 	if err != nil {
 		return err

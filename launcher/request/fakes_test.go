@@ -33,6 +33,8 @@ type tree struct {
 	barrier    func() error // what happens while the view catches up
 	looks      int          // at the components
 	leave      int          // after so many looks all but the first have left; 0 is never
+	images     map[string]*zkmodel.Image
+	waitFor    func(zxid int64) error // what happens while the view catches up to a transaction
 }
 
 func (v *tree) Requests() []*zkmodel.Request    { return v.requests }
@@ -54,6 +56,20 @@ func (v *tree) Components(string) []*zkmodel.Component {
 func (v *tree) Barrier(context.Context) error {
 	if v.barrier != nil {
 		return v.barrier()
+	}
+	return nil
+}
+
+func (v *tree) Image(name string) *zkmodel.Image {
+	if image := v.images[name]; image != nil {
+		return image
+	}
+	return &zkmodel.Image{Name: name}
+}
+
+func (v *tree) WaitFor(_ context.Context, zxid int64) error {
+	if v.waitFor != nil {
+		return v.waitFor(zxid)
 	}
 	return nil
 }

@@ -40,8 +40,11 @@ type Tree interface {
 	Requests() []*zkmodel.Request
 	Nodes() []*zkmodel.Node
 	Components(kind string) []*zkmodel.Component
+	Image(name string) *zkmodel.Image
 	// Barrier returns when all is seen that was written before.
 	Barrier(ctx context.Context) error
+	// WaitFor returns when all is seen up to a transaction.
+	WaitFor(ctx context.Context, zxid int64) error
 }
 
 // Offers are what pools offered, also those that left: a *shared.Offers.

@@ -47,7 +47,10 @@ type later struct {
 }
 
 // never: the pool can never serve it.
-type never struct{ said }
+type never struct {
+	said
+	imageless bool // as no image is ready there
+}
 
 // others: it is another pool's.
 type others struct{ said }

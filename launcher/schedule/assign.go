@@ -112,6 +112,9 @@ func (a *assignment) declines(r *zkmodel.Request, said answers) (Decline, bool) 
 	d := Decline{About: About{r, said.never[0].reason}}
 	for _, no := range said.never {
 		d.Pools = append(d.Pools, no.pool.ID)
+		if no.imageless {
+			d.Imageless = append(d.Imageless, no.pool.ID)
+		}
 	}
 	return d, true
 }

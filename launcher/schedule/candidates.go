@@ -75,24 +75,29 @@ func (a *assignment) elsewhere(p *Pool, r *zkmodel.Request, able []candidate) (w
 }
 
 // impossible says why pool p can never serve a request, and whether it cannot.
-func impossible(p *Pool, r *zkmodel.Request) (why string, so bool) {
+func impossible(p *Pool, r *zkmodel.Request) (no never, so bool) {
+	no.pool = p
 	if p.Disabled {
-		return fmt.Sprintf("pool %s of %s is disabled (max-servers 0)", p.Name, p.Provider), true
+		no.reason = fmt.Sprintf("pool %s of %s is disabled (max-servers 0)", p.Name, p.Provider)
+		return no, true
 	}
 	for _, label := range r.NodeTypes {
 		offer, ok := p.Offers[label]
 		switch {
 		case !ok && len(r.DeclinedBy) > 0 && r.Reason != "":
-			return r.Reason, true // of the pools that have it, and are of no use
+			no.reason = r.Reason // of the pools that have it, and are of no use
 		case !ok:
-			return fmt.Sprintf("no pool has the label %s", label), true
+			no.reason = fmt.Sprintf("no pool has the label %s", label)
 		case offer.Fault != "":
-			return fmt.Sprintf("pool %s of %s cannot make label %s: %s", p.Name, p.Provider, label, offer.Fault), true
+			no.reason = fmt.Sprintf("pool %s of %s cannot make label %s: %s", p.Name, p.Provider, label, offer.Fault)
 		case !offer.Ready:
-			return fmt.Sprintf("no image for label %s is ready in provider %s", label, p.Provider), true
+			no.reason, no.imageless = fmt.Sprintf("no image for label %s is ready in provider %s", label, p.Provider), true
+		default:
+			continue
 		}
+		return no, true
 	}
-	return "", false
+	return no, false
 }
 
 // unknown says what pool p must learn before it can judge a request, and whether it

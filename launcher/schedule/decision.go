@@ -58,6 +58,10 @@ type Place struct {
 type Decline struct {
 	About
 	Pools []string // their ids; none where all have declined already
+	// Imageless are those of Pools that decline as no image is ready there. An image that was
+	// ready before the request was made may not be seen yet: carried out is only what a view
+	// says that is as new as the request.
+	Imageless []string
 }
 
 // Wait says that one of our pools, or one that may come back, may serve the request later.

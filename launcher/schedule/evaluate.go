@@ -13,10 +13,10 @@ import (
 // Nodepool: whose is it, can it ever be served, can it be served now.
 func (a *assignment) evaluate(p *Pool, r *zkmodel.Request, able []candidate) answer {
 	if len(r.NodeTypes) == 0 {
-		return never{said{p, "it names no label"}}
+		return never{said: said{p, "it names no label"}}
 	}
 	if why, failed := a.Failed[r.ID][p.ID]; failed {
-		return never{said{p, why}}
+		return never{said: said{p, why}}
 	}
 	if p.Idle {
 		return others{said{p, fmt.Sprintf("provider %s takes no requests (max-concurrency 0)", p.Provider)}}
@@ -27,8 +27,8 @@ func (a *assignment) evaluate(p *Pool, r *zkmodel.Request, able []candidate) ans
 	if why, frozen := p.frozen(r.NodeTypes); frozen {
 		return later{said: said{p, why}, cause: Configuration}
 	}
-	if why, so := impossible(p, r); so {
-		return never{said{p, why}}
+	if no, so := impossible(p, r); so {
+		return no
 	}
 	if p.Paused != "" {
 		return later{said: said{p, p.Paused}, cause: Held}
@@ -38,7 +38,7 @@ func (a *assignment) evaluate(p *Pool, r *zkmodel.Request, able []candidate) ans
 	}
 	y := a.arrange(p, r)
 	if why, exceeds := neverFits(p, y.needs); exceeds {
-		return never{said{p, why}}
+		return never{said: said{p, why}}
 	}
 	if p.Static {
 		y.all = nil // tenants are not limited in machines that exist already

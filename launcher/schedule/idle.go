@@ -120,8 +120,8 @@ func (rest *Rest) Spare(p *Pool, label string) (asked lesson.Asked, why string) 
 	offer.Ready = true // it brings its own image
 	able := *p
 	able.Offers = map[string]Offer{label: offer}
-	if why, so := impossible(&able, r); so {
-		return asked, why
+	if no, so := impossible(&able, r); so {
+		return asked, no.reason
 	}
 	if why, so := unknown(p, r); so {
 		return asked, why

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -167,5 +168,24 @@ func TestSpareBesideOneLeftAlone(t *testing.T) {
 	s.Tenants = map[string]providers.Resources{"red": {providers.Instances: 1}}
 	if _, why := After(s).Spare(second, "b"); !strings.Contains(why, "is full") {
 		t.Errorf("%q, although request 100-2 takes all there is", why)
+	}
+}
+
+// Mistake: a decline for want of an image that is carried out like one that no view can change.
+func TestImagelessPoolsAreNamed(t *testing.T) {
+	named := func(id string, change func(*Pool)) *Pool {
+		return aPool(func(p *Pool) { p.ID = id; change(p) })
+	}
+	lacks := func(p *Pool) { p.Offers["b"] = Offer{Needs: p.Offers["b"].Needs} }
+	s := &Snapshot{
+		Now: time.Unix(1_000_000, 0), Requests: []*zkmodel.Request{aRequest("100-1", "a", "b")},
+		Pools: []*Pool{
+			named("one", lacks), named("disabled", func(p *Pool) { p.Disabled = true; lacks(p) }),
+			named("two", lacks), named("faulty", func(p *Pool) { p.Offers["b"] = Offer{Fault: "no flavor"} }),
+		},
+	}
+	d, declines := Assign(s)[0].(Decline)
+	if !declines || !slices.Equal(d.Pools, []string{"one", "disabled", "two", "faulty"}) || !slices.Equal(d.Imageless, []string{"one", "two"}) {
+		t.Errorf("decision is %+v", d)
 	}
 }
