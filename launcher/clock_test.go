@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,5 +99,30 @@ func TestNodesOfUnknownProviders(t *testing.T) {
 	}
 	if n := s.node(foreign); n.State != zkmodel.NodeUsed || strings.Contains(n.Reason, "used") {
 		t.Errorf("the foreign node is %s (%s)", n.State, n.Reason)
+	}
+}
+
+// Mistake: a launcher that was stopped for some minutes in the middle of a look (SIGSTOP, a host that swaps), or whose
+// clock was put right there, rests for as long again before it answers anybody.
+func TestStoppedInTheMiddleOfALook(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, onePool)
+	var questions, ahead atomic.Int64
+	s.launch(func(d *launcher.Deps) {
+		d.Deciding = func(context.Context) func() {
+			questions.Store(2) // the first is when the look began
+			return func() {}
+		}
+		d.Now = func() time.Time {
+			if questions.Add(-1) == 0 {
+				ahead.Add(int64(10 * time.Minute))
+			}
+			return time.Now().Add(time.Duration(ahead.Load()))
+		}
+	})
+	for range 3 {
+		if out := s.wait(s.submit(wish("moon"))); out.State != "failed" {
+			t.Errorf("the request has %s", out.State)
+		}
 	}
 }

@@ -31,6 +31,10 @@ import (
 // secondLook is how long after the first the second look for lost requests is.
 const secondLook = 5 * time.Second
 
+// longestRest is how long a launcher rests after a look at most: one that was stopped in the middle of it, or whose
+// clock was put right, would rest for as long again.
+const longestRest = time.Second
+
 // grace is how long a request that we could serve is left to the launcher that
 // is to take it first.
 const grace = 500 * time.Millisecond
@@ -224,7 +228,7 @@ func (s *session) loop(ctx context.Context, f *follower) {
 		}
 		began := s.now()
 		snap, again := s.observe(ctx)
-		rest := s.now().Sub(began) // as long as it took, so that a burst leaves time to act
+		rest := min(s.now().Sub(began), longestRest) // as long as it took, so that a burst leaves time to act
 		again = schedule.Earlier(again, s.decide(ctx, snap), s.reaper.Due(ctx, snap), s.canaries.Look(ctx, snap.Nodes, changed), resync)
 		decided()
 		s.looking.Store(0)
