@@ -66,7 +66,7 @@ func (s *Server) accept(ctx context.Context, d schedule.Accept) error {
 		s.Own.Created(n)
 	}
 	s.Step(step.Accepted)
-	if err := s.takeReady(ctx, h, d.Places); err != nil {
+	if err := s.takeReady(ctx, h, d.Places, also...); err != nil {
 		s.putBack(ctx, h, "could not be accepted: "+err.Error())
 		s.releaseLocks(ctx, h)
 		h.span.Tell(err)
@@ -78,15 +78,15 @@ func (s *Server) accept(ctx context.Context, d schedule.Accept) error {
 	return nil
 }
 
-// takeReady takes the ready nodes of a decision.
-func (s *Server) takeReady(ctx context.Context, h *run, places []schedule.Place) error {
+// takeReady takes the ready nodes of a decision, each in one transaction with also.
+func (s *Server) takeReady(ctx context.Context, h *run, places []schedule.Place, also ...recipe.Op) error {
 	var group errgroup.Group
 	for i, place := range places {
 		if place.Node == "" {
 			continue
 		}
 		group.Go(func() (err error) {
-			if h.nodes[i], err = s.reuse(ctx, h, place); err != nil {
+			if h.nodes[i], err = s.reuse(ctx, h, place, also...); err != nil {
 				return fmt.Errorf("label %s: %w", place.Label, err)
 			}
 			return nil
@@ -106,7 +106,7 @@ func newNode(h *run, place schedule.Place, zone string) *zkmodel.Node {
 }
 
 // reuse takes a ready node that belongs to nobody.
-func (s *Server) reuse(ctx context.Context, h *run, place schedule.Place) (*launch.Run, error) {
+func (s *Server) reuse(ctx context.Context, h *run, place schedule.Place, also ...recipe.Op) (*launch.Run, error) {
 	lock, n, err := s.Store.LockNode(ctx, place.Node, "")
 	if err != nil {
 		return nil, taken(err)
@@ -116,7 +116,7 @@ func (s *Server) reuse(ctx context.Context, h *run, place schedule.Place) (*laun
 		return nil, errors.Join(err, lock.Release(ctx))
 	}
 	n.AllocatedTo, n.TenantName, n.Requestor = h.Request.ID, h.Request.TenantName, h.Request.Requestor
-	if err := s.Store.SaveNode(ctx, lock, n); err != nil {
+	if err := s.Store.SaveNode(ctx, lock, n, also...); err != nil {
 		return nil, errors.Join(taken(err), lock.Release(ctx))
 	}
 	s.Own.Note(n)
