@@ -75,7 +75,7 @@ func demands() (all []series.Demand) {
 		}
 	}
 	add(fewHours, append(stage.Faults(), stage.CameTwice)...)
-	add(manyHours, "crash", "expire", "stop", "reload", "reload all", "cloud vanish", "garble", "operator hold", "operator delete", "evict", "restore", "nodepool")
+	add(manyHours, "crash", "expire", "stop", "reload", "reload all", "cloud vanish", "garble", "operator hold", "operator delete", "evict", "restore", "nodepool", "rebuild", "requests for an image that is just ready", "declines for want of an image")
 	all = append(all, edits()...)
 	for _, what := range append(endings, "declines", "takes a ready node") {
 		add(manyHours, "nodepool "+what)

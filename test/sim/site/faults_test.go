@@ -12,7 +12,7 @@ import (
 // fault makes the next thing go wrong. Half of what may meet a call to a cloud waits for one, of a kind that is drawn.
 func (w *world) fault() {
 	all := append(stage.Faults(), "pause", "crash", "crash", "expire", "stop", "reload", "reload all", "requestor", "requestor",
-		"cloud", "cloud", "cloud", "vanish", "garble", "garble", "edit", "edit", "edit", "operate", "operate", "evict", "restore", "nodepool", "nodepool")
+		"cloud", "cloud", "cloud", "vanish", "garble", "garble", "edit", "edit", "edit", "operate", "operate", "evict", "restore", "nodepool", "nodepool", "rebuild")
 	hosts := w.running()
 	p, rng := hosts[w.rng.IntN(len(hosts))], w.rng
 	waits, kind := w.rng.IntN(2) == 0, callKinds[w.rng.IntN(len(callKinds))]
@@ -38,6 +38,8 @@ func (w *world) fault() {
 		w.restore()
 	case "nodepool":
 		w.nodepool()
+	case "rebuild":
+		w.rebuild()
 	default:
 		if waits {
 			w.arm(fault, kind, armedFor, func(p *process) { w.strike(p, fault, rng) }, p)

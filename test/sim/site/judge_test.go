@@ -28,6 +28,7 @@ type judge struct {
 	empty      map[string]bool      // nodes whose record was made with nothing in it
 	spoiltAt   map[string]time.Time // nodes whose record was spoilt last, and when; an empty one is not in broken
 	stock      map[string]bool      // requests that launchers made
+	asked      map[string]int       // in which transaction requests were made
 	unseen     map[string]time.Time // nodes as others than launchers wrote them, and until when those need not count them
 	room       map[string]int       // the most that a cloud has said that it has
 	launched   map[string]string    // machines, by their ids, and the launch that each was made in
@@ -48,7 +49,7 @@ func newJudge(w *world) *judge {
 		Timeline: w.seed.Timeline, world: w, tree: newTree(), alive: map[string]*process{}, excused: map[string]time.Time{}, broken: map[string]time.Time{},
 		edited: map[string]time.Time{}, maimed: map[string]bool{}, unlabelled: map[string]bool{}, noted: map[string]bool{},
 		unseen: map[string]time.Time{}, spoiltAt: map[string]time.Time{}, empty: map[string]bool{}, twice: map[string]int{}, stock: map[string]bool{}, writes: map[string]int{}, room: map[string]int{}, lost: map[string]bool{}, there: map[string]bool{}, launched: map[string]string{},
-		alone: map[string]time.Time{},
+		alone: map[string]time.Time{}, asked: map[string]int{},
 	}
 }
 
@@ -88,6 +89,7 @@ func (j *judge) committed(t zookeeper.Transaction) {
 	for _, c := range t.Changes {
 		j.count(c)
 		j.pool(c)
+		j.built(c)
 		node, request := recordOf(c.Path)
 		switch {
 		case node != "":
@@ -233,6 +235,7 @@ func (j *judge) request(t zookeeper.Transaction, c zookeeper.Change, id string) 
 	j.byHand(t.Client, c.Path, c.Data)
 	j.Note(t.Client, "request %s of %v by %s is %s with %v, declined by %v %s", id, r.NodeTypes, r.Requestor, r.State, r.Nodes, r.DeclinedBy, r.Reason)
 	if c.Kind == zookeeper.Create {
+		j.asked[id] = j.seen
 		j.stock[id] = r.Requestor == zkmodel.MinReadyRequestor // and stays so, whatever a person makes of it
 		return
 	}
@@ -241,6 +244,9 @@ func (j *judge) request(t zookeeper.Transaction, c zookeeper.Change, id string) 
 	}
 	if old != nil && old.Broken == nil && r.Broken == nil {
 		j.moved("request", id, t.Client, string(old.State), string(r.State), requestMoves)
+		if isLauncher(t.Client) {
+			j.imageless(t.Client, old, r)
+		}
 	}
 }
 

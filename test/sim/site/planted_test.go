@@ -15,6 +15,7 @@ var planted = map[string]string{
 	"stale":    "deletes a machine",       // a deletion is decided by what was read before
 	"garbled":  "cannot be read since",    // a record that cannot be read is taken for none
 	"claim":    "both have|was promised",  // a ready node is given to a request although another has it
+	"image":    "declines request",        // a request is declined for want of an image that is not seen yet
 	"takeover": "had not taken request",   // what a launcher had in hand that died stays so
 	"restore":  "for its own",             // a machine of a launch that was undone is taken for that of another
 }

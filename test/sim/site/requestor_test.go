@@ -26,7 +26,8 @@ type requestor struct {
 	zuul  *zuul.Client
 	done  chan struct{}
 
-	restores int64 // that it knows of
+	restores int64  // that it knows of
+	waitsFor string // the label that its next job is for, whose image is ready at last; "" is any
 	open     atomic.Pointer[zuul.Client]
 	looked   atomic.Int64 // age of the world when it last looked for what is its own
 }
@@ -102,6 +103,7 @@ func (z *requestor) rest() {
 	}
 	select {
 	case <-time.After(time.Duration(z.rng.Int64N(int64(longest)))):
+	case z.waitsFor = <-z.world.arrived:
 	case <-z.world.calm:
 	}
 }
@@ -167,6 +169,9 @@ func (z *requestor) wish() zuul.Wish {
 		w.Labels = []string{"cloudy"}
 	default:
 		w.Labels = slices.Repeat([]string{[]string{"small", "large"}[z.rng.IntN(2)]}, 1+z.rng.IntN(2))
+	}
+	if z.waitsFor != "" {
+		w.Labels, w.Provider, z.waitsFor = []string{z.waitsFor}, "", ""
 	}
 	return w
 }

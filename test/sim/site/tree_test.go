@@ -18,6 +18,8 @@ type tree struct {
 	last     map[string]string      // who held a lock before, by its directory
 	held     map[string]time.Time   // when nodes came to be held
 	pools    map[string]registered  // by path
+	ready    map[string]bool        // builds and uploads, by path
+	since    map[place]int          // in which transaction an image became ready that is, without a pause
 }
 
 // registered is a pool, and since when it is.
@@ -35,12 +37,12 @@ type contender struct {
 }
 
 func newTree() *tree {
-	return &tree{nodes: map[string]*zkmodel.Node{}, requests: map[string]*zkmodel.Request{}, lines: map[string][]contender{}, last: map[string]string{}, held: map[string]time.Time{}, pools: map[string]registered{}}
+	return &tree{nodes: map[string]*zkmodel.Node{}, requests: map[string]*zkmodel.Request{}, lines: map[string][]contender{}, last: map[string]string{}, held: map[string]time.Time{}, pools: map[string]registered{}, ready: map[string]bool{}, since: map[place]int{}}
 }
 
 // clone is a copy that does not change.
 func (t *tree) clone() *tree {
-	one := &tree{nodes: maps.Clone(t.nodes), requests: maps.Clone(t.requests), lines: map[string][]contender{}, last: maps.Clone(t.last), held: maps.Clone(t.held), pools: maps.Clone(t.pools)}
+	one := &tree{nodes: maps.Clone(t.nodes), requests: maps.Clone(t.requests), lines: map[string][]contender{}, last: maps.Clone(t.last), held: maps.Clone(t.held), pools: maps.Clone(t.pools), ready: maps.Clone(t.ready), since: maps.Clone(t.since)}
 	for dir, line := range t.lines {
 		one.lines[dir] = append([]contender(nil), line...)
 	}

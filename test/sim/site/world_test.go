@@ -49,25 +49,27 @@ type world struct {
 	restoring atomic.Bool  // a restore is under way
 	restores  atomic.Int64 // how often the tree was restored
 
-	mu      sync.Mutex // for moments
-	started int
-	spoilt  []spoilt // records, by people
-	edited  []edited
-	armed   []*armed   // what waits for a launcher that comes to something
-	hosts   []*process // the process that each host runs
-	zuuls   []*requestor
-	calm    chan struct{}  // closed when requestors begin nothing more
-	others  sync.WaitGroup // of faults that go on beside
-	ends    sync.WaitGroup // of processes that were killed
-	looker  *recipe.Client // an operator's; no fault meets it
-	hand    *recipe.Client // of one with an editor
-	store   *zkmodel.Store
+	mu       sync.Mutex // for moments
+	started  int
+	spoilt   []spoilt // records, by people
+	edited   []edited
+	armed    []*armed   // what waits for a launcher that comes to something
+	hosts    []*process // the process that each host runs
+	zuuls    []*requestor
+	calm     chan struct{}   // closed when requestors begin nothing more
+	arrived  chan string     // tells a requestor that rests of a label whose image is ready now
+	building map[string]bool // images that are built, or are about to be
+	others   sync.WaitGroup  // of faults that go on beside
+	ends     sync.WaitGroup  // of processes that were killed
+	looker   *recipe.Client  // an operator's; no fault meets it
+	hand     *recipe.Client  // of one with an editor
+	store    *zkmodel.Store
 }
 
 // run has a site live in a world of faults for some time, and then in one without.
 func run(t *testing.T, seed *series.Seed) {
 	t.Helper()
-	w := &world{t: t, seed: seed, calm: make(chan struct{}), all: versions(seed.Number)}
+	w := &world{t: t, seed: seed, calm: make(chan struct{}), arrived: make(chan string), building: map[string]bool{}, all: versions(seed.Number)}
 	w.version = w.all[0]
 	w.judge = newJudge(w)
 	w.cluster = zookeeper.New(zookeeper.Options{Servers: servers, Seed: seed.Number, Tick: tick, Committed: w.judge.committed})
@@ -136,9 +138,7 @@ func (w *world) prepare() {
 		w.t.Fatal(err)
 	}
 	w.openClouds()
-	for _, image := range w.version.load(w.t).DiskImages {
-		w.image(image.Name)
-	}
+	w.provide()
 }
 
 // heal ends all faults; what has crashed is there again.
@@ -156,6 +156,7 @@ func (w *world) heal() {
 		w.clouds.Heal(name)
 	}
 	w.others.Wait()
+	w.provide()
 	for _, r := range w.spoilt { // a restored tree may have some again
 		w.mend(r)
 	}
