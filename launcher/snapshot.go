@@ -51,7 +51,7 @@ func (s *session) observe(ctx context.Context) (*schedule.Snapshot, time.Time) {
 			snap.Busy[r.ID] = true
 		}
 	}
-	unlisted := s.mirror.Listed(zkmodel.NodesRoot)
+	unlisted, noImages := s.mirror.Listed(zkmodel.NodesRoot), s.mirror.Listed(zkmodel.ImagesRoot)
 	launching := map[string]int{}
 	for _, n := range snap.Nodes {
 		if n.State == zkmodel.NodeInit || n.State == zkmodel.NodeBuilding {
@@ -64,7 +64,7 @@ func (s *session) observe(ctx context.Context) (*schedule.Snapshot, time.Time) {
 			view.Unavailable = "nobody can tell how much is taken: " + unlisted.Error()
 		}
 		snap.Pools = append(snap.Pools, p.View(pool.Moment{
-			Now: snap.Now, Cloud: view, Images: s.images, Launching: launching[p.Provider.Name], HoldsQuota: counted[p.Provider.Name],
+			Now: snap.Now, Cloud: view, Images: s.images, Unlisted: noImages, Launching: launching[p.Provider.Name], HoldsQuota: counted[p.Provider.Name],
 		}))
 	}
 	return snap, again

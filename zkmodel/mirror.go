@@ -135,6 +135,14 @@ func (m *Mirror) WaitFor(ctx context.Context, ltime int64) error {
 	return m.each(ctx, func(t *recipe.Tree, ctx context.Context) error { return t.WaitFor(ctx, ltime) })
 }
 
+// WaitForImages is WaitFor for what says which uploads can be booted from.
+func (m *Mirror) WaitForImages(ctx context.Context, ltime int64) error {
+	if err := m.images.WaitFor(ctx, ltime); err != nil {
+		return err
+	}
+	return m.verdicts.WaitFor(ctx, ltime)
+}
+
 // each runs wait on all trees at once.
 func (m *Mirror) each(ctx context.Context, wait func(*recipe.Tree, context.Context) error) error {
 	g, ctx := errgroup.WithContext(ctx)

@@ -35,6 +35,14 @@ func Trusted(images []*zkmodel.Image, image, provider string, doubted func(*zkmo
 	return nil
 }
 
+// Unread says what of an image cannot be read, so that it may have more uploads than Ready gives; nil where all is.
+func Unread(images []*zkmodel.Image, image string) error {
+	if i := find(images, image); i != nil {
+		return i.Unread
+	}
+	return nil
+}
+
 func find(images []*zkmodel.Image, name string) *zkmodel.Image {
 	i := slices.IndexFunc(images, func(i *zkmodel.Image) bool { return i.Name == name })
 	if i < 0 {

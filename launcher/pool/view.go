@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"time"
 
 	"poolkeeper/launcher/bootable"
@@ -15,6 +16,8 @@ type Moment struct {
 	Now    time.Time
 	Cloud  supply.View
 	Images []*zkmodel.Image
+	// Unlisted says why images may be lacking in Images; nil where none is.
+	Unlisted error
 	// Launching is how many nodes are in launch in the provider.
 	Launching int
 	// HoldsQuota says that the lock of the provider's quota is ours.
@@ -47,6 +50,11 @@ func (p *Pool) View(m Moment) *schedule.Pool {
 	for _, l := range supply.Labels(p.Section) {
 		offer := m.Cloud.Needs[p.Section.Name][l.Name]
 		offer.Ready = l.DiskImage == "" || bootable.Newest(m.Images, l.DiskImage, p.Provider.Name) != nil
+		if !offer.Ready {
+			if err := cmp.Or(m.Unlisted, bootable.Unread(m.Images, l.DiskImage)); err != nil {
+				offer.Unread = err.Error()
+			}
+		}
 		v.Offers[l.Name] = offer
 	}
 	v.Learned.Hint = schedule.Hint(v, m.Cloud.Limits)

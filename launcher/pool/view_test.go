@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -53,6 +54,34 @@ func TestOffersOfAPool(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, v.Offers); diff != "" {
 			t.Errorf("%s offers (-want +got):\n%s", provider, diff)
+		}
+	}
+}
+
+// Mistake: that nobody can tell whether an image is ready is taken for that none is, and requests fail.
+func TestOffersOfWhatCannotBeRead(t *testing.T) {
+	closed := errors.New("closed")
+	for name, c := range map[string]struct {
+		provider string
+		unread   error // of the image
+		unlisted error
+		none     bool // the image is not in the list
+		want     string
+	}{
+		"it is read":             {provider: "south"},
+		"it is not":              {provider: "south", unread: closed, want: "closed"},
+		"one is ready":           {provider: "north", unread: closed},
+		"the list cannot be":     {provider: "north", unlisted: closed, none: true, want: "closed"},
+		"it is not there at all": {provider: "north", none: true},
+	} {
+		images := debian()
+		images[0].Unread = c.unread
+		if c.none {
+			images = nil
+		}
+		v := in(c.provider).View(Moment{Now: time.Now(), Images: images, Unlisted: c.unlisted})
+		if offer := v.Offers["small"]; offer.Unread != c.want || v.Offers["stock"].Unread != "" {
+			t.Errorf("%s: %+v", name, v.Offers)
 		}
 	}
 }

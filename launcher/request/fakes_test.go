@@ -67,7 +67,7 @@ func (v *tree) Image(name string) *zkmodel.Image {
 	return &zkmodel.Image{Name: name}
 }
 
-func (v *tree) WaitFor(_ context.Context, zxid int64) error {
+func (v *tree) WaitForImages(_ context.Context, zxid int64) error {
 	if v.waitFor != nil {
 		return v.waitFor(zxid)
 	}
@@ -114,6 +114,7 @@ type launches struct {
 	fails map[string]error // by label
 	none  map[string]error // labels without an image
 	busy  func(n *launch.Run)
+	image string // that was chosen for those of none
 
 	mu      sync.Mutex
 	brought []string         // labels; "again" in front of those that another had begun
@@ -129,7 +130,7 @@ func (l *launches) Begin(_ context.Context, _ *launch.Order, _ []*launch.Run, wr
 func (l *launches) Prepare(_ *launch.Order, n *launch.Run) error {
 	to := zkmodel.NodeBuilding
 	if n.Err = l.none[n.Place.Label]; n.Err != nil {
-		to = zkmodel.NodeDeleting
+		to, n.Node.ImageID = zkmodel.NodeDeleting, l.image
 	}
 	return zkmodel.Move(n.Node, to, zkmodel.ByUs, zkmodel.EpochOf(time.Now()))
 }

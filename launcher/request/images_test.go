@@ -10,6 +10,7 @@ import (
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
 )
 
 // needsImage has the labels of a pool boot from images of their names.
@@ -54,6 +55,7 @@ func TestDeclineForWantOfAnImage(t *testing.T) {
 		leftAlone   bool
 		notNoticed  bool // the decision does not say that it is for want of an image
 		lacksInBoth bool // the other pool lacks images, too
+		unread      bool // what else there is of image small
 	}{
 		"none is ready":                    {failed: true},
 		"one of two is":                    {late: [2]string{"small", "here"}, failed: true},
@@ -62,6 +64,7 @@ func TestDeclineForWantOfAnImage(t *testing.T) {
 		"in another provider":              {seen: [2]string{"large", "here"}, late: [2]string{"small", "there"}, failed: true},
 		"both are, and one is unknown":     {unknown: true, seen: [2]string{"large", "here"}, late: [2]string{"small", "here"}, failed: true},
 		"the view does not catch up":       {err: errors.New("no session"), leftAlone: true},
+		"it cannot be read":                {unread: true, seen: [2]string{"large", "here"}, leftAlone: true},
 		"it is declined for another cause": {notNoticed: true, seen: [2]string{"large", "here"}, late: [2]string{"small", "here"}, failed: true},
 		"in the second of two pools":       {lacksInBoth: true, seen: [2]string{"large", "there"}, late: [2]string{"small", "there"}, leftAlone: true},
 	} {
@@ -78,9 +81,12 @@ func TestDeclineForWantOfAnImage(t *testing.T) {
 				r.Config.DiskImages = r.Config.DiskImages[:1]
 			}
 			r.tree.ready(c.seen[0], c.seen[1])
+			if c.unread {
+				r.tree.images["small"] = &zkmodel.Image{Name: "small", Unread: recipe.ErrUnread}
+			}
 			req := r.request([]string{"small", "large"})
 			r.tree.waitFor = func(zxid int64) error {
-				if zxid == req.Stat.Czxid && c.err == nil {
+				if zxid == req.Stat.Czxid && c.err == nil && c.late[0] != "" {
 					r.tree.ready(c.late[0], c.late[1])
 				}
 				return c.err
@@ -112,6 +118,7 @@ func TestDeclineForWantOfAnImage(t *testing.T) {
 func TestLaunchWithoutAnImage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
+		found bool // the upload was chosen, and the cloud does not have it
 		late  bool
 		err   error // why the view does not catch up
 		large error // of the other node
@@ -120,6 +127,8 @@ func TestLaunchWithoutAnImage(t *testing.T) {
 	}{
 		"there is none":              {state: zkmodel.RequestFailed},
 		"another shows late":         {late: true, state: zkmodel.RequestRequested},
+		"the cloud lacks it":         {found: true, state: zkmodel.RequestFailed},
+		"and has another":            {found: true, late: true, state: zkmodel.RequestRequested},
 		"and the other node fails":   {late: true, large: providers.ErrNodeFailed, state: zkmodel.RequestFailed},
 		"the view does not catch up": {err: errors.New("no session"), state: zkmodel.RequestPending, lost: true},
 	} {
@@ -131,10 +140,16 @@ func TestLaunchWithoutAnImage(t *testing.T) {
 			r.here.Provider.CloudImages = []configs.CloudImage{{Name: "theirs"}}
 			r.launches.none = map[string]error{"small": fmt.Errorf("choose image small: %w", pool.ErrNoImage)}
 			r.launches.fails = map[string]error{"large": c.large}
+			if c.found {
+				r.launches.none = map[string]error{"small": fmt.Errorf("%w: image", providers.ErrNotFound)}
+				r.tree.ready("small", "here")
+				r.launches.image = r.tree.images["small"].Builds[0].Uploads[0].Path()
+			}
 			req := r.request([]string{"small", "large"})
 			r.tree.waitFor = func(int64) error {
 				if c.late {
 					r.tree.ready("small", "here")
+					r.tree.images["small"].Builds[0].Uploads[0].ID = "2"
 				}
 				return c.err
 			}

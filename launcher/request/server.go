@@ -43,8 +43,8 @@ type Tree interface {
 	Image(name string) *zkmodel.Image
 	// Barrier returns when all is seen that was written before.
 	Barrier(ctx context.Context) error
-	// WaitFor returns when all is seen up to a transaction.
-	WaitFor(ctx context.Context, zxid int64) error
+	// WaitForImages returns when all is seen of images up to a transaction.
+	WaitForImages(ctx context.Context, zxid int64) error
 }
 
 // Offers are what pools offered, also those that left: a *shared.Offers.

@@ -10,7 +10,6 @@ import (
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/launch"
 	"poolkeeper/launcher/node"
-	"poolkeeper/launcher/pool"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/step"
 	"poolkeeper/providers"
@@ -107,16 +106,13 @@ func (s *Server) settle(ctx context.Context, h *run) error {
 		case errors.Is(n.Err, providers.ErrUnusable), errors.Is(n.Err, providers.ErrTransient) && s.inTrouble(h):
 			later = fmt.Errorf("the cloud cannot be used: %w", n.Err) // nor for the next request
 		case n.Err != nil:
-			came, err := false, error(nil)
-			if errors.Is(n.Err, pool.ErrNoImage) {
-				came, err = s.imagesCame(ctx, h.Request, h.Pool)
-			}
+			came, err := s.otherImage(ctx, h, n)
 			text := fmt.Errorf("node %s (%s): %w", n.Node.ID, n.Place.Label, n.Err)
 			switch {
 			case err != nil:
 				lost = err
 			case came:
-				later = fmt.Errorf("an image has become ready since: %w", text)
+				later = fmt.Errorf("another image is ready by now: %w", text)
 			default:
 				failed = errors.Join(failed, text)
 			}

@@ -74,36 +74,35 @@ func (a *assignment) elsewhere(p *Pool, r *zkmodel.Request, able []candidate) (w
 	return why, why != ""
 }
 
-// impossible says why pool p can never serve a request, and whether it cannot.
+// impossible says why pool p can never serve a request, and whether it cannot. That an image is lacking, which may
+// change, is said only where nothing else is in the way.
 func impossible(p *Pool, r *zkmodel.Request) (no never, so bool) {
-	no.pool = p
 	if p.Disabled {
-		no.reason = fmt.Sprintf("pool %s of %s is disabled (max-servers 0)", p.Name, p.Provider)
-		return no, true
+		return never{said: said{p, fmt.Sprintf("pool %s of %s is disabled (max-servers 0)", p.Name, p.Provider)}}, true
 	}
 	for _, label := range r.NodeTypes {
 		offer, ok := p.Offers[label]
 		switch {
 		case !ok && len(r.DeclinedBy) > 0 && r.Reason != "":
-			no.reason = r.Reason // of the pools that have it, and are of no use
+			return never{said: said{p, r.Reason}}, true // of the pools that have it, and are of no use
 		case !ok:
-			no.reason = fmt.Sprintf("no pool has the label %s", label)
+			return never{said: said{p, fmt.Sprintf("no pool has the label %s", label)}}, true
 		case offer.Fault != "":
-			no.reason = fmt.Sprintf("pool %s of %s cannot make label %s: %s", p.Name, p.Provider, label, offer.Fault)
-		case !offer.Ready:
-			no.reason, no.imageless = fmt.Sprintf("no image for label %s is ready in provider %s", label, p.Provider), true
-		default:
-			continue
+			return never{said: said{p, fmt.Sprintf("pool %s of %s cannot make label %s: %s", p.Name, p.Provider, label, offer.Fault)}}, true
+		case !offer.Ready && offer.Unread == "" && !so:
+			no, so = never{said{p, fmt.Sprintf("no image for label %s is ready in provider %s", label, p.Provider)}, true}, true
 		}
-		return no, true
 	}
-	return no, false
+	return no, so
 }
 
 // unknown says what pool p must learn before it can judge a request, and whether it
 // must.
 func unknown(p *Pool, r *zkmodel.Request) (why string, so bool) {
 	for _, label := range r.NodeTypes {
+		if offer := p.Offers[label]; !offer.Ready && offer.Unread != "" {
+			return fmt.Sprintf("nobody can tell whether an image for label %s is ready in provider %s: %s", label, p.Provider, offer.Unread), true
+		}
 		if p.Offers[label].Needs != nil {
 			continue
 		}

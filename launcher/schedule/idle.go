@@ -123,7 +123,7 @@ func (rest *Rest) Spare(p *Pool, label string) (asked lesson.Asked, why string) 
 	if no, so := impossible(&able, r); so {
 		return asked, no.reason
 	}
-	if why, so := unknown(p, r); so {
+	if why, so := unknown(&able, r); so {
 		return asked, why
 	}
 	if r := rest.waits[p.Provider]; r != nil {

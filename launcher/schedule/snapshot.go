@@ -121,6 +121,8 @@ type Offer struct {
 	Needs providers.Resources
 	// Ready reports whether there is an image to boot from.
 	Ready bool
+	// Unread says why nobody can tell whether there is one; "" where that can be told.
+	Unread string
 	// Fault says why no node of this label can ever be made here; "" if one can.
 	Fault string
 }

@@ -172,19 +172,24 @@ func TestSpareBesideOneLeftAlone(t *testing.T) {
 }
 
 // Mistake: a decline for want of an image that is carried out like one that no view can change.
+// Or one that names a lacking image as its reason where another label is in the way for good.
 func TestImagelessPoolsAreNamed(t *testing.T) {
 	named := func(id string, change func(*Pool)) *Pool {
 		return aPool(func(p *Pool) { p.ID = id; change(p) })
 	}
 	lacks := func(p *Pool) { p.Offers["b"] = Offer{Needs: p.Offers["b"].Needs} }
 	s := &Snapshot{
-		Now: time.Unix(1_000_000, 0), Requests: []*zkmodel.Request{aRequest("100-1", "a", "b")},
+		Now: time.Unix(1_000_000, 0), Requests: []*zkmodel.Request{aRequest("100-1", "b", "a"), aRequest("100-2", "b", "unicorn")},
 		Pools: []*Pool{
 			named("one", lacks), named("disabled", func(p *Pool) { p.Disabled = true; lacks(p) }),
 			named("two", lacks), named("faulty", func(p *Pool) { p.Offers["b"] = Offer{Fault: "no flavor"} }),
 		},
 	}
-	d, declines := Assign(s)[0].(Decline)
+	all := Assign(s)
+	if d, declines := all[1].(Decline); !declines || len(d.Pools) != 4 || len(d.Imageless) > 0 || d.Reason != "no pool has the label unicorn" {
+		t.Errorf("decision is %+v", all[1])
+	}
+	d, declines := all[0].(Decline)
 	if !declines || !slices.Equal(d.Pools, []string{"one", "disabled", "two", "faulty"}) || !slices.Equal(d.Imageless, []string{"one", "two"}) {
 		t.Errorf("decision is %+v", d)
 	}
