@@ -190,7 +190,7 @@ func (r *Reaper) removeNowhere(ctx context.Context, lock *recipe.Held, n *zkmode
 		}
 		for _, m := range list {
 			if m.Metadata[providers.MetaNode] == n.ID && providers.OfSite(m.Metadata, name, r.Finder.Site) {
-				return fmt.Errorf("node %s names no provider, and machine %s in %s has its id: %w", n.ID, m.ExternalID, name, zkmodel.ErrConflict)
+				return fmt.Errorf("node %s names no provider, and machine %s in %s has its id, which the search for leaks deletes first: %w", n.ID, m.ExternalID, name, zkmodel.ErrConflict)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"poolkeeper/launcher/reap"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 )
@@ -16,14 +17,15 @@ import (
 // record of another provider that does not name the machine, as a node never moves; a machine
 // that Nodepool made, which says neither launch nor installation, beside a record of a launch of
 // ours that has its machine: ours say both; a machine of ours beside a record of Nodepool's that
-// has its machine; and a record that never held anything, which a lock has made that came too
-// late: it goes when no machine has its id.
+// has its machine; and a record that stands for no machine, and goes when none has its id: one that
+// never held anything, which a lock has made that came too late, or one that is to be deleted and
+// names no provider.
 
 // ofAnotherLaunch reports whether a machine is surely not the one that a node's record
 // stands for, although it carries the node's id.
 func (l *Leaks) ofAnotherLaunch(ctx context.Context, n *zkmodel.Node, m providers.NodeInfo) (bool, error) {
 	switch {
-	case n.Leftover():
+	case n.Leftover(), reap.NoProvider(n):
 		return true, nil
 	case n.Unknown():
 		return false, nil
@@ -43,7 +45,7 @@ func (l *Leaks) ofAnotherLaunch(ctx context.Context, n *zkmodel.Node, m provider
 	}
 	switch {
 	case elsewhere:
-		return launch != made, nil
+		return launch != made && (launch != "" || machine != m.ExternalID), nil
 	case launch == "":
 		return made != "" && machine != "", nil
 	case byNodepool:

@@ -3,6 +3,7 @@ package singleton
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"time"
 
@@ -97,8 +98,10 @@ func (l *Leaks) Run(ctx context.Context, every time.Duration) error {
 }
 
 func (l *Leaks) pass(ctx context.Context) error {
-	if l.Rival() != "" {
-		return nil
+	if l.Rival() != "" { // a search before he came, and one after, are not two in a row
+		forgotten := l.recall(ctx)
+		l.findings = nil
+		return errors.Join(forgotten, l.remember(ctx))
 	}
 	partial := l.collectMachines(ctx)
 	if _, ok := errors.AsType[*providers.PartialError](partial); partial != nil && !ok {
@@ -168,10 +171,7 @@ func (l *Leaks) search(ctx context.Context) (kept map[string]time.Time, err erro
 	if err != nil {
 		return nil, err
 	}
-	found, err := l.leaked(ctx, list)
-	if err != nil {
-		return nil, err
-	}
+	found, untold := l.leaked(ctx, list)
 	kept, proven := leak.Confirm(found, func(m providers.NodeInfo) string { return m.ExternalID }, l.findings, l.now(), l.age)
 	for _, m := range proven {
 		if err := l.remove(ctx, m); err != nil {
@@ -182,23 +182,23 @@ func (l *Leaks) search(ctx context.Context) (kept map[string]time.Time, err erro
 		delete(kept, m.ExternalID)
 		l.cloud.MoreRoom()
 	}
-	return kept, partial
+	return kept, errors.Join(partial, untold)
 }
 
-// leaked are those of some machines that look leaked.
+// leaked are those of some machines that look leaked. Where that cannot be told of one, the others are told all the same.
 func (l *Leaks) leaked(ctx context.Context, list []providers.NodeInfo) ([]providers.NodeInfo, error) {
 	defer l.deciding(ctx)()
 	var found []providers.NodeInfo
+	var failed error
 	for _, m := range list {
 		leaked, err := l.isLeaked(ctx, m)
 		if err != nil {
-			return nil, err
-		}
-		if leaked {
+			failed = errors.Join(failed, fmt.Errorf("see whether machine %s has leaked: %w", m.ExternalID, err))
+		} else if leaked {
 			found = append(found, m)
 		}
 	}
-	return found, nil
+	return found, failed
 }
 
 // isLeaked reports whether a machine is of this installation, and of a node that is not

@@ -3,6 +3,7 @@ package singleton
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -66,6 +67,17 @@ func TestALaunchThatCannotBeReadEndsTheSearch(t *testing.T) {
 	c.launch = func() error { return errDown }
 	if err := l.pass(t.Context()); !errors.Is(err, errDown) || c.counted > 0 || len(c.kept) > 0 {
 		t.Errorf("%v; %d machines were deleted; kept is %v", err, c.counted, c.kept)
+	}
+	beside := machine("2") // which has no record
+	beside.ExternalID = "beside"
+	c.machines = append(c.machines, beside)
+	for range 2 {
+		if err := l.pass(t.Context()); !errors.Is(err, errDown) {
+			t.Errorf("not told: %v", err)
+		}
+	}
+	if c.counted != 1 || !slices.Contains(c.did, "remove beside of 2") {
+		t.Errorf("one launch that cannot be read holds up another machine: did %q", c.did)
 	}
 }
 

@@ -167,9 +167,15 @@ func TestNothingIsSearchedBesideARival(t *testing.T) {
 		t.Errorf("beside a rival: %q", c.did)
 	}
 	rival = ""
-	for range 2 {
-		wantNone(t, l.pass(t.Context()))
+	wantNone(t, l.pass(t.Context()))
+	rival = "Nodepool's launcher, again"
+	wantNone(t, l.pass(t.Context()))
+	rival = ""
+	wantNone(t, l.pass(t.Context())) // not the second one in a row
+	if c.counted > 0 {
+		t.Errorf("before and after it: %q", c.did)
 	}
+	wantNone(t, l.pass(t.Context()))
 	if c.counted != 1 {
 		t.Errorf("without it: %q", c.did)
 	}
@@ -220,6 +226,18 @@ func TestLeaksAreWhatHasNoRecord(t *testing.T) {
 		"record of another provider, of no known launch, without a machine": {
 			machine: machine("1", providers.MetaLaunch, "x"), want: "remove m of 1",
 			nodes: []*zkmodel.Node{{ID: "1", State: zkmodel.NodeReady, Provider: "b"}},
+		},
+		"record in which a person has named another provider, of no known launch": {
+			machine: machine("1", providers.MetaLaunch, "x"),
+			nodes:   []*zkmodel.Node{{ID: "1", State: zkmodel.NodeHold, Provider: "b", ExternalID: zkmodel.TextValue("m")}},
+		},
+		"record that is to be deleted and names no provider": {
+			machine: machine("1", providers.MetaLaunch, "x"), launches: map[string]string{"1": "x"}, want: "remove m of 1",
+			nodes: []*zkmodel.Node{{ID: "1", State: zkmodel.NodeDeleting}},
+		},
+		"record that names no provider": {
+			machine: machine("1", providers.MetaLaunch, "x"), launches: map[string]string{"1": "x"},
+			nodes: []*zkmodel.Node{{ID: "1", State: zkmodel.NodeUsed, LaunchID: "x"}},
 		},
 		"of the same launch, another id": {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{node("1", "n")}, launches: map[string]string{"1": "x"}},
 		"no launch, another id":          {machine: machine("1"), nodes: []*zkmodel.Node{node("1", "n")}},

@@ -54,7 +54,7 @@ func Confirm[T any](
 	kept = map[string]time.Time{}
 	for _, thing := range found {
 		first, seen := before[id(thing)]
-		if past := now.Sub(first); !seen || past < 0 || past > max(findingLasts, 2*age) {
+		if past := now.Sub(first); !seen || past < 0 || past > max(findingLasts, 3*age) {
 			first, seen = now, false
 		}
 		kept[id(thing)] = first

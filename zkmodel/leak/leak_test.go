@@ -68,15 +68,16 @@ func TestConfirmTakesTwoSearches(t *testing.T) {
 		proven bool
 		since  time.Duration // that is remembered
 	}{
-		"first":                   {nil, 0, false, 0},
-		"of another":              {map[string]time.Time{"b": now.Add(-time.Minute)}, 0, false, 0},
-		"second":                  {map[string]time.Time{"a": now.Add(-time.Minute)}, 0, true, time.Minute},
-		"second at once":          {map[string]time.Time{"a": now}, 0, true, 0},
-		"too soon":                {map[string]time.Time{"a": now.Add(-time.Minute)}, 2 * time.Minute, false, time.Minute},
-		"old enough":              {map[string]time.Time{"a": now.Add(-2 * time.Minute)}, 2 * time.Minute, true, 2 * time.Minute},
-		"long ago":                {map[string]time.Time{"a": now.Add(-2 * time.Hour)}, time.Minute, false, 0},
-		"long ago, but slow ones": {map[string]time.Time{"a": now.Add(-2 * time.Hour)}, 90 * time.Minute, true, 2 * time.Hour},
-		"of the future":           {map[string]time.Time{"a": now.Add(time.Minute)}, 0, false, 0},
+		"first":                    {nil, 0, false, 0},
+		"of another":               {map[string]time.Time{"b": now.Add(-time.Minute)}, 0, false, 0},
+		"second":                   {map[string]time.Time{"a": now.Add(-time.Minute)}, 0, true, time.Minute},
+		"second at once":           {map[string]time.Time{"a": now}, 0, true, 0},
+		"too soon":                 {map[string]time.Time{"a": now.Add(-time.Minute)}, 2 * time.Minute, false, time.Minute},
+		"old enough":               {map[string]time.Time{"a": now.Add(-2 * time.Minute)}, 2 * time.Minute, true, 2 * time.Minute},
+		"long ago":                 {map[string]time.Time{"a": now.Add(-2 * time.Hour)}, time.Minute, false, 0},
+		"long ago, but slow ones":  {map[string]time.Time{"a": now.Add(-2 * time.Hour)}, 90 * time.Minute, true, 2 * time.Hour},
+		"a late tick of slow ones": {map[string]time.Time{"a": now.Add(-3*time.Hour - time.Second)}, 90 * time.Minute, true, 3*time.Hour + time.Second},
+		"of the future":            {map[string]time.Time{"a": now.Add(time.Minute)}, 0, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kept, proven := leak.Confirm([]string{"a"}, func(s string) string { return s }, tc.before, now, tc.age)
