@@ -143,25 +143,39 @@ func TestLimitsOfAProviderThatFails(t *testing.T) {
 }
 
 // Catches machines that are counted twice, by their record and as others': that of a
-// record which goes, or comes, while the cloud is asked must count by the record. And one that
-// is not counted at all, as its record counts for another provider.
+// record which goes, or comes, while the cloud is asked must count by the record. And those that
+// are not counted at all, as their record counts for another provider, for another machine, or for none.
 func TestLimitsCountWhatHasARecord(t *testing.T) {
 	at := func(provider, launch string) []*zkmodel.Node {
 		return []*zkmodel.Node{{ID: "1", Provider: provider, LaunchID: launch}}
 	}
 	node := func(launch string) []*zkmodel.Node { return at("cloud", launch) }
+	has := func(launch, machine string) []*zkmodel.Node {
+		list := node(launch)
+		list[0].ExternalID = zkmodel.TextValue(machine)
+		return list
+	}
+	unread := []*zkmodel.Node{{ID: "1", Broken: errDown}}
+	leftover := []*zkmodel.Node{{ID: "1", Broken: errDown, Stat: recipe.Stat{Czxid: 1}}}
 	for name, tc := range map[string]struct {
 		before, after []*zkmodel.Node
 		want          bool
 	}{
-		"recorded":                        {node("x"), node("x"), true},
-		"recorded without a provider":     {at("", "x"), at("", "x"), true},
-		"recorded as of another provider": {at("b", "x"), at("b", "x"), false},
-		"becomes another provider's":      {node("x"), at("b", "x"), false},
-		"goes meanwhile":                  {node("x"), nil, true},
-		"comes meanwhile":                 {nil, node("x"), true},
-		"not recorded":                    {nil, nil, false},
-		"of another launch":               {node("y"), node("y"), false},
+		"recorded":                         {node("x"), node("x"), true},
+		"recorded without a provider":      {at("", "x"), at("", "x"), false},
+		"recorded, as one can believe":     {unread, unread, true},
+		"a record that never held a thing": {leftover, leftover, false},
+		"recorded by its id":               {has("x", "m"), has("x", "m"), true},
+		"by its id, launch rewritten":      {has("", "m"), has("", "m"), true},
+		"by its id, of another launch":     {has("y", "m"), has("y", "m"), true},
+		"record has another":               {has("x", "n"), has("x", "n"), false},
+		"record of Zuul's has another":     {has("", "n"), has("", "n"), false},
+		"recorded as of another provider":  {at("b", "x"), at("b", "x"), false},
+		"becomes another provider's":       {node("x"), at("b", "x"), false},
+		"goes meanwhile":                   {node("x"), nil, true},
+		"comes meanwhile":                  {nil, node("x"), true},
+		"not recorded":                     {nil, nil, false},
+		"of another launch":                {node("y"), node("y"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newLimitsCloud()
