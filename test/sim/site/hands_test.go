@@ -176,20 +176,11 @@ func (w *world) command(ctx context.Context, what, id string) {
 	if o := operate.New(zkmodel.NewStore(s, nil), "simulated"); what == "hold" {
 		err = o.Hold(ctx, id, "to look at", holdTime)
 	} else {
-		err = o.DeleteNodeIf(ctx, id, whole)
+		err = o.DeleteNode(ctx, id)
 	}
 	if err != nil {
 		w.judge.Note(operator, "%s", err)
 	}
-}
-
-// whole refuses a record that was spoilt: launchers know no provider where they could look for its
-// machine, and say so for as long as that is there.
-func whole(n *zkmodel.Node) error {
-	if n.Provider == "" {
-		return zkmodel.ErrUndecodable
-	}
-	return nil
 }
 
 // evict has a person delete a lock that is believed to be left over.
