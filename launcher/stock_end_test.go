@@ -74,11 +74,18 @@ func TestStockRequestFulfilledByNodepool(t *testing.T) {
 			s.launch()
 			zktest.Eventually(t, func() bool { return len(s.requests()) == 1 }, "one asked for")
 			id = s.requests()[0].ID
+			lock, _, err := s.store.LockRequest(t.Context(), id) // as a Nodepool's that serves it: else it goes as soon as the stock is full
+			if err != nil {
+				t.Fatal(err)
+			}
 			s.orphan(zkmodel.NodeReady, func(n *zkmodel.Node) { n.Type = zkmodel.Strings{"small"} }) // the stock is full
 			node := s.orphan(zkmodel.NodeReady, func(n *zkmodel.Node) {
 				n.Type, n.AllocatedTo, n.Requestor = zkmodel.Strings{"small"}, id, "NodePool:min-ready"
 			})
 			s.asNodepool(id, node)
+			if err := lock.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			zktest.Eventually(t, func() bool { return len(s.requests()) == 0 && s.node(node).AllocatedTo == "" }, "the request gone, its node free")
 		})
 	}
