@@ -110,11 +110,12 @@ func (f *figures) Declined(state zkmodel.RequestState) { f.note("declined: " + s
 
 // launches bring nodes to ready, or to what a test says of their labels.
 type launches struct {
-	store *zkmodel.Store
-	fails map[string]error // by label
-	none  map[string]error // labels without an image
-	busy  func(n *launch.Run)
-	image string // that was chosen for those of none
+	store   *zkmodel.Store
+	fails   map[string]error // by label
+	none    map[string]error // labels without an image
+	busy    func(n *launch.Run)
+	image   string // that was chosen for those of none
+	machine string // that was made for them
 
 	mu      sync.Mutex
 	brought []string         // labels; "again" in front of those that another had begun
@@ -131,6 +132,9 @@ func (l *launches) Prepare(_ *launch.Order, n *launch.Run) error {
 	to := zkmodel.NodeBuilding
 	if n.Err = l.none[n.Place.Label]; n.Err != nil {
 		to, n.Node.ImageID = zkmodel.NodeDeleting, l.image
+		if l.machine != "" {
+			n.Node.ExternalID = zkmodel.TextValue(l.machine)
+		}
 	}
 	return zkmodel.Move(n.Node, to, zkmodel.ByUs, zkmodel.EpochOf(time.Now()))
 }

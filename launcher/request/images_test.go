@@ -1,6 +1,7 @@
 package request
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"testing"
@@ -65,6 +66,7 @@ func TestDeclineForWantOfAnImage(t *testing.T) {
 		"both are, and one is unknown":     {unknown: true, seen: [2]string{"large", "here"}, late: [2]string{"small", "here"}, failed: true},
 		"the view does not catch up":       {err: errors.New("no session"), leftAlone: true},
 		"it cannot be read":                {unread: true, seen: [2]string{"large", "here"}, leftAlone: true},
+		"some of it cannot be read":        {unread: true, seen: [2]string{"large", "here"}, late: [2]string{"small", "here"}, leftAlone: true},
 		"it is declined for another cause": {notNoticed: true, seen: [2]string{"large", "here"}, late: [2]string{"small", "here"}, failed: true},
 		"in the second of two pools":       {lacksInBoth: true, seen: [2]string{"large", "there"}, late: [2]string{"small", "there"}, leftAlone: true},
 	} {
@@ -81,13 +83,16 @@ func TestDeclineForWantOfAnImage(t *testing.T) {
 				r.Config.DiskImages = r.Config.DiskImages[:1]
 			}
 			r.tree.ready(c.seen[0], c.seen[1])
-			if c.unread {
+			if c.unread && c.late[0] == "" {
 				r.tree.images["small"] = &zkmodel.Image{Name: "small", Unread: recipe.ErrUnread}
 			}
 			req := r.request([]string{"small", "large"})
 			r.tree.waitFor = func(zxid int64) error {
 				if zxid == req.Stat.Czxid && c.err == nil && c.late[0] != "" {
 					r.tree.ready(c.late[0], c.late[1])
+					if c.unread {
+						r.tree.images[c.late[0]].Unread = recipe.ErrUnread
+					}
 				}
 				return c.err
 			}
@@ -118,17 +123,23 @@ func TestDeclineForWantOfAnImage(t *testing.T) {
 func TestLaunchWithoutAnImage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		found bool // the upload was chosen, and the cloud does not have it
-		late  bool
-		err   error // why the view does not catch up
-		large error // of the other node
-		state zkmodel.RequestState
-		lost  bool
+		found   bool   // the upload was chosen, and the cloud does not have it
+		small   error  // what became of the machine instead
+		machine string // that was made
+		unread  bool   // what else there is of image small
+		late    bool
+		err     error // why the view does not catch up
+		large   error // of the other node
+		state   zkmodel.RequestState
+		lost    bool
 	}{
 		"there is none":              {state: zkmodel.RequestFailed},
 		"another shows late":         {late: true, state: zkmodel.RequestRequested},
 		"the cloud lacks it":         {found: true, state: zkmodel.RequestFailed},
 		"and has another":            {found: true, late: true, state: zkmodel.RequestRequested},
+		"part of it cannot be read":  {late: true, unread: true, state: zkmodel.RequestRequested},
+		"and its machine failed":     {found: true, late: true, small: providers.ErrNodeFailed, state: zkmodel.RequestFailed},
+		"and its machine has gone":   {found: true, late: true, machine: "1", state: zkmodel.RequestFailed},
 		"and the other node fails":   {late: true, large: providers.ErrNodeFailed, state: zkmodel.RequestFailed},
 		"the view does not catch up": {err: errors.New("no session"), state: zkmodel.RequestPending, lost: true},
 	} {
@@ -141,7 +152,8 @@ func TestLaunchWithoutAnImage(t *testing.T) {
 			r.launches.none = map[string]error{"small": fmt.Errorf("choose image small: %w", pool.ErrNoImage)}
 			r.launches.fails = map[string]error{"large": c.large}
 			if c.found {
-				r.launches.none = map[string]error{"small": fmt.Errorf("%w: image", providers.ErrNotFound)}
+				r.launches.none = map[string]error{"small": cmp.Or(c.small, fmt.Errorf("%w: image", providers.ErrNotFound))}
+				r.launches.machine = c.machine
 				r.tree.ready("small", "here")
 				r.launches.image = r.tree.images["small"].Builds[0].Uploads[0].Path()
 			}
@@ -150,6 +162,9 @@ func TestLaunchWithoutAnImage(t *testing.T) {
 				if c.late {
 					r.tree.ready("small", "here")
 					r.tree.images["small"].Builds[0].Uploads[0].ID = "2"
+				}
+				if c.unread {
+					r.tree.images["small"].Unread = recipe.ErrUnread
 				}
 				return c.err
 			}

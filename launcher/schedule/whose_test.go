@@ -194,3 +194,34 @@ func TestImagelessPoolsAreNamed(t *testing.T) {
 		t.Errorf("decision is %+v", d)
 	}
 }
+
+// Mistake: that nobody can tell whether an image is ready is taken for that none is; or a request waits for what
+// cannot be read although an image is ready.
+func TestImagesThatCannotBeRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		ready  bool
+		unread string
+		other  bool // a second label is in the way for good
+		want   string
+		reason string
+	}{
+		"none is ready":              {want: "decline", reason: "no image for label b is ready in provider cloud"},
+		"it cannot be read":          {unread: "closed", want: "wait", reason: "nobody can tell whether an image for label b is ready in provider cloud: closed"},
+		"one is ready all the same":  {ready: true, unread: "closed", want: "accept", reason: "pool main of cloud has room"},
+		"nor is another label known": {unread: "closed", other: true, want: "decline", reason: "no pool has the label unicorn"},
+	} {
+		p := aPool(func(p *Pool) {
+			offer := p.Offers["b"]
+			offer.Ready, offer.Unread = c.ready, c.unread
+			p.Offers["b"] = offer
+		})
+		labels := []string{"b", "a"}
+		if c.other {
+			labels[1] = "unicorn"
+		}
+		d := Assign(&Snapshot{Now: time.Unix(1_000_000, 0), Pools: []*Pool{p}, Requests: []*zkmodel.Request{aRequest("100-1", labels...)}})[0]
+		if d.Verdict() != c.want || d.Of().ID != "100-1" || d.Why() != c.reason {
+			t.Errorf("%s: %s, %s", name, d.Verdict(), d.Why())
+		}
+	}
+}

@@ -24,11 +24,11 @@ var targets = []target{
 	// Requests and nodes of launchers that are gone: found, taken over, given back.
 	{
 		dir:     "launcher/request",
-		files:   []string{"reclaim.go", "orphans.go", "lost.go", "giveback.go"},
+		files:   []string{"reclaim.go", "orphans.go", "lost.go", "giveback.go", "images.go"},
 		testers: []string{"launcher/request"},
 	},
-	// Which machines no record stands for, and are deleted.
-	{dir: "launcher/singleton", files: []string{"leaks.go", "leakremove.go"}, testers: []string{"launcher/singleton"}},
+	// Which machines no record stands for, and are deleted; which count by a record.
+	{dir: "launcher/singleton", files: []string{"leaks.go", "leakremove.go", "counted.go"}, testers: []string{"launcher/singleton"}},
 	{dir: "zkmodel/leak", testers: []string{"zkmodel/leak", "launcher/singleton"}},
 	// What is built, uploaded, tried and deleted.
 	{dir: "builder/plan", testers: []string{"builder/plan"}},
