@@ -124,6 +124,11 @@ func minus(a, b providers.Resources) providers.Resources {
 	return combine(a, b, func(x, y int) int { return max(x-y, 0) })
 }
 
+// most is the larger of a and b, of each.
+func most(a, b providers.Resources) providers.Resources {
+	return combine(a, b, func(x, y int) int { return max(x, y) })
+}
+
 // half of a.
 func half(a providers.Resources) providers.Resources {
 	return combine(a, nil, func(x, _ int) int { return x / 2 })

@@ -75,6 +75,9 @@ func (l Lesson) Refuse(r Refusal) Lesson {
 		// It was under way when another was refused, and counted then as if it
 		// would do well.
 		next.Holds = minus(l.Holds, r.Need)
+		if r.Kind != Proven && !next.Late { // what it has, it holds: a launch that began after that look did not count then
+			next.Holds = most(next.Holds, r.Use.Held)
+		}
 		return next
 	}
 	next.Failures++

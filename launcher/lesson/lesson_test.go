@@ -87,6 +87,30 @@ func TestRefusalsOfOneRound(t *testing.T) {
 	}
 }
 
+// Mistake: a launch of the round that began after the look of its first refusal is taken off what the cloud has.
+func TestRefusalOfALaunchThatDidNotCountYet(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind lesson.Kind
+		late bool
+		held int // when the last one is refused
+		want int
+	}{
+		"as is":                        {lesson.Open, false, 2, 2},
+		"nothing is accepted yet":      {lesson.Open, false, 0, 1},
+		"more is accepted by now":      {lesson.Open, false, 3, 3},
+		"it has shrunk":                {lesson.Proven, false, 2, 1},
+		"it refuses what it had taken": {lesson.Open, true, 2, 1},
+	} {
+		l := lesson.Lesson{}.Refuse(lesson.Refusal{Need: small(), Use: lesson.Use{Held: machines(1, 1), Flying: machines(2, 1)}, Reason: "full"})
+		for _, held := range []int{0, c.held} {
+			l = l.Refuse(lesson.Refusal{Asked: lesson.Asked{Kind: c.kind}, Need: small(), Use: lesson.Use{Held: machines(held, 1)}, Late: c.late, Reason: "full"})
+		}
+		if diff := cmp.Diff(machines(c.want, 1), l.Holds); diff != "" || l.Failures != 1 {
+			t.Errorf("%s: it holds (-want +got), %d failures:\n%s", name, l.Failures, diff)
+		}
+	}
+}
+
 func TestPausesDouble(t *testing.T) {
 	l := lesson.Lesson{}
 	var pauses []time.Duration
