@@ -103,7 +103,7 @@ func TestNodesOfUnknownProviders(t *testing.T) {
 }
 
 // Mistake: a launcher that was stopped for some minutes in the middle of a look (SIGSTOP, a host that swaps), or whose
-// clock was put right there, rests for as long again before it answers anybody.
+// clock was put right there, rests for as long again before it answers a request.
 func TestStoppedInTheMiddleOfALook(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, onePool)

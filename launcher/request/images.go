@@ -52,9 +52,9 @@ func (s *Server) upload(ctx context.Context, r *zkmodel.Request, p *pool.Pool, l
 		return nil, false, nil
 	}
 	if err = s.Tree.WaitForImages(ctx, r.Stat.Czxid); err == nil {
-		seen := []*zkmodel.Image{s.Tree.Image(image.DiskImage)}
-		if u = bootable.Newest(seen, image.DiskImage, p.Provider.Name); u == nil {
-			err = bootable.Unread(seen, image.DiskImage)
+		seen := s.Tree.Image(image.DiskImage)
+		if u = bootable.Newest([]*zkmodel.Image{seen}, seen.Name, p.Provider.Name); u == nil {
+			err = seen.Unread
 		}
 	}
 	if err != nil {

@@ -106,9 +106,8 @@ func (s *Server) settle(ctx context.Context, h *run) error {
 		case errors.Is(n.Err, providers.ErrUnusable), errors.Is(n.Err, providers.ErrTransient) && s.inTrouble(h):
 			later = fmt.Errorf("the cloud cannot be used: %w", n.Err) // nor for the next request
 		case n.Err != nil:
-			came, err := s.otherImage(ctx, h, n)
 			text := fmt.Errorf("node %s (%s): %w", n.Node.ID, n.Place.Label, n.Err)
-			switch {
+			switch came, err := s.otherImage(ctx, h, n); {
 			case err != nil:
 				lost = err
 			case came:

@@ -98,7 +98,7 @@ func (l *Leaks) Run(ctx context.Context, every time.Duration) error {
 }
 
 func (l *Leaks) pass(ctx context.Context) error {
-	if l.Rival() != "" { // a search before he came, and one after, are not two in a row
+	if l.Rival() != "" { // a search before, and one after it, are not two in a row
 		forgotten := l.recall(ctx)
 		l.findings = nil
 		return errors.Join(forgotten, l.remember(ctx))

@@ -161,21 +161,21 @@ func TestLimitsCountWhatHasARecord(t *testing.T) {
 		before, after []*zkmodel.Node
 		want          bool
 	}{
-		"recorded":                         {node("x"), node("x"), true},
-		"recorded without a provider":      {at("", "x"), at("", "x"), false},
-		"recorded, as one can believe":     {unread, unread, true},
-		"a record that never held a thing": {leftover, leftover, false},
-		"recorded by its id":               {has("x", "m"), has("x", "m"), true},
-		"by its id, launch rewritten":      {has("", "m"), has("", "m"), true},
-		"by its id, of another launch":     {has("y", "m"), has("y", "m"), true},
-		"record has another":               {has("x", "n"), has("x", "n"), false},
-		"record of Zuul's has another":     {has("", "n"), has("", "n"), false},
-		"recorded as of another provider":  {at("b", "x"), at("b", "x"), false},
-		"becomes another provider's":       {node("x"), at("b", "x"), false},
-		"goes meanwhile":                   {node("x"), nil, true},
-		"comes meanwhile":                  {nil, node("x"), true},
-		"not recorded":                     {nil, nil, false},
-		"of another launch":                {node("y"), node("y"), false},
+		"recorded":                          {node("x"), node("x"), true},
+		"recorded without a provider":       {at("", "x"), at("", "x"), false},
+		"recorded, as one can believe":      {unread, unread, true},
+		"a record that never held anything": {leftover, leftover, false},
+		"recorded by its id":                {has("x", "m"), has("x", "m"), true},
+		"by its id, launch rewritten":       {has("", "m"), has("", "m"), true},
+		"by its id, of another launch":      {has("y", "m"), has("y", "m"), true},
+		"record has another":                {has("x", "n"), has("x", "n"), false},
+		"record of Zuul's has another":      {has("", "n"), has("", "n"), false},
+		"recorded as of another provider":   {at("b", "x"), at("b", "x"), false},
+		"becomes another provider's":        {node("x"), at("b", "x"), false},
+		"goes meanwhile":                    {node("x"), nil, true},
+		"comes meanwhile":                   {nil, node("x"), true},
+		"not recorded":                      {nil, nil, false},
+		"of another launch":                 {node("y"), node("y"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newLimitsCloud()

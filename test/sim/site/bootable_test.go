@@ -64,28 +64,33 @@ func buildAt(p string) (image, id string) {
 
 // imageless: no pool declines a request for want of an image that was ready before the request was made, and is.
 func (j *judge) imageless(client string, old, r *zkmodel.Request) {
-	if len(r.DeclinedBy) <= len(old.DeclinedBy) {
-		return
-	}
-	var label, cloud string
-	lacks := []string{}
-	if n, _ := fmt.Sscanf(r.Reason, "no image for label %s is ready in provider %s", &label, &cloud); n == 2 {
-		lacks = append(lacks, label)
-	} else if strings.Contains(r.Reason, "choose image") && strings.Contains(r.Reason, "no image is ready") { // as it was launched
-		lacks = r.NodeTypes
-		for _, name := range names {
-			if strings.Contains(r.DeclinedBy[len(r.DeclinedBy)-1], "."+name+"-") {
-				cloud = name
-			}
-		}
-	} else {
+	labels, cloud := lacking(r)
+	if len(r.DeclinedBy) <= len(old.DeclinedBy) || cloud == "" {
 		return
 	}
 	j.world.count("declines for want of an image")
-	for _, label := range lacks {
+	for _, label := range labels {
 		if since, ready := j.tree.since[place{imageOf[label], cloud}]; imageOf[label] != "" && (!ready || since >= j.asked[r.ID]) {
 			return
 		}
 	}
 	j.Wrong(client, "declines request %s of %v, made in transaction %d, although its images are ready in %s since before: %s", r.ID, r.NodeTypes, j.asked[r.ID], cloud, r.Reason)
+}
+
+// lacking are the labels of a request of which one lacks an image, by the reason of its last decline, and the cloud; "" where it
+// was declined for something else.
+func lacking(r *zkmodel.Request) (labels []string, cloud string) {
+	var label string
+	if n, _ := fmt.Sscanf(r.Reason, "no image for label %s is ready in provider %s", &label, &cloud); n == 2 {
+		return []string{label}, cloud
+	}
+	if !strings.Contains(r.Reason, "choose image") || !strings.Contains(r.Reason, "no image is ready") { // as it was launched
+		return nil, ""
+	}
+	for _, name := range names {
+		if len(r.DeclinedBy) > 0 && strings.Contains(r.DeclinedBy[len(r.DeclinedBy)-1], "."+name+"-") {
+			return r.NodeTypes, name
+		}
+	}
+	return nil, ""
 }

@@ -19,7 +19,7 @@ var imageOf = map[string]string{"small": "debian", "large": "fedora", "rare": "f
 const builder = "builder"
 
 // rebuild has an image be built anew: first what was there goes, so that there is none for a while, or last. As soon
-// as it is ready somebody asks for a label of it, who has waited for that.
+// as it is ready a requestor that rests asks for a label of it.
 func (w *world) rebuild() {
 	label, gone, d := sorted(imageOf)[w.rng.IntN(len(imageOf))], w.rng.IntN(2) == 0, w.while()
 	image := imageOf[label]
