@@ -201,7 +201,7 @@ func TestFloatingIPWithoutARouter(t *testing.T) {
 // A server that failed says why, and whether it was for lack of room.
 func TestFailedServer(t *testing.T) {
 	for message, want := range map[string]error{
-		"No valid host was found.":                        providers.ErrNodeFailed,
+		"Binding failed for port 5d.":                     providers.ErrNodeFailed,
 		"Build of instance aborted: exceeds ports quota.": providers.ErrQuota,
 		"": providers.ErrNodeFailed,
 	} {

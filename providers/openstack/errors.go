@@ -131,27 +131,6 @@ func answered(op string, answer gophercloud.ErrUnexpectedResponseCode) error {
 	return e
 }
 
-// isQuota tells the answers by which services say that a limit is reached:
-// Nova's 403, Neutron's 409, Glance's and Cinder's 413.
-func isQuota(status int, message string) bool {
-	switch status {
-	case http.StatusForbidden, http.StatusConflict, http.StatusRequestEntityTooLarge:
-		return quotaWords(message)
-	}
-	return false
-}
-
-// quotaWords recognises the reaching of a limit in an answer, or in the fault
-// of a server that had been accepted.
-func quotaWords(message string) bool {
-	m := strings.ToLower(message)
-	return strings.Contains(m, "quota exceeded") ||
-		strings.Contains(m, "number of ports exceeded") ||
-		strings.Contains(m, "exceeds") && strings.Contains(m, "quota") ||
-		strings.Contains(m, "not enough disk space") ||
-		strings.Contains(m, "volumelimitexceeded") || strings.Contains(m, "maximum number of volumes")
-}
-
 // is tells an answer's status.
 func is(err error, status int) bool {
 	e := (*cloudError)(nil)

@@ -76,7 +76,7 @@ func (p *Provider) failed(ctx context.Context, s *server) error {
 	if message == "" {
 		message = "the cloud does not say why"
 	}
-	if quotaWords(message) {
+	if lacksCapacity(message) {
 		p.gate.full()
 		return fmt.Errorf("%w: %s", providers.ErrQuota, message)
 	}

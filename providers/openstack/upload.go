@@ -81,7 +81,7 @@ func (p *Provider) fill(ctx context.Context, s *session, id string, up providers
 // earlier try was lost: nobody else knows the id.
 func queue(ctx context.Context, s *session, opts images.CreateOpts) error {
 	_, err := images.Create(repeating(ctx), s.image, opts).Extract()
-	if is(err, 409) && !quotaWords(err.Error()) {
+	if is(err, 409) && !lacksCapacity(err.Error()) {
 		return nil
 	}
 	return failure(ctx, "create its record", err)
