@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"poolkeeper/providers"
 	"poolkeeper/providers/openstack/clouds"
 )
@@ -38,16 +40,18 @@ func TestReach(t *testing.T) {
 		"force_ipv4":                {addresses: map[string][]address{"any": {{IP: six}, {IP: four}}}, ipv6: true, cloud: clouds.Cloud{ForceIPv4: true}, want: reach{public4: four, public6: six}, reachable: four},
 		"private":                   {addresses: map[string][]address{"any": {{IP: four}, {IP: ten}}}, cloud: clouds.Cloud{Private: true}, want: reach{public4: four, private4: ten}, reachable: ten},
 		"IPv6 alone":                {addresses: map[string][]address{"any": {{IP: six}}}, want: reach{public6: six}, reachable: six},
-		"unique local IPv6":         {addresses: map[string][]address{"any": {{IP: local6}}}},
+		"unique local IPv6":         {addresses: map[string][]address{"any": {{IP: local6}}}, want: reach{private6: local6}, reachable: local6},
 		"said to be internal":       {addresses: map[string][]address{"provider": {{IP: four}}}, cloud: clouds.Cloud{Networks: []clouds.Network{{Name: "provider", RoutesExternally: &no}}}, want: reach{private4: four}, reachable: four},
 		"said to be external, id":   {addresses: map[string][]address{"inside": {{IP: ten}}}, cloud: clouds.Cloud{Networks: []clouds.Network{{Name: netPrivate, RoutesExternally: &yes}}}, want: reach{public4: ten}, reachable: ten},
-		"said to be external, IPv4": {addresses: map[string][]address{"inside": {{IP: ten}, {IP: local6}}}, cloud: clouds.Cloud{Networks: []clouds.Network{{Name: "inside", RoutesExternally: &no, RoutesIPv4: &yes}}}, want: reach{public4: ten}, reachable: ten},
+		"said to be external, IPv4": {addresses: map[string][]address{"inside": {{IP: ten}, {IP: local6}}}, cloud: clouds.Cloud{Networks: []clouds.Network{{Name: "inside", RoutesExternally: &no, RoutesIPv4: &yes}}}, want: reach{public4: ten, private6: local6}, reachable: ten},
+		"external before floating":  {addresses: map[string][]address{"inside": {{IP: ten}, {IP: four, Type: "floating"}}, "outside": {{IP: "9.9.9.9"}}}, want: reach{public4: "9.9.9.9", private4: ten}, reachable: "9.9.9.9"},
+		"default, both versions":    {addresses: map[string][]address{"inside": {{IP: ten}, {IP: local6}}, "outside": {{IP: four}}}, ipv6: true, cloud: clouds.Cloud{Private: true, Networks: []clouds.Network{{Name: netPrivate, DefaultInterface: true}}}, want: reach{public4: four, private4: ten, private6: local6, default4: ten, default6: local6}, reachable: local6},
 		"nonsense":                  {addresses: map[string][]address{"any": {{IP: "fake"}}}},
 	} {
-		got := reachOf(&server{Addresses: c.addresses}, known, c.cloud.Networks)
-		got.fixed = address{}
-		if got != c.want {
-			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		got := reachOf(&server{Addresses: c.addresses}, nil, known, c.cloud.Networks)
+		got.fixed = nil
+		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(reach{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if ip := got.interfaceIP(c.cloud, c.ipv6); ip != c.reachable {
 			t.Errorf("%s: reached at %q, want %q", name, ip, c.reachable)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,12 +54,19 @@ func (p *Provider) reachable(ctx context.Context, s *server) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := reachOf(s, known, in.cloud.Networks)
-	outside := externalNetwork(known)
-	if r.public4 != "" || r.private4 == "" || in.cloud.Private || outside == "" || noFloatingIPs(in) {
+	r := reachOf(s, p.networkOrder(s, known), known, in.cloud.Networks)
+	if r.public4 != "" || len(r.fixed) == 0 || in.cloud.Private || noFloatingIPs(in) {
 		return s, nil
 	}
-	if err := p.attachFloatingIP(ctx, in, s, r.fixed, outside); err != nil {
+	outside, err := natSources(known, in.cloud.Networks)
+	if err == nil && len(outside) == 0 {
+		return s, nil
+	}
+	if err == nil {
+		err = p.attachFloatingIP(ctx, in, s, r.fixed, outside)
+	}
+	if err != nil {
+		p.paths.forget() // someone may be about to add a router
 		return nil, p.noFloatingIP(pool.Name, err)
 	}
 	return p.awaitAddress(ctx, s.ID)
@@ -73,7 +81,7 @@ func (p *Provider) noFloatingIP(pool string, err error) error {
 		if errors.Is(e.kind, providers.ErrNotFound) {
 			plain.kind = providers.ErrInvalid
 			if strings.Contains(e.message, "not reachable") {
-				hint = "; the node's network needs a router to the external network, or the pool auto-floating-ip: false"
+				hint = "; the node's network needs a router to the external network (nat_source and nat_destination in clouds.yaml choose both), or the pool auto-floating-ip: false"
 			}
 		}
 		err = &plain
@@ -85,49 +93,55 @@ func noFloatingIPs(in *session) bool {
 	return in.network == nil || strings.EqualFold(in.cloud.FloatingIPSource, "none")
 }
 
-// externalNetwork is the network that floating IPs come from, or "".
-func externalNetwork(known []network) string {
-	for _, n := range known {
-		if n.External {
-			return n.ID
-		}
-	}
-	return ""
-}
-
-// attachFloatingIP makes a floating IP for a server, unless an earlier attempt
-// has made it.
-func (p *Provider) attachFloatingIP(ctx context.Context, in *session, s *server, fixed address, outside string) error {
-	port, err := portOf(ctx, in, s.ID, fixed)
+// attachFloatingIP makes a floating IP of one of the networks outside for a server, unless an
+// earlier attempt has made it.
+func (p *Provider) attachFloatingIP(ctx context.Context, in *session, s *server, fixed []address, outside []string) error {
+	landings, err := landingsOf(ctx, in, s.ID, fixed)
 	if err != nil {
 		return err
 	}
+	var inside []string
+	for _, l := range landings {
+		inside = append(inside, l.network)
+	}
+	destination, source, err := p.natPath(ctx, in, inside, outside)
+	if err != nil {
+		return err
+	}
+	at := landings[slices.Index(inside, destination)]
 	there, err := pages[floatingips.FloatingIP](ctx,
-		floatingips.List(in.network, floatingips.ListOpts{PortID: port}), "floatingips")
+		floatingips.List(in.network, floatingips.ListOpts{PortID: at.port}), "floatingips")
 	if err != nil || len(there) > 0 {
 		return failure(ctx, "list floating IPs", err)
 	}
 	_, err = floatingips.Create(ctx, in.network, floatingips.CreateOpts{
-		FloatingNetworkID: outside, PortID: port, FixedIP: fixed.IP,
+		FloatingNetworkID: source, PortID: at.port, FixedIP: at.ip,
 		Description: mark{p.cfg.Name, s.Metadata[providers.MetaNode], s.Metadata[providers.MetaSite]}.String(),
 	}).Extract()
 	return failure(ctx, "create floating IP", err)
 }
 
-// portOf finds the port of a server that has an address.
-func portOf(ctx context.Context, in *session, id string, fixed address) (string, error) {
+// landing is an address of a server to which a floating IP can lead.
+type landing struct{ network, port, ip string }
+
+// landingsOf finds the ports of a server that have its fixed addresses, in their order.
+func landingsOf(ctx context.Context, in *session, id string, fixed []address) ([]landing, error) {
 	all, err := pages[ports.Port](ctx, ports.List(in.network, ports.ListOpts{DeviceID: id}), "ports")
 	if err != nil {
-		return "", failure(ctx, "list its ports", err)
+		return nil, failure(ctx, "list its ports", err)
 	}
-	for _, port := range all {
-		for _, ip := range port.FixedIPs {
-			if ip.IPAddress == fixed.IP {
-				return port.ID, nil
+	var found []landing
+	for _, a := range fixed {
+		for _, port := range all {
+			if slices.ContainsFunc(port.FixedIPs, func(ip ports.IP) bool { return ip.IPAddress == a.IP }) {
+				found = append(found, landing{port.NetworkID, port.ID, a.IP})
 			}
 		}
 	}
-	return "", fmt.Errorf("%w: none of its %d ports has address %s", providers.ErrTransient, len(all), fixed.IP)
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%w: none of its %d ports has address %s", providers.ErrTransient, len(all), fixed[0].IP)
+	}
+	return found, nil
 }
 
 // awaitAddress waits until Nova has heard of a server's floating IP.
@@ -152,7 +166,7 @@ func floating(s *server) map[string]bool {
 	found := map[string]bool{}
 	for _, addresses := range s.Addresses {
 		for _, a := range addresses {
-			if a.Type == "floating" {
+			if a.Type == typeFloating {
 				found[a.IP] = true
 			}
 		}

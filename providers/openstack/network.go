@@ -2,9 +2,19 @@ package openstack
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
+
+	"poolkeeper/providers"
+	"poolkeeper/providers/openstack/clouds"
 )
 
 // network is what we need of a network; Neutron tells more.
@@ -27,6 +37,145 @@ func (p *Provider) listNetworks(ctx context.Context) ([]network, error) {
 		return nil, p.failure(ctx, "list networks", err)
 	}
 	return all, nil
+}
+
+// paths is how floating IPs can lead to the networks of servers.
+type paths struct {
+	gateways map[string]bool     // networks that have an IPv4 subnet with a gateway
+	routes   map[string][]string // the external networks to which routers lead, by network
+}
+
+// listPaths reads the subnets and routers that we can see. A router of another project is hidden.
+func (p *Provider) listPaths(ctx context.Context) (paths, error) {
+	found := paths{gateways: map[string]bool{}, routes: map[string][]string{}}
+	s, err := p.session(ctx)
+	if err != nil || s.network == nil {
+		return found, err
+	}
+	nets, err := pages[subnets.Subnet](ctx, subnets.List(s.network, subnets.ListOpts{IPVersion: 4, Limit: pageSize}), "subnets")
+	if err != nil {
+		return found, p.failure(ctx, "list subnets", err)
+	}
+	for _, subnet := range nets {
+		if subnet.GatewayIP != "" {
+			found.gateways[subnet.NetworkID] = true
+		}
+	}
+	all, err := pages[routers.Router](ctx, routers.List(s.network, routers.ListOpts{Limit: pageSize}), "routers")
+	if missing(err) || is(err, http.StatusForbidden) {
+		return found, nil // a cloud without routers, or one that hides them
+	}
+	if err != nil {
+		return found, p.failure(ctx, "list routers", err)
+	}
+	for _, router := range all {
+		outside := router.GatewayInfo.NetworkID
+		if outside == "" || !router.AdminStateUp {
+			continue
+		}
+		legs, err := pages[ports.Port](ctx, ports.List(s.network, ports.ListOpts{DeviceID: router.ID, Limit: pageSize}), "ports")
+		if err != nil {
+			return found, p.failure(ctx, "list ports of router "+router.ID, err)
+		}
+		for _, leg := range legs {
+			found.routes[leg.NetworkID] = append(found.routes[leg.NetworkID], outside)
+		}
+	}
+	return found, nil
+}
+
+// choose picks the network that gets a floating IP, and the external network that it comes from:
+// first those that a router connects, then one with a gateway. Both lists are in order of
+// preference.
+func (t paths) choose(inside, outside []string) (destination, source string) {
+	best := -1
+	for _, in := range inside {
+		rank, out := 0, outside[0]
+		for _, candidate := range outside {
+			if slices.Contains(t.routes[in], candidate) {
+				rank, out = 2, candidate
+				break
+			}
+		}
+		if t.gateways[in] {
+			rank++
+		}
+		if rank > best {
+			best, destination, source = rank, in, out
+		}
+	}
+	return destination, source
+}
+
+// natPath finds the network that gets a floating IP, one of those in inside, and the external
+// network that it comes from, one of those in outside. Neither list is empty.
+func (p *Provider) natPath(ctx context.Context, in *session, inside, outside []string) (destination, source string, err error) {
+	known, err := p.networks.get(ctx, p.now, p.listNetworks)
+	if err != nil {
+		return "", "", err
+	}
+	inside = natDestinations(inside, known, in.cloud.Networks)
+	if len(inside) == 1 && len(outside) == 1 {
+		return inside[0], outside[0], nil
+	}
+	found, err := p.paths.get(ctx, p.now, p.listPaths)
+	if err != nil {
+		return "", "", err
+	}
+	destination, source = found.choose(inside, outside)
+	return destination, source, nil
+}
+
+// natSources are the networks that floating IPs can come from: the nat_source of clouds.yaml, else
+// all external ones.
+func natSources(known []network, hints []clouds.Network) ([]string, error) {
+	named := slices.IndexFunc(hints, func(h clouds.Network) bool { return h.NATSource })
+	var found []string
+	for _, n := range known {
+		if named < 0 && n.External || named >= 0 && hints[named].Is(n.ID, n.Name) {
+			found = append(found, n.ID)
+		}
+	}
+	if named >= 0 && len(found) != 1 {
+		return nil, fmt.Errorf("%w: clouds.yaml: nat_source: the cloud has %d networks %q", providers.ErrInvalid, len(found), hints[named].Name)
+	}
+	return found, nil
+}
+
+// natDestinations are the networks of a server to which a floating IP can lead: the nat_destination
+// of clouds.yaml if the server is on it, else all.
+func natDestinations(inside []string, known []network, hints []clouds.Network) []string {
+	for _, h := range hints {
+		for _, n := range known {
+			if h.NATDestination && h.Is(n.ID, n.Name) && slices.Contains(inside, n.ID) {
+				return []string{n.ID}
+			}
+		}
+	}
+	return inside
+}
+
+// networkOrder lists the names of the networks of a server's label, as the pool orders them.
+func (p *Provider) networkOrder(s *server, known []network) []string {
+	pool, ok := p.cfg.Pool(s.Metadata[providers.MetaPool])
+	if !ok {
+		return nil
+	}
+	wanted := pool.Networks
+	groups := s.Metadata[metaGroups]
+	if label, ok := pool.Label(groups[strings.LastIndexByte(groups, ',')+1:]); ok {
+		wanted = label.Networks
+	}
+	var names []string
+	for _, name := range wanted {
+		if i := slices.IndexFunc(known, func(n network) bool { return n.ID == name }); i >= 0 {
+			name = known[i].Name
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // attachments turns a label's networks, names or ids, into ids.

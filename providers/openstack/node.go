@@ -93,7 +93,7 @@ func (p *Provider) instance(ctx context.Context, s *server) (providers.Instance,
 	if err != nil {
 		return providers.Instance{}, err
 	}
-	r := reachOf(s, known, in.cloud.Networks)
+	r := reachOf(s, p.networkOrder(s, known), known, in.cloud.Networks)
 	i := providers.Instance{
 		ExternalID: s.ID, Cloud: p.cfg.Cloud, Region: in.cloud.Region, AZ: s.Zone, HostID: s.HostID,
 		InterfaceIP: r.interfaceIP(in.cloud, p.ipv6),

@@ -74,6 +74,7 @@ type Provider struct {
 
 	flavors  cached[[]flavor]
 	networks cached[[]network]
+	paths    cached[paths]
 	zones    cached[[]string]
 	images   cached[map[string]string] // of cloud-images: name to id
 }
@@ -97,7 +98,7 @@ func New(cfg configs.Provider, opts Options) (*Provider, error) {
 		cfg: cfg, log: opts.Logger, env: opts.Env, secrets: opts.Secrets, pace: defaultPace(),
 		now: time.Now, pick: rand.IntN, ipv6: reachesIPv6(),
 		flavors: cached[[]flavor]{age: flavorAge}, networks: cached[[]network]{age: networkAge},
-		zones: cached[[]string]{age: zoneAge}, images: cached[map[string]string]{age: imageAge},
+		paths: cached[paths]{age: networkAge}, zones: cached[[]string]{age: zoneAge}, images: cached[map[string]string]{age: imageAge},
 	}
 	if p.logins = opts.Logins; p.logins == nil {
 		p.logins = &Logins{}

@@ -94,6 +94,7 @@ func (p *Provider) refused(o offer, err error) error {
 func (p *Provider) forget() {
 	p.flavors.forget()
 	p.networks.forget()
+	p.paths.forget()
 	p.zones.forget()
 	p.images.forget()
 }

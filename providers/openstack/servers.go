@@ -18,6 +18,8 @@ const (
 	statusDeleted     = "DELETED"
 	statusSoftDeleted = "SOFT_DELETED"
 	taskDeleting      = "deleting"
+
+	typeFloating = "floating" // of an address
 )
 
 // pageSize is how many entries of a list are asked for at once. Services cap
@@ -49,7 +51,7 @@ type fault struct {
 // address is one address of a server.
 type address struct {
 	IP   string `json:"addr"`
-	Type string `json:"OS-EXT-IPS:type"` // fixed or floating
+	Type string `json:"OS-EXT-IPS:type"` // fixed or typeFloating
 	MAC  string `json:"OS-EXT-IPS-MAC:mac_addr"`
 }
 

@@ -39,10 +39,12 @@ type stub struct {
 	ips      map[string]*stubIP
 	ports    map[string]map[string]any
 	networks []map[string]any
-	volumes  map[string]int // Cinder's limits; nil when there is no Cinder
-	disks    map[string]int // volumes that servers boot from, in GB, by server
-	unrouted bool           // no router leads from the networks of servers to the outside
-	quota    int            // servers
+	subnets  []map[string]any
+	routers  []map[string]any // their interfaces are ports
+	volumes  map[string]int   // Cinder's limits; nil when there is no Cinder
+	disks    map[string]int   // volumes that servers boot from, in GB, by server
+	unrouted bool             // no router leads from the networks of servers to the outside
+	quota    int              // servers
 	boot     time.Duration
 	page     int // entries of a page
 	noImport bool

@@ -12,6 +12,7 @@ type stubIP struct {
 	Port        string `json:"port_id"`
 	Description string `json:"description"`
 	Network     string `json:"floating_network_id"`
+	Fixed       string `json:"fixed_ip_address"`
 }
 
 func (s *stub) neutron() {
@@ -20,6 +21,13 @@ func (s *stub) neutron() {
 		defer s.mu.Unlock()
 		reply(w, http.StatusOK, map[string]any{"networks": s.networks})
 	})
+	for name, list := range map[string]*[]map[string]any{"subnets": &s.subnets, "routers": &s.routers} {
+		s.mux.HandleFunc("GET /network/v2.0/"+name, func(w http.ResponseWriter, _ *http.Request) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			reply(w, http.StatusOK, map[string]any{name: append([]map[string]any{}, *list...)})
+		})
+	}
 	s.mux.HandleFunc("GET /network/v2.0/ports", func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -73,7 +81,7 @@ func (s *stub) createIP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.unrouted {
+	if s.unrouted || !s.routed(s.ports[body.FloatingIP.Port]["network_id"], body.FloatingIP.Network) {
 		reply(w, http.StatusNotFound, map[string]any{"NeutronError": map[string]any{
 			"type": "ExternalGatewayForFloatingIPNotFound", "detail": "", "message": "External network " + body.FloatingIP.Network +
 				" is not reachable from subnet s.  Therefore, cannot associate Port " + body.FloatingIP.Port + " with a Floating IP.",
@@ -84,9 +92,29 @@ func (s *stub) createIP(w http.ResponseWriter, r *http.Request) {
 	ip.ID, ip.IP = newUUID(), "203.0.113.9"
 	s.ips[ip.ID] = &ip
 	if v, ok := s.servers[s.ports[ip.Port]["device_id"].(string)]; ok {
-		addresses := v.fields["addresses"].(map[string]any)
-		addresses["inside"] = append(addresses["inside"].([]map[string]any),
-			map[string]any{"addr": ip.IP, "version": 4, "OS-EXT-IPS:type": "floating"})
+		for name, list := range v.fields["addresses"].(map[string]any) {
+			for _, fixed := range list.([]map[string]any) {
+				if fixed["addr"] == ip.Fixed {
+					v.fields["addresses"].(map[string]any)[name] = append(list.([]map[string]any), map[string]any{
+						"addr": ip.IP, "version": 4, "OS-EXT-IPS:type": "floating", "OS-EXT-IPS-MAC:mac_addr": fixed["OS-EXT-IPS-MAC:mac_addr"],
+					})
+				}
+			}
+		}
 	}
 	reply(w, http.StatusCreated, map[string]any{"floatingip": ip})
+}
+
+// routed reports whether a router leads from one network to another. A stub without routers
+// has one between all.
+func (s *stub) routed(inside any, outside string) bool {
+	for _, port := range s.ports {
+		for _, router := range s.routers {
+			gateway, _ := router["external_gateway_info"].(map[string]any)
+			if port["device_id"] == router["id"] && port["network_id"] == inside && gateway["network_id"] == outside {
+				return true
+			}
+		}
+	}
+	return len(s.routers) == 0
 }

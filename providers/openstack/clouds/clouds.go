@@ -60,6 +60,9 @@ type Cloud struct {
 	// FloatingIPSource is "None" where there are no floating IPs.
 	FloatingIPSource string    `yaml:"floating_ip_source"`
 	Networks         []Network `yaml:"networks"`
+	// InternalNetwork and ExternalNetwork are older words for entries of Networks.
+	InternalNetwork string `yaml:"internal_network"`
+	ExternalNetwork string `yaml:"external_network"`
 
 	ComputeEndpoint string `yaml:"compute_endpoint_override"`
 	ImageEndpoint   string `yaml:"image_endpoint_override"`
@@ -73,6 +76,37 @@ type Network struct {
 	RoutesExternally *bool  `yaml:"routes_externally"`
 	RoutesIPv4       *bool  `yaml:"routes_ipv4_externally"`
 	RoutesIPv6       *bool  `yaml:"routes_ipv6_externally"`
+	DefaultInterface bool   `yaml:"default_interface"` // servers are reached on it
+	NATSource        bool   `yaml:"nat_source"`        // floating IPs come from it
+	NATDestination   bool   `yaml:"nat_destination"`   // floating IPs lead to it
+}
+
+// Is reports whether the entry describes a network.
+func (n Network) Is(id, name string) bool { return n.Name != "" && (n.Name == id || n.Name == name) }
+
+// checkNetworks translates the older words for networks, and refuses what contradicts itself.
+func (c *Cloud) checkNetworks() error {
+	yes, no := true, false
+	older := c.InternalNetwork + c.ExternalNetwork
+	if older != "" && len(c.Networks) > 0 {
+		return fmt.Errorf("%w: networks and internal_network or external_network exclude each other", ErrIncomplete)
+	}
+	if c.ExternalNetwork != "" {
+		c.Networks = append(c.Networks, Network{Name: c.ExternalNetwork, RoutesExternally: &yes, DefaultInterface: true})
+	}
+	if c.InternalNetwork != "" {
+		c.Networks = append(c.Networks, Network{Name: c.InternalNetwork, RoutesExternally: &no, NATDestination: true})
+	}
+	for key, flag := range map[string]func(Network) bool{
+		"default_interface": func(n Network) bool { return n.DefaultInterface },
+		"nat_destination":   func(n Network) bool { return n.NATDestination },
+		"nat_source":        func(n Network) bool { return n.NATSource },
+	} {
+		if len(slices.DeleteFunc(slices.Clone(c.Networks), func(n Network) bool { return !flag(n) })) > 1 {
+			return fmt.Errorf("%w: networks: only one network can have %s", ErrIncomplete, key)
+		}
+	}
+	return nil
 }
 
 // Auth is who we are in the cloud.
@@ -146,6 +180,9 @@ func Read(name, region string, env Env, keys *sealed.Keys) (Cloud, error) {
 		return Cloud{}, fmt.Errorf("read cloud %s: %w", name, err)
 	}
 	cloud.keys = nil // a Cloud is kept
+	if err := cloud.checkNetworks(); err != nil {
+		return Cloud{}, fmt.Errorf("read cloud %s from %s: %w", name, cloud.Source, err)
+	}
 	cloud.Region = cmp.Or(region, cloud.Region)
 	if cloud.Region == "" && len(cloud.Regions) > 0 {
 		cloud.Region = cloud.Regions[0].Name

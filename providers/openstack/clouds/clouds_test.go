@@ -235,3 +235,33 @@ func TestTLSFiles(t *testing.T) {
 		t.Errorf("TLS of nothing gave %+v, %v", config, err)
 	}
 }
+
+// The older words for networks mean what the list says, and what contradicts itself is refused.
+func TestNetworks(t *testing.T) {
+	yes, no := true, false
+	for text, want := range map[string]any{
+		"networks: [{name: a, default_interface: true, nat_source: yes}, {name: b, nat_destination: true}]": []Network{
+			{Name: "a", DefaultInterface: true, NATSource: true}, {Name: "b", NATDestination: true},
+		},
+		"internal_network: in\n    external_network: out": []Network{
+			{Name: "out", RoutesExternally: &yes, DefaultInterface: true}, {Name: "in", RoutesExternally: &no, NATDestination: true},
+		},
+		"networks: [{name: a}]\n    external_network: out":                                 "exclude each other",
+		"networks: [{name: a, nat_destination: true}, {name: b, nat_destination: true}]":   "only one network can have nat_destination",
+		"networks: [{name: a, default_interface: true}, {name: b, default_interface: on}]": "only one network can have default_interface",
+	} {
+		env := home(t, map[string]string{"clouds.yaml": "clouds:\n  north:\n    auth: {auth_url: \"https://north/v3\"}\n    " + text + "\n"})
+		cloud, err := Read("north", "", env, nil)
+		var got any = cloud.Networks
+		if err != nil {
+			got = err.Error()
+		}
+		if words, refused := want.(string); refused {
+			if !errors.Is(err, ErrIncomplete) || !strings.Contains(err.Error(), words) {
+				t.Errorf("%s: %v, want %q", text, err, words)
+			}
+		} else if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+}
