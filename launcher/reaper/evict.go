@@ -59,7 +59,7 @@ func (r *Reaper) evict(ctx context.Context, id string) error {
 		return err
 	}
 	if n.State == zkmodel.NodeReady && n.AllocatedTo == "" {
-		n.Reason = "a request needs its room"
+		n.Reason = schedule.EvictedReason
 		r.Log.Info("Idle node makes room", "node", id, "provider", n.Provider)
 		if err = zkmodel.Move(n, zkmodel.NodeDeleting, zkmodel.ByUs, zkmodel.EpochOf(r.Now())); err == nil {
 			err = r.Store.SaveNode(ctx, lock, n)

@@ -38,12 +38,13 @@ func (y yes) launches() int { return y.needs[providers.Instances] }
 type later struct {
 	said
 	cause  Cause
-	queued bool     // for room, so that those who come later queue behind it
-	tenant bool     // for its tenant's other nodes to go
-	full   bool     // the provider has refused as much
-	shared bool     // queued: the provider is full, whatever room the pool has
-	alone  bool     // queued: nobody waits for it, as it may never be served here
-	evict  []string // queued: idle nodes that stand in its way
+	queued bool                // for room, so that those who come later queue behind it
+	tenant bool                // for its tenant's other nodes to go
+	full   bool                // the provider has refused as much
+	shared bool                // queued: the provider is full, whatever room the pool has
+	alone  bool                // queued: nobody waits for it, as it may never be served here
+	evict  []string            // queued: idle nodes that stand in its way
+	needs  providers.Resources // queued: what the new nodes take, where room is lacking
 }
 
 // never: the pool can never serve it.

@@ -49,20 +49,27 @@ type assignment struct {
 	*Snapshot
 	used    *usage
 	leaving *usage // of used, what is on its way out
-	tenants map[string]providers.Resources
-	ready   *idleNodes
-	owing   map[string]map[string]string // nodes whose machines may yet be made, by request and provider
-	uses    map[string]*lesson.Use       // of the clouds that do not tell their limits, or refused, by provider
-	room    map[string]int               // provider to launches that may still begin; -1 is any number
-	waits   queues                       // for room, by pool id
-	shared  queues                       // for room in all of a provider, by provider
-	patient queues                       // for the limit of a tenant, by tenant
+	// reserved is the room that is kept for requests for which idle nodes were evicted, and freed holds
+	// the pools and providers of these nodes.
+	reserved *usage
+	freed    map[PoolKey]bool
+	claims   map[PoolKey]*zkmodel.Request // the first that waits for room, by pool and provider
+	served   map[string]bool              // see allocated
+	tenants  map[string]providers.Resources
+	ready    *idleNodes
+	owing    map[string]map[string]string // nodes whose machines may yet be made, by request and provider
+	uses     map[string]*lesson.Use       // of the clouds that do not tell their limits, or refused, by provider
+	room     map[string]int               // provider to launches that may still begin; -1 is any number
+	waits    queues                       // for room, by pool id
+	shared   queues                       // for room in all of a provider, by provider
+	patient  queues                       // for the limit of a tenant, by tenant
 }
 
 func newAssignment(s *Snapshot) *assignment {
+	gone := leavers(s)
 	a := &assignment{
-		Snapshot: s, tenants: tenantUsage(s),
-		used: newUsage(s.Nodes, s.Pools), leaving: newUsage(leavers(s), s.Pools), ready: newIdleNodes(s.Nodes, s.Evicted, s.Frozen), owing: owing(s.Nodes),
+		Snapshot: s, tenants: tenantUsage(s), reserved: newUsage(nil, nil), freed: freedPools(s, gone), claims: map[PoolKey]*zkmodel.Request{},
+		used: newUsage(s.Nodes, s.Pools), leaving: newUsage(gone, s.Pools), ready: newIdleNodes(s.Nodes, s.Evicted, s.Frozen), owing: owing(s.Nodes),
 		uses: map[string]*lesson.Use{}, room: map[string]int{}, waits: queues{}, shared: queues{}, patient: queues{},
 	}
 	for _, p := range s.Pools {
@@ -82,6 +89,7 @@ func (a *assignment) decide(r *zkmodel.Request) Decision {
 		return a.accept(r, best, able)
 	}
 	if first := best(a, r, said.later); first != nil {
+		a.claim(r, said.later)
 		d := a.wait(r, first)
 		d.Short = shortProviders(said.later)
 		return d
@@ -158,6 +166,7 @@ func (a *assignment) wait(r *zkmodel.Request, l *later) Wait {
 		_, d.Again = a.drains(r)
 	}
 	if len(l.evict) == 0 {
+		a.reserve(l)
 		return d
 	}
 	if d.NeedsQuota = !l.pool.HoldsQuota; d.NeedsQuota {
@@ -169,6 +178,7 @@ func (a *assignment) wait(r *zkmodel.Request, l *later) Wait {
 		key := PoolKey{n.Provider, n.Pool}
 		a.leaving.add(key, NodeResources(n, a.offers(key)))
 	}
+	a.reserve(l)
 	return d
 }
 

@@ -117,14 +117,20 @@ func (a *assignment) notNow(p *Pool, r *zkmodel.Request, needs providers.Resourc
 	if first := a.closed(a.waits[p.ID]); first != nil {
 		return no(Quota, "pool %s is full, and request %s comes first", p.Name, first.ID)
 	}
-	if p.Cloud != nil || p.Learned.Lesson.Failures > 0 {
+	if p.sharesLimits() {
 		if first := a.closed(a.shared[p.Provider]); first != nil {
 			return no(Quota, "provider %s is full, and request %s comes first", p.Provider, first.ID)
 		}
 	}
-	if why, lacks := a.used.shortage(p, needs); lacks {
+	if !queued {
+		if first := a.claimant(p, needs); first != nil {
+			return no(Quota, "request %s can use the room of pool %s, and comes before stock", first.ID, p.Name)
+		}
+	}
+	if why, lacks, cloud := a.shortage(p, needs); lacks {
 		l := no(Quota, "%s", why)
-		if l.shared = a.used.cloudShort(p, needs); l.queued {
+		if l.shared = cloud; l.queued {
+			l.needs = needs
 			l.evict = a.evictions(p, func(left *usage) bool { _, lacks := left.shortage(p, needs); return lacks })
 		}
 		return l
@@ -149,7 +155,7 @@ func (a *assignment) evictions(p *Pool, full func(*usage) bool) []string {
 	if !slices.ContainsFunc(keys, a.ready.has) {
 		return nil // as it is with most that wait
 	}
-	left := a.used.without(a.leaving)
+	left := a.left()
 	var evict []string
 	for _, key := range keys {
 		for n := range a.ready.idle(key) {

@@ -146,10 +146,6 @@ func (rest *Rest) Spare(p *Pool, label string) (asked lesson.Asked, why string) 
 // the first that waits: for room there, or for a moment, or for a launcher with other
 // labels.
 func (a *assignment) waiting() map[string]*zkmodel.Request {
-	served := map[string]bool{} // accepted a moment ago, which their records may not show yet
-	for _, n := range a.Nodes {
-		served[n.AllocatedTo] = true
-	}
 	waits := map[string]*zkmodel.Request{}
 	note := func(r *zkmodel.Request, provider string) {
 		if waits[provider] == nil {
@@ -157,7 +153,7 @@ func (a *assignment) waiting() map[string]*zkmodel.Request {
 		}
 	}
 	for _, r := range ordered(a.Requests) {
-		if r.Broken != nil || r.State != zkmodel.RequestRequested || a.Busy[r.ID] && served[r.ID] {
+		if r.Broken != nil || r.State != zkmodel.RequestRequested || a.Busy[r.ID] && a.allocated()[r.ID] {
 			continue
 		}
 		others := a.Busy[r.ID]

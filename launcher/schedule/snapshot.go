@@ -115,6 +115,9 @@ func (p *Pool) frozen(labels []string) (why string, so bool) {
 	return why, so
 }
 
+// sharesLimits reports whether the pool counts what all pools of its provider use.
+func (p *Pool) sharesLimits() bool { return p.Cloud != nil || p.Learned.Lesson.Failures > 0 }
+
 // Offer is one label in one pool.
 type Offer struct {
 	// Needs is what one node takes; nil while the provider has not told.
