@@ -39,6 +39,7 @@ const (
 // crowdedSky is a set of clouds with launchers that serve them, and a requestor.
 type crowdedSky struct {
 	b       *testing.B
+	root    string // of its tree
 	clouds  []*cloud
 	zuul    *zuul.Client
 	session *recipe.Session
@@ -56,19 +57,7 @@ type skyOptions struct {
 
 func newSky(b *testing.B, server *zktest.Server, o skyOptions) *crowdedSky {
 	b.Helper()
-	s := &crowdedSky{b: b}
-	root := fmt.Sprintf("/sky-%d", time.Now().UnixNano())
-	admin := dialChroot(b, server, "")
-	session, err := admin.Session(b.Context())
-	if err == nil {
-		err = session.EnsurePath(b.Context(), root)
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-	if s.session, err = dialChroot(b, server, root).Session(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	s := openSky(b, server)
 	cfg := &configs.Config{Labels: []configs.Label{{Name: "small"}}}
 	for i, room := range rooms {
 		p := skyProvider(fmt.Sprintf("cloud-%02d", i), !o.told)
@@ -80,13 +69,31 @@ func newSky(b *testing.B, server *zktest.Server, o skyOptions) *crowdedSky {
 		s.clouds = append(s.clouds, c)
 		cfg.Providers = append(cfg.Providers, p)
 	}
-	if s.zuul, err = zuul.Dial(b.Context(), []string{server.Addr()}, root, "bench"); err != nil {
+	for i := range o.launchers {
+		s.start(dialChroot(b, server, s.root), cfg, fmt.Sprintf("host-%d", i))
+	}
+	return s
+}
+
+// openSky connects to a new tree of a server.
+func openSky(b *testing.B, server *zktest.Server) *crowdedSky {
+	b.Helper()
+	s := &crowdedSky{b: b, root: fmt.Sprintf("/sky-%d", time.Now().UnixNano())}
+	admin := dialChroot(b, server, "")
+	session, err := admin.Session(b.Context())
+	if err == nil {
+		err = session.EnsurePath(b.Context(), s.root)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	if s.session, err = dialChroot(b, server, s.root).Session(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	if s.zuul, err = zuul.Dial(b.Context(), []string{server.Addr()}, s.root, "bench"); err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(s.zuul.Close)
-	for i := range o.launchers {
-		s.start(dialChroot(b, server, root), cfg, fmt.Sprintf("host-%d", i))
-	}
 	return s
 }
 
