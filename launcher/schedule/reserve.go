@@ -37,7 +37,8 @@ func (a *assignment) left() *usage {
 // get only what is left beside it.
 func (a *assignment) reserve(l *later) {
 	key := PoolKey{l.pool.Provider, l.pool.Name}
-	if len(l.needs) == 0 || len(l.evict) == 0 && !a.freed[key] && !(l.shared && a.freed[providerKey(l.pool)]) {
+	freed := len(l.evict) > 0 || a.freed[key] || l.shared && a.freed[providerKey(l.pool)]
+	if len(l.needs) == 0 || !freed {
 		return
 	}
 	if _, lacks := a.left().shortage(l.pool, l.needs); !lacks {
