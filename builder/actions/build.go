@@ -209,12 +209,17 @@ func (w *Worker) saveReady(ctx context.Context, lock *recipe.Held, record *zkmod
 	if err := zkmodel.Move(record, zkmodel.BuildReady, zkmodel.ByUs, zkmodel.EpochOf(w.Now())); err != nil {
 		return err
 	}
-	if err := w.Store.SaveBuild(ctx, lock, record); err != nil {
+	if err := w.saveResult(ctx, lock, record); err != nil {
 		return err
 	}
 	w.Metrics.Built(record, m.Files)
 	w.Step(step.BuildReady)
 	return nil
+}
+
+// saveResult saves the result of a build, which may have taken hours. It waits while the rights to the record are closed.
+func (w *Worker) saveResult(ctx context.Context, lock *recipe.Held, record *zkmodel.Build) error {
+	return lock.Session().UntilAllowed(ctx, func() error { return w.Store.SaveBuild(ctx, lock, record) })
 }
 
 // saveFailed tells everybody why there is no build.
@@ -226,7 +231,7 @@ func (w *Worker) saveFailed(ctx context.Context, lock *recipe.Held, record *zkmo
 		return err
 	}
 	record.RetryAt = zkmodel.EpochOf(w.Policy.BuildAgain(record, w.Now()))
-	if err := w.Store.SaveBuild(ctx, lock, record); err != nil {
+	if err := w.saveResult(ctx, lock, record); err != nil {
 		return err
 	}
 	w.Metrics.FailedBuild(record)

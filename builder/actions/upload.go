@@ -159,7 +159,7 @@ func (s *sending) run(ctx context.Context, failures int) (kept bool, err error) 
 	switch {
 	case err == nil:
 		s.Step(step.UploadSent)
-		if err := s.save(ctx, id); err != nil {
+		if err := s.lock.Session().UntilAllowed(ctx, func() error { return s.save(ctx, id) }); err != nil {
 			// Nobody will ever know of the image: take it back.
 			return false, errors.Join(err, s.takeBack(ctx, id))
 		}
@@ -186,7 +186,7 @@ func (s *sending) run(ctx context.Context, failures int) (kept bool, err error) 
 		return false, err
 	}
 	s.record.RetryAt = zkmodel.EpochOf(s.Policy.UploadAgain(s.record, s.Now()))
-	if err := s.Store.SaveUpload(ctx, s.lock, s.record); err != nil {
+	if err := s.lock.Session().UntilAllowed(ctx, func() error { return s.Store.SaveUpload(ctx, s.lock, s.record) }); err != nil {
 		return false, err
 	}
 	s.Metrics.FailedUpload(s.record)

@@ -206,9 +206,11 @@ func (l *Launches) Save(ctx context.Context, n *Run) error { return l.saveCounte
 
 // saveCounted is Save with what is to be counted in the same transaction.
 func (l *Launches) saveCounted(ctx context.Context, n *Run, notes ...canary.Note) error {
-	ctx, cancel := n.Lock.Bind(context.WithoutCancel(ctx))
+	held, cancel := n.Lock.Bind(context.WithoutCancel(ctx))
 	defer cancel()
-	err := l.Book.Count(ctx, notes, func(also ...recipe.Op) error { return l.Store.SaveNode(ctx, n.Lock, n.Node, also...) })
+	err := l.Store.Session().UntilAllowed(ctx, func() error {
+		return l.Book.Count(held, notes, func(also ...recipe.Op) error { return l.Store.SaveNode(held, n.Lock, n.Node, also...) })
+	})
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,12 @@ import (
 	"poolkeeper/configs/clock"
 )
 
-// quietFor is how long a failure that repeats itself is not logged again.
-const quietFor = 10 * time.Second
+const (
+	// quietFor is how long a failure that repeats itself is not logged again.
+	quietFor = 10 * time.Second
+	// refusedPause is the pause after an operation that ZooKeeper refused, before it is retried.
+	refusedPause = time.Second
+)
 
 // Client keeps a session with ZooKeeper alive: when one ends it begins the next.
 // Its methods are safe for use by several goroutines.
@@ -47,6 +51,7 @@ func Dial(cfg Config) (*Client, error) {
 		return nil, err
 	}
 	cfg.log, cfg.observer = new(atomic.Pointer[Log]), new(atomic.Pointer[Observer])
+	cfg.refused = &Throttle{Clock: cfg.Clock}
 	ctx, stop := context.WithCancelCause(clock.With(context.Background(), cfg.Clock))
 	c := &Client{cfg: cfg, hosts: newHosts(cfg.Servers, cfg.Clock, cfg.Rand), log: cfg.Logger, stop: stop, done: ctx.Done(), changed: make(chan struct{})}
 	c.work.Go(func() { c.run(ctx) })
@@ -127,7 +132,9 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 
 // Serve runs body once for each session, one after the other. The context of
 // body ends when its session does; the next body starts when the last one has
-// returned. Serve returns what body returns in a living session, or when ctx
+// returned. If body returns ErrAuth, Serve logs a warning and runs body
+// again after a pause, because closed rights may return.
+// Serve returns any other result of body in a living session, or when ctx
 // ends or the Client is closed, the cause.
 func (c *Client) Serve(ctx context.Context, body func(ctx context.Context, s *Session) error) error {
 	for {
@@ -141,12 +148,32 @@ func (c *Client) Serve(ctx context.Context, body func(ctx context.Context, s *Se
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case s.ctx.Err() == nil && errors.Is(err, ErrAuth):
+			s.awaitRights(ctx, err)
 		case s.ctx.Err() == nil:
 			return err
 		case err != nil && !errors.Is(err, ErrSessionLost) && !errors.Is(err, context.Canceled):
 			c.log.Warn("Work ended with its session; it begins again in the next one", "error", err)
 		}
 	}
+}
+
+// UntilAllowed calls write until ZooKeeper does not refuse it with ErrAuth, or ctx ends, and returns the last result. It is for
+// results of long work, which closed rights must not discard.
+func (s *Session) UntilAllowed(ctx context.Context, write func() error) error {
+	for {
+		err := write()
+		if !errors.Is(err, ErrAuth) || ctx.Err() != nil {
+			return err
+		}
+		s.awaitRights(ctx, err)
+	}
+}
+
+// awaitRights reports a refused operation and returns when it is time to retry it, or ctx has ended.
+func (s *Session) awaitRights(ctx context.Context, err error) {
+	s.cfg.refused.Warn(s.log, "ZooKeeper refused an operation, will retry", "error", err, "retry", refusedPause)
+	waitFor(ctx, s.Clock(), refusedPause)
 }
 
 // run begins one session after the other until ctx ends.

@@ -57,6 +57,7 @@ type Config struct {
 
 	log      *atomic.Pointer[Log]      // of the Client; see SetLog
 	observer *atomic.Pointer[Observer] // of the Client; see SetObserver
+	refused  *Throttle                 // of warnings about refused operations, of the Client
 }
 
 // TLS names the PEM files of a connection. They are read again at every

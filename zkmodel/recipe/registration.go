@@ -91,27 +91,36 @@ func (r *Registration) serve(ctx context.Context, s *Session) error {
 	}()
 	for {
 		n, err := s.getWatch(ctx, path)
-		if err != nil {
+		if err == nil {
+			err = r.write(ctx, s, path, n)
+		}
+		switch {
+		case errors.Is(err, ErrAuth): // the node stays: without it, others would conclude that we have left
+			s.awaitRights(ctx, err)
+		case err != nil && !errors.Is(err, ErrConnectionLost):
 			return err
 		}
-		for same := true; same; {
-			if data = r.current(); !bytes.Equal(n.data, data) {
-				// Only we write it, so no version is at stake.
-				_, err := s.Set(ctx, path, data, AnyVersion)
-				if errors.Is(err, ErrConnectionLost) {
-					break // see what came of it
-				}
-				if err != nil {
-					return err
-				}
+	}
+}
+
+// write keeps the data of the node current until somebody else changes the node. If the connection breaks during a
+// write, the caller reads the node again.
+func (r *Registration) write(ctx context.Context, s *Session, path string, n node) error {
+	data := n.data
+	for {
+		if now := r.current(); !bytes.Equal(data, now) {
+			// Only we write it, so no version is at stake.
+			if _, err := s.Set(ctx, path, now, AnyVersion); err != nil {
+				return err
 			}
-			select {
-			case <-n.watch:
-				same = false
-			case <-r.wake:
-			case <-ctx.Done():
-				return ended("keep registered", path, context.Cause(ctx))
-			}
+			data = now
+		}
+		select {
+		case <-n.watch:
+			return nil
+		case <-r.wake:
+		case <-ctx.Done():
+			return ended("keep registered", path, context.Cause(ctx))
 		}
 	}
 }

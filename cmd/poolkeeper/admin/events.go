@@ -71,10 +71,15 @@ func (c *EventsCmd) Run(ctx context.Context, a *app.App) error {
 		if c.Follow && cfg.Events == nil {
 			fmt.Fprintf(a.Stderr, "poolkeeper: %s has no `events:`, so that no change is told by daemons that run with it\n", cfg.Path)
 		}
+		var refused error // a user is told at once; a daemon would retry
 		err := client.Serve(ctx, func(ctx context.Context, s *recipe.Session) error {
 			reader := log.Read(s, at)
 			for {
 				entry, ok, err := c.next(ctx, reader)
+				if errors.Is(err, recipe.ErrAuth) {
+					refused = err
+					return nil
+				}
 				if err != nil || !ok {
 					return err
 				}
@@ -84,6 +89,7 @@ func (c *EventsCmd) Run(ctx context.Context, a *app.App) error {
 				}
 			}
 		})
+		err = errors.Join(err, refused)
 		if !any && !c.Follow && cfg.Events == nil && err == nil {
 			fmt.Fprintf(a.Stderr, "poolkeeper: there are no events, and %s has no `events:`, so that no change is told\n", cfg.Path)
 		}
