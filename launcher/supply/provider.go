@@ -21,6 +21,8 @@ const (
 	openTime = 3 * time.Second
 	// troubleAge is how long a trouble is believed of a provider that answers.
 	troubleAge = time.Minute
+	// faultAge is how long a label that names something unknown is believed to be wrong.
+	faultAge = 15 * time.Second
 	// zonesTime is how long it may take to tell its availability zones.
 	zonesTime = 10 * time.Second
 )
@@ -102,7 +104,10 @@ func (c *Provider) keepLearning(ctx context.Context, p providers.Provider) {
 			c.log.Warn("Provider does not tell its sizes and limits; the old ones count", "error", err, "retry", wait)
 		} else {
 			failures = 0
-			if c.View().Trouble != "" {
+			switch v := c.View(); {
+			case v.faulty():
+				wait = faultAge
+			case v.Trouble != "":
 				wait = troubleAge
 			}
 		}

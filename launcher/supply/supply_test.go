@@ -30,6 +30,7 @@ type cloud struct {
 	limits       providers.Resources
 	asked        int // for limits
 	site         string
+	mended       bool // the broken label works
 }
 
 func (c *cloud) OfInstallation(site string) { c.set(func(c *cloud) { c.site = site }) }
@@ -52,7 +53,7 @@ func (c *cloud) opener(configs.Provider) (providers.Provider, error) {
 func (c *cloud) NodeResources(_ context.Context, _, label string) (providers.Resources, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if label == "broken" {
+	if label == "broken" && !c.mended {
 		return nil, providers.ErrInvalid
 	}
 	return providers.Resources{"instances": 1}, c.answer
@@ -127,6 +128,23 @@ func TestUnavailableUntilItAnswers(t *testing.T) {
 		}
 		if v.Needs["main"]["broken"].Fault == "" || v.Needs["main"]["small"].Fault != "" {
 			t.Errorf("one label's mistake is told of others, or not at all: %+v", v.Needs)
+		}
+	})
+}
+
+// A flavor that the cloud gets later must not wait for the next question about limits, minutes later.
+func TestAMistakeIsLookedAtAgainSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{}
+		p := run(t, c)
+		pass(t, time.Minute)
+		if p.View().Needs["main"]["broken"].Fault == "" {
+			t.Fatal("the broken label has no fault")
+		}
+		c.set(func(c *cloud) { c.mended = true })
+		pass(t, 20*time.Second)
+		if fault := p.View().Needs["main"]["broken"].Fault; fault != "" {
+			t.Errorf("20s after the cloud got what the label names: %s", fault)
 		}
 	})
 }

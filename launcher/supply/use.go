@@ -76,6 +76,18 @@ func (c *Provider) View() View {
 	return v
 }
 
+// faulty reports whether a label names something that the cloud lacks.
+func (v View) faulty() bool {
+	for _, labels := range v.Needs {
+		for _, offer := range labels {
+			if offer.Fault != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // seen is View, whether anybody has paused it or not.
 func (c *Provider) seen() View {
 	c.mu.Lock()

@@ -162,7 +162,7 @@ func TestFloatingIPWithoutARouter(t *testing.T) {
 		"no layer 3":       {"GET /network/v2.0/floatingips", answerHTML(404, "The resource could not be found."), providers.ErrInvalid, "could not be found"},
 		"refused":          {"POST /network/v2.0/floatingips", answerHTML(403, "disallowed by policy"), providers.ErrInvalid, "disallowed by policy"},
 		"no room":          {"POST /network/v2.0/floatingips", answerHTML(409, "Quota exceeded for resources: ['floatingip']."), providers.ErrQuota, "Quota exceeded"},
-		"no address left":  {"POST /network/v2.0/floatingips", answerHTML(409, "No more IP addresses available on network outside."), providers.ErrTransient, "No more IP"},
+		"no address left":  {"POST /network/v2.0/floatingips", answerHTML(409, "No more IP addresses available on network outside."), providers.ErrQuota, "No more IP"},
 		"Neutron is away":  {"POST /network/v2.0/floatingips", answer(503), providers.ErrTransient, "injected"},
 		"ports are hidden": {"GET /network/v2.0/ports", answer(403), providers.ErrInvalid, "injected"},
 	} {

@@ -2,8 +2,11 @@ package openstack
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"poolkeeper/providers"
 )
 
 // cached remembers the answer of one question for a while. Those who ask while
@@ -14,7 +17,22 @@ type cached[T any] struct {
 	mu     sync.Mutex
 	asking chan struct{} // closed when whoever asks has done so
 	value  T
+	read   time.Time
 	until  time.Time
+}
+
+// seek finds something in a cached answer. If it is missing, the cloud is asked again: it may exist by now.
+func seek[T, U any](ctx context.Context, c *cached[T], now func() time.Time, ask func(context.Context) (T, error), find func(T) (U, error)) (U, error) {
+	for start := now(); ; {
+		var found U
+		all, err := c.get(ctx, now, ask)
+		if err == nil {
+			found, err = find(all)
+		}
+		if !errors.Is(err, providers.ErrInvalid) || !c.forgetOlder(start) {
+			return found, err
+		}
+	}
 }
 
 // get gives the answer, from ask when it is not known.
@@ -42,13 +60,14 @@ func (c *cached[T]) get(ctx context.Context, now func() time.Time, ask func(cont
 }
 
 func (c *cached[T]) ask(ctx context.Context, now func() time.Time, ask func(context.Context) (T, error)) (T, error) {
+	began := now()
 	value, err := ask(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	close(c.asking)
 	c.asking = nil
 	if err == nil {
-		c.value, c.until = value, now().Add(c.age)
+		c.value, c.read, c.until = value, began, began.Add(c.age)
 	}
 	return value, err
 }
@@ -58,6 +77,17 @@ func (c *cached[T]) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.until = time.Time{}
+}
+
+// forgetOlder is forget for an answer that was read before t. It reports whether it was.
+func (c *cached[T]) forgetOlder(t time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.read.Before(t)
+	if old {
+		c.until = time.Time{}
+	}
+	return old
 }
 
 // keyed is a lock a key, whose holders may give up waiting.

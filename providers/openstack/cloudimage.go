@@ -33,16 +33,13 @@ func (p *Provider) cloudImage(ctx context.Context, o offer) (string, error) {
 	if image.ImageID != "" {
 		return image.ImageID, nil
 	}
-	known, err := p.images.get(ctx, p.now, p.listCloudImages)
-	if err != nil {
-		return "", err
-	}
-	id, ok := known[image.ImageName]
-	if !ok {
-		p.images.forget() // it may be made meanwhile
-		return "", o.invalid("cloud-image", "the cloud has no active image called %q", image.ImageName)
-	}
-	return id, nil
+	return seek(ctx, &p.images, p.now, p.listCloudImages, func(known map[string]string) (string, error) {
+		id, ok := known[image.ImageName]
+		if !ok {
+			return "", o.invalid("cloud-image", "the cloud has no active image called %q", image.ImageName)
+		}
+		return id, nil
+	})
 }
 
 // listCloudImages finds the configured cloud images by name.

@@ -38,10 +38,10 @@ func (p *Provider) listFlavors(ctx context.Context) ([]flavor, error) {
 // flavor chooses the flavor of a label: the one that is named, or the smallest
 // with enough memory whose name contains flavor-name.
 func (p *Provider) flavor(ctx context.Context, o offer) (flavor, error) {
-	all, err := p.flavors.get(ctx, p.now, p.listFlavors)
-	if err != nil {
-		return flavor{}, err
-	}
+	return seek(ctx, &p.flavors, p.now, p.listFlavors, func(all []flavor) (flavor, error) { return chooseFlavor(o, all) })
+}
+
+func chooseFlavor(o offer, all []flavor) (flavor, error) {
 	name, ram := o.label.FlavorName, o.label.MinRAM
 	if ram == 0 {
 		for _, f := range all {

@@ -58,8 +58,10 @@ func (p *Provider) reachable(ctx context.Context, s *server) (*server, error) {
 	if r.public4 != "" || len(r.fixed) == 0 || in.cloud.Private || noFloatingIPs(in) {
 		return s, nil
 	}
-	outside, err := natSources(known, in.cloud.Networks)
-	if err == nil && len(outside) == 0 {
+	outside, err := seek(ctx, &p.networks, p.now, p.listNetworks, func(known []network) ([]string, error) {
+		return natSources(known, in.cloud.Networks)
+	})
+	if errors.Is(err, errNoOutside) {
 		return s, nil
 	}
 	if err == nil {

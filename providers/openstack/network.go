@@ -126,8 +126,13 @@ func (p *Provider) natPath(ctx context.Context, in *session, inside, outside []s
 	return destination, source, nil
 }
 
+// errNoOutside: no network can give floating IPs.
+var errNoOutside = fmt.Errorf("%w: the cloud has no external network", providers.ErrInvalid)
+
 // natSources are the networks that floating IPs can come from: the nat_source of clouds.yaml, else
 // all external ones.
+//
+// Errors: errNoOutside, or providers.ErrInvalid for a nat_source that is no network, or several.
 func natSources(known []network, hints []clouds.Network) ([]string, error) {
 	named := slices.IndexFunc(hints, func(h clouds.Network) bool { return h.NATSource })
 	var found []string
@@ -138,6 +143,9 @@ func natSources(known []network, hints []clouds.Network) ([]string, error) {
 	}
 	if named >= 0 && len(found) != 1 {
 		return nil, fmt.Errorf("%w: clouds.yaml: nat_source: the cloud has %d networks %q", providers.ErrInvalid, len(found), hints[named].Name)
+	}
+	if len(found) == 0 {
+		return nil, errNoOutside
 	}
 	return found, nil
 }
@@ -183,20 +191,17 @@ func (p *Provider) attachments(ctx context.Context, o offer) ([]servers.Network,
 	if len(o.label.Networks) == 0 {
 		return nil, nil
 	}
-	all, err := p.networks.get(ctx, p.now, p.listNetworks)
-	if err != nil {
-		return nil, err
-	}
-	var attached []servers.Network
-	for _, name := range o.label.Networks {
-		id, err := networkID(o, name, all)
-		if err != nil {
-			p.networks.forget() // it may be made meanwhile
-			return nil, err
+	return seek(ctx, &p.networks, p.now, p.listNetworks, func(all []network) ([]servers.Network, error) {
+		var attached []servers.Network
+		for _, name := range o.label.Networks {
+			id, err := networkID(o, name, all)
+			if err != nil {
+				return nil, err
+			}
+			attached = append(attached, servers.Network{UUID: id})
 		}
-		attached = append(attached, servers.Network{UUID: id})
-	}
-	return attached, nil
+		return attached, nil
+	})
 }
 
 // networkID finds one network. An id counts before a name, and is taken as it
