@@ -1,7 +1,6 @@
 package configs
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -10,9 +9,6 @@ import (
 	"strings"
 	"time"
 )
-
-// defaultFleetDir is where the last good version is kept unless the file or systemd says.
-const defaultFleetDir = "/var/lib/poolkeeper"
 
 // onlyTheHost are the keys that a configuration of the fleet leaves to its hosts: who
 // reads it has reached ZooKeeper already.
@@ -53,9 +49,7 @@ func (l *loader) decodeHost(file string, content []byte) {
 	}
 	root.decode("host file", l.hostKeys())
 	if l.cfg.FleetDir == "" {
-		unit, _ := l.env("STATE_DIRECTORY") // systemd's, of a unit with StateDirectory=
-		unit, _, _ = strings.Cut(unit, ":")
-		l.cfg.FleetDir = cmp.Or(unit, defaultFleetDir)
+		l.cfg.FleetDir = StateDir(l.env)
 	}
 	if len(l.cfg.ZooKeeper.Servers) == 0 && len(l.secure.zk.Servers) == 0 {
 		l.found.add(fault, Finding{File: file, Key: "zookeeper-servers", Message: "there is no server; a pushed configuration cannot say where it is to be found"})

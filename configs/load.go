@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/user"
@@ -34,6 +35,8 @@ type Options struct {
 	// HostPath names the file with what is the host's own, and wins over the configuration,
 	// which is the fleet's then: it does not say where ZooKeeper is. "" has none.
 	HostPath string
+	// lastGood names the stored copy that Load reads instead of the file; "" reads the file.
+	lastGood string
 }
 
 // stopsAt is the least severity that stops a configuration.
@@ -80,7 +83,7 @@ func (l *loader) load(path string) error {
 	main, host := opts.Text, []byte(nil)
 	var err error
 	if main == nil {
-		if main, err = l.read(path); err != nil {
+		if main, err = l.read(cmp.Or(opts.lastGood, path)); err != nil {
 			return fmt.Errorf("read configuration: %w", err)
 		}
 	}

@@ -3,6 +3,7 @@ package configs
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // Item names an item of a list in a key: providers[ovh].
@@ -13,6 +14,19 @@ func (l *loader) place(v value) {
 	if l.cfg.places != nil && v.src.file == l.cfg.Path {
 		l.cfg.places[v.at.String()] = cmp.Or(v.line, v.node.Line)
 	}
+}
+
+// LineOf returns the line of a key of a file that was read with Options.Places. If the file does not have the key,
+// LineOf returns the line of the nearest section around it, 0 if there is none.
+func (c *Config) LineOf(key string) int {
+	for key != "" && c.places[key] == 0 {
+		end := "."
+		if strings.HasSuffix(key, "]") {
+			end = "["
+		}
+		key = key[:max(0, strings.LastIndex(key, end))]
+	}
+	return c.places[key]
 }
 
 // Finding is a remark on what a file says that was read with Options.Places: on the

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"poolkeeper/zkmodel/wire"
@@ -34,6 +35,9 @@ type Component struct {
 	// Providers are those that a builder or launcher serves; nil when it does not say.
 	Providers *Strings `wire:"providers,omitempty"`
 	Reason    string   `wire:"reason,omitempty"` // builders: why it builds nothing; pools: who has paused their provider, and why
+	// Refused is the configuration that a daemon has refused, or that takes effect at its next start; nil if it uses what
+	// its file says.
+	Refused *Refusal `wire:"refused_configuration,omitempty"`
 	// Shares are what a daemon does for all at the moment, by name (ShareName), and since when.
 	Shares          map[string]Epoch `wire:"shares,omitempty"`
 	State           string           `wire:"state"`
@@ -50,6 +54,23 @@ type Component struct {
 	Version string `wire:"version"`
 
 	rest wire.Extra
+}
+
+// Refusal says why a daemon does not use what its configuration file says.
+type Refusal struct {
+	File   string `json:"file"`
+	Line   int    `json:"line,omitempty"` // 0 if the reason concerns no line
+	Reason string `json:"reason"`
+	Time   Epoch  `json:"time"` // of the first attempt to load this content
+}
+
+// String returns FILE:LINE: REASON.
+func (r *Refusal) String() string {
+	at := r.File
+	if r.Line > 0 {
+		at += ":" + strconv.Itoa(r.Line)
+	}
+	return at + ": " + r.Reason
 }
 
 // The kinds of components.

@@ -27,9 +27,10 @@ type Process struct {
 	now     func() time.Time
 	changed chan struct{}
 
-	mu     sync.Mutex
-	held   map[string]share
-	paused string
+	mu      sync.Mutex
+	held    map[string]share
+	paused  string
+	refuses *Refusal
 }
 
 // share is one of them.
@@ -122,13 +123,34 @@ func (p *Process) Paused() string {
 	return p.paused
 }
 
+// Refuse records that the daemon does not use what its configuration file says; nil ends that.
+func (p *Process) Refuse(r *Refusal) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refuses = r
+	p.note()
+}
+
+// Refused returns what Refuse recorded.
+func (p *Process) Refused() *Refusal {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refuses
+}
+
 // Describe has a component record of the daemon itself tell all this. What it says of
 // being paused is the caller's to change, where there is more to say.
 func (p *Process) Describe(c *Component) {
 	if p == nil {
 		return
 	}
-	c.Instance, c.Commands, c.Shares, c.Reason = p.ID, p.Commands, p.Held(), p.Paused()
+	c.Instance, c.Commands, c.Shares, c.Reason, c.Refused = p.ID, p.Commands, p.Held(), p.Paused(), p.Refused()
 	if c.Reason != "" {
 		c.State = ComponentPaused
 	}
@@ -142,10 +164,11 @@ func (p *Process) Follow(ctx context.Context, tell func()) {
 	}
 	var told map[string]Epoch
 	paused := ""
+	var refused *Refusal
 	for clock.Sleep(ctx, shareDelay) == nil {
-		held, why := p.Held(), p.Paused()
-		if !maps.Equal(held, told) || why != paused {
-			told, paused = held, why
+		held, why, refusal := p.Held(), p.Paused(), p.Refused()
+		if !maps.Equal(held, told) || why != paused || refusal != refused {
+			told, paused, refused = held, why, refusal
 			tell()
 		}
 		select {

@@ -3,6 +3,7 @@ package guard
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"poolkeeper/configs"
 )
@@ -31,6 +32,39 @@ type Item struct {
 	Was    int    `json:"was,omitempty"` // of a limit: what it stays at
 	Is     int    `json:"is,omitempty"`  // and what the file says; configs.Unlimited for no limit
 	Why    string `json:"why,omitempty"`
+	// Line is where the file changes the item, 0 if the file does not have its section. Since is when the daemon
+	// began to guard it, in seconds since 1970.
+	Line  int   `json:"line,omitempty"`
+	Since int64 `json:"since,omitempty"`
+}
+
+// Key returns the key of the item in a configuration file.
+func (i Item) Key() string {
+	switch i.Kind {
+	case KindImage:
+		return configs.Item("diskimages", i.Name)
+	case KindLabel:
+		return configs.Item("labels", i.Name)
+	case KindProvider:
+		return configs.ProviderSection(i.Name)
+	case KindProviderImage:
+		return configs.ProviderSection(i.Provider) + "." + configs.Item("diskimages", i.Name)
+	case KindPool:
+		return configs.PoolSection(i.Provider, i.Name)
+	case KindPoolLabel:
+		return configs.PoolSection(i.Provider, i.Pool) + "." + configs.Item("labels", i.Name)
+	case KindTenantLimit:
+		return configs.TenantSection(i.Tenant) + "." + i.Name
+	}
+	return i.Name
+}
+
+// Place returns where and since when a file changes the item: FILE:LINE, since TIME.
+func (i Item) Place(file string) string {
+	if i.Line > 0 {
+		file = fmt.Sprintf("%s:%d", file, i.Line)
+	}
+	return file + ", since " + time.Unix(i.Since, 0).UTC().Format(time.RFC3339)
 }
 
 // Same tells whether two items would change the same in the same way.
@@ -44,7 +78,7 @@ func (i Item) Covers(other Item) bool { return i.thing() == other.thing() && i.I
 func (i Item) Limits() bool { return i.Kind == KindLimit || i.Kind == KindTenantLimit }
 
 func (i Item) thing() Item {
-	i.Was, i.Is, i.Why = 0, 0, ""
+	i.Was, i.Is, i.Why, i.Line, i.Since = 0, 0, "", 0, 0
 	return i
 }
 

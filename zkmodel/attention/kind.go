@@ -17,6 +17,7 @@ const (
 	NoLauncher    Kind = "no-launcher"
 	Guarded       Kind = "configuration-guarded"
 	LeftOut       Kind = "configuration-left-out"
+	Refused       Kind = "configuration-refused"
 	ImageUnread   Kind = "image-unreadable"
 	BuildUnread   Kind = "build-unreadable"
 	BuildLeft     Kind = "build-left-behind"
@@ -65,6 +66,7 @@ var kinds = map[Kind]told{
 	NoLauncher:    {"times no launcher is running", "systemctl start poolkeeper-launcher"},
 	Guarded:       {"items of the configuration are not in effect", "poolkeeper config-accept FILE"},
 	LeftOut:       {"items of the configuration are left out, as something is wrong with them", "poolkeeper config-validate"},
+	Refused:       {"daemons do not use what their configuration file says", "poolkeeper config-validate"},
 	ImageUnread:   {"images cannot be read in part", "poolkeeper dib-image-list --detail"},
 	BuildUnread:   {"builds cannot be read", "poolkeeper dib-image-delete --broken IMAGE-BUILD"},
 	BuildLeft:     {"builds were left behind", "poolkeeper explain IMAGE"},

@@ -89,6 +89,12 @@ func (s *Site) daemonTroubles() []Item {
 	}
 	list := s.providerTroubles()
 	for _, c := range s.Daemons {
+		if r := c.Refused; r != nil {
+			list = append(list, Item{
+				Kind: Refused, What: listing.Words(" ", "The", c.Kind, "on", c.Hostname, "does not use its configuration file"),
+				Why: r.String(), Since: r.Time.Time(), Name: c.Hostname,
+			})
+		}
 		if c.Reason != "" {
 			list = append(list, Item{
 				Kind: Withdrawn, What: listing.Words(" ", "The", c.Kind, "on", c.Hostname, "builds nothing"), Why: c.Reason, Name: c.Hostname,

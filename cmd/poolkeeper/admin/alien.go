@@ -36,7 +36,7 @@ func (*AlienImageListCmd) Help() string {
 
 // Run is the command.
 func (c *AlienImageListCmd) Run(ctx context.Context, a *app.App) error {
-	return a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
+	return a.Reads().WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
 		sections, err := c.sections(cfg)
 		if err != nil {
 			return err

@@ -35,7 +35,7 @@ func (c *ExportImageDataCmd) Run(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	return a.WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
+	return a.Reads().WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
 		data, unread, err := backup.Read(ctx, store.Session())
 		if err != nil {
 			return err

@@ -101,7 +101,7 @@ type configHistoryCmd struct{ view.Flags }
 
 // Run is the command.
 func (c configHistoryCmd) Run(ctx context.Context, a *app.App) error {
-	return withFleet(ctx, a, func(ctx context.Context, t fleetTree) error {
+	return withFleet(ctx, a.Reads(), func(ctx context.Context, t fleetTree) error {
 		all, err := t.History(ctx)
 		if err != nil {
 			return err
@@ -168,7 +168,7 @@ type configDiffCmd struct {
 
 // Run is the command.
 func (c configDiffCmd) Run(ctx context.Context, a *app.App) error {
-	return withFleet(ctx, a, func(ctx context.Context, t fleetTree) error {
+	return withFleet(ctx, a.Reads(), func(ctx context.Context, t fleetTree) error {
 		if c.From == "" {
 			current, err := t.Current(ctx)
 			if err != nil {
@@ -207,7 +207,7 @@ type configPullCmd struct {
 
 // Run is the command.
 func (c configPullCmd) Run(ctx context.Context, a *app.App) error {
-	return withFleet(ctx, a, func(ctx context.Context, t fleetTree) error {
+	return withFleet(ctx, a.Reads(), func(ctx context.Context, t fleetTree) error {
 		what := ""
 		if c.Version > 0 {
 			what = strconv.FormatUint(c.Version, 10)
@@ -226,7 +226,7 @@ type configWhoCmd struct{ view.Flags }
 
 // Run is the command.
 func (c configWhoCmd) Run(ctx context.Context, a *app.App) error {
-	return withFleet(ctx, a, func(ctx context.Context, t fleetTree) error {
+	return withFleet(ctx, a.Reads(), func(ctx context.Context, t fleetTree) error {
 		current, err := t.Current(ctx)
 		if err != nil && !errors.Is(err, fleet.ErrNone) {
 			fmt.Fprintln(a.Stderr, "poolkeeper: warning:", err)

@@ -75,6 +75,7 @@ type guardedItem struct {
 	daemon string // that guards it
 	kind   string // of that
 	host   string // its full name
+	path   string // of its file
 	File   string // the digest of its file
 }
 
@@ -94,7 +95,7 @@ func GuardedItems(ctx context.Context, a *app.App, store *zkmodel.Store) (list [
 			continue
 		}
 		for _, i := range record.Guarded {
-			list = append(list, guardedItem{i, daemon, one.Kind, one.Host, record.File})
+			list = append(list, guardedItem{i, daemon, one.Kind, one.Host, one.ConfigurationKey.File, record.File})
 		}
 	}
 	return list, unclear, nil

@@ -40,7 +40,7 @@ type daemonListCmd struct {
 
 // Run is the command.
 func (c daemonListCmd) Run(ctx context.Context, a *app.App) error {
-	return a.WithClient(ctx, func(bound context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
+	return a.Reads().WithClient(ctx, func(bound context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
 		states := view.States(c.ByState, zkmodel.ComponentStates()...)
 		if c.Watch {
 			return c.Follow(ctx, a, client, watchedDaemons(cfg), states)
@@ -168,7 +168,7 @@ type daemonWhoCmd struct{ toDaemons }
 
 // Run is the command.
 func (c daemonWhoCmd) Run(ctx context.Context, a *app.App) error {
-	return c.give(ctx, a, manage.Command{Verb: app.VerbWho}, false)
+	return c.give(ctx, a.Reads(), manage.Command{Verb: app.VerbWho}, false)
 }
 
 // daemonReloadCmd has daemons read their configuration again.
@@ -237,5 +237,5 @@ type daemonDumpCmd struct{ toDaemons }
 
 // Run is the command.
 func (c daemonDumpCmd) Run(ctx context.Context, a *app.App) error {
-	return c.give(ctx, a, manage.Command{Verb: app.VerbDump}, false)
+	return c.give(ctx, a.Reads(), manage.Command{Verb: app.VerbDump}, false)
 }

@@ -53,6 +53,9 @@ func (c *EventsCmd) Run(ctx context.Context, a *app.App) error {
 		return errors.New("--follow goes with -o table, json, json-v1 and name only")
 	}
 	out := eventPrinter{to: a.Stdout, form: c.Output, kind: "events", follow: c.Follow}
+	if c.Replay == "" {
+		a.Reads()
+	}
 	if c.Dead || c.Replay != "" {
 		return a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
 			options := app.EventOptions(cfg)

@@ -25,7 +25,7 @@ func (c InfoCmd) Run(ctx context.Context, a *app.App) error {
 	if err := configs.CheckName("provider", c.Provider); err != nil {
 		return err
 	}
-	return a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
+	return a.Reads().WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
 		all, err := store.Images(ctx)
 		if err != nil {
 			return err

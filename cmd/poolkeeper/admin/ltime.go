@@ -20,7 +20,7 @@ func (*LtimeCmd) Help() string {
 
 // Run prints the logical time.
 func (*LtimeCmd) Run(ctx context.Context, a *app.App) error {
-	return a.WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
+	return a.Reads().WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
 		ltime, err := store.Ltime(ctx)
 		if err != nil {
 			return err

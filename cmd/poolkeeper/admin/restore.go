@@ -37,7 +37,7 @@ func (c *BackupCmd) Run(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	return a.WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
+	return a.Reads().WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) error {
 		whole, err := backup.ReadWhole(ctx, store.Session())
 		if err != nil {
 			return fmt.Errorf("%s is not written: %w", c.Path, err)

@@ -39,7 +39,7 @@ func (c StatusCmd) Run(ctx context.Context, a *app.App) error {
 		return c.follow(ctx, a)
 	}
 	var report *overview.Report
-	err := a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) (err error) {
+	err := a.Reads().WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) (err error) {
 		tree, err := overview.Read(ctx, store, time.Now())
 		if err == nil {
 			report, err = reportOf(ctx, a, cfg, store, tree)
@@ -68,7 +68,7 @@ func (c StatusCmd) follow(ctx context.Context, a *app.App) error {
 		return errors.New("--check is one line; it does not go with --watch")
 	}
 	quiet := &app.App{Flags: a.Flags, Stderr: io.Discard} // it would be told again and again
-	return a.WithClient(ctx, func(_ context.Context, cfg *configs.Config, client *recipe.Client, _ *zkmodel.Store) error {
+	return a.Reads().WithClient(ctx, func(_ context.Context, cfg *configs.Config, client *recipe.Client, _ *zkmodel.Store) error {
 		watched := view.Watched{
 			Parts: zkmodel.PartImages | zkmodel.PartNodes | zkmodel.PartRequests | zkmodel.PartComponents,
 			Roots: []view.Root{{Path: zkmodel.OwnRoot, Filter: overview.Followed}},
@@ -125,10 +125,10 @@ func notInEffect(items []guardedItem, running []zkmodel.Daemon) (lines []string)
 			continue // what a daemon that is gone has guarded
 		}
 		text := i.String()
-		by[text] = append(by[text], i.kind+" on "+i.host)
+		by[text] = append(by[text], i.kind+" on "+i.host+": "+i.Place(i.path))
 	}
 	for _, text := range slices.Sorted(maps.Keys(by)) {
-		lines = append(lines, text+" ("+strings.Join(slices.Compact(slices.Sorted(slices.Values(by[text]))), ", ")+")")
+		lines = append(lines, text+" ("+strings.Join(slices.Compact(slices.Sorted(slices.Values(by[text]))), "; ")+")")
 	}
 	return lines
 }

@@ -6,12 +6,18 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
+	"poolkeeper/builder"
 	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/configs"
+	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/listing"
 )
 
 const (
@@ -82,12 +88,55 @@ func (w *configWatch) look(ctx context.Context, anyway bool) error {
 	}
 	ended(err)
 	w.keeper.s.reloads.Note(time.Now(), err)
+	refusal, before := w.refusal(next, err), w.keeper.s.process.Refused()
+	if refusal != nil && before != nil && refusal.String() == before.String() {
+		refusal = before // since then
+	}
+	w.keeper.s.process.Refuse(refusal)
 	if err != nil {
 		w.keeper.s.log.Error("Configuration not reloaded; the old one stays", "error", err)
 		return fmt.Errorf("the old configuration stays: %w", err)
 	}
 	w.current, w.tried = next, next.Digest()
+	storeLastGood(w.app, w.keeper.s.log, next)
 	return nil
+}
+
+// refusal describes why the daemon does not use what the files say now: because of err or, without an error, because
+// keys of next take effect at its next start. It returns nil if all of next is in effect.
+func (w *configWatch) refusal(next *configs.Config, err error) *zkmodel.Refusal {
+	r := &zkmodel.Refusal{File: w.current.Path, Time: zkmodel.EpochOf(time.Now())}
+	var key string
+	finding, isFinding := errors.AsType[*configs.Finding](err)
+	switch {
+	case isFinding:
+		r.File, r.Line, r.Reason = finding.File, finding.Line, listing.Words(": ", finding.Key, finding.Message)
+		return r
+	case err != nil:
+		key, r.Reason = "images-dir", zkmodel.BriefTrouble(w.app.Secrets.Error(err).Error())
+	default:
+		keys := configs.NeedRestart(w.keeper.s.cfg, next)
+		if len(keys) == 0 {
+			return nil
+		}
+		key, r.Reason = keys[0], strings.Join(keys, ", ")+": takes effect at the next start of the daemon"
+	}
+	read, failed := configs.Load(r.File, configs.Options{SecurePath: w.app.Flags.Secure, Places: true})
+	if failed == nil && (err == nil || errors.Is(err, builder.ErrRestart)) {
+		r.Line = read.LineOf(key)
+	}
+	return r
+}
+
+// storeLastGood stores a configuration that the daemon uses for commands that run while its file is broken. The
+// fleet's configuration is stored by its agent.
+func storeLastGood(a *app.App, log hclog.Logger, cfg *configs.Config) {
+	if a.OfFleet() {
+		return
+	}
+	if err := cfg.StoreLastGood(); err != nil {
+		log.Info("Commands cannot run while the configuration file is broken, no copy of it is stored", "error", err)
+	}
 }
 
 // path names the configuration that is in use; "" before begin.

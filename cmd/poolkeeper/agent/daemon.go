@@ -128,6 +128,7 @@ func (f daemonFlags) run(ctx context.Context, a *app.App, name string, s site, b
 	if err != nil {
 		return err
 	}
+	storeLastGood(a, log, cfg)
 	log.Info("Started", "daemon", name, "version", app.Version, "configuration", cfg.Path)
 	if err := accompany(ctx, a, s, d, server); err != nil {
 		return err

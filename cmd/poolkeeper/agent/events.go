@@ -1,15 +1,14 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event/observe"
 	"poolkeeper/zkmodel/history"
@@ -27,9 +26,6 @@ func (s site) observe(tree *zkmodel.Mirror, daemon, host string, parts ...observ
 // beside is what goes on beside a daemon, for as long as it runs.
 type beside struct{ all []func(ctx context.Context) }
 
-// stateDir is where a daemon keeps what is its own, without a unit that says so.
-const stateDir = "/var/lib/poolkeeper"
-
 // record has a daemon keep what it sees end, where the configuration names a folder for that;
 // else it returns nil. Nodes and requests are those of a daemon that follows all of the tree.
 func (s site) record(metrics prometheus.Registerer, tree *zkmodel.Mirror, daemon string, all bool) *history.Store {
@@ -39,8 +35,7 @@ func (s site) record(metrics prometheus.Registerer, tree *zkmodel.Mirror, daemon
 	}
 	dir := settings.Dir
 	if !filepath.IsAbs(dir) {
-		unit, _, _ := strings.Cut(os.Getenv("STATE_DIRECTORY"), ":") // systemd's, of a unit with StateDirectory=
-		dir = filepath.Join(cmp.Or(unit, stateDir), dir)
+		dir = filepath.Join(configs.StateDir(os.LookupEnv), dir)
 	}
 	limits := history.DefaultLimits
 	limits.Age, limits.Bytes = time.Duration(settings.Days)*24*time.Hour, settings.Size

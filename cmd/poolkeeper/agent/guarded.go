@@ -20,6 +20,7 @@ type guarded struct {
 	kind, host string // of the daemon
 
 	mu    sync.Mutex
+	file  string // that the items are about
 	items []guard.Item
 	doubt string // why nobody knows what was in effect before; "" when that is known
 }
@@ -27,10 +28,10 @@ type guarded struct {
 var guardedDesc = prometheus.NewDesc("poolkeeper_configuration_guarded",
 	"Items of the configuration file that are not in effect until they are accepted.", []string{"kind"}, nil)
 
-func (g *guarded) set(items []guard.Item, doubt string) {
+func (g *guarded) set(file string, items []guard.Item, doubt string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.items, g.doubt = items, doubt
+	g.file, g.items, g.doubt = file, items, doubt
 }
 
 // texts are a line for each item.
@@ -45,7 +46,7 @@ func (g *guarded) texts() []string {
 		lines = append(lines, "frozen, if it is not in the file: everything: "+g.doubt)
 	}
 	for _, i := range g.items {
-		lines = append(lines, i.String())
+		lines = append(lines, i.String()+" ("+i.Place(g.file)+")")
 	}
 	return lines
 }

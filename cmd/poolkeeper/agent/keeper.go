@@ -165,6 +165,7 @@ func (k *keeper) adopt(ctx context.Context, next *configs.Config, lives guard.Li
 	if !k.known { // all that the file does not have is frozen anyway
 		items = slices.DeleteFunc(items, func(i guard.Item) bool { return !i.Limits() })
 	}
+	k.place(next, items)
 	effect := guard.Apply(next, k.effect, k.before, items)
 	if !k.known {
 		effect = guard.Doubt(effect, k.doubt)
@@ -178,9 +179,26 @@ func (k *keeper) adopt(ctx context.Context, next *configs.Config, lives guard.Li
 	k.before = guard.Keep(k.before, next, items)
 	k.saved = k.saved && same
 	k.file, k.items = next, items
-	k.show.set(items, k.doubt)
+	k.show.set(k.key.File, items, k.doubt)
 	k.tell()
 	return k.save(ctx)
+}
+
+// place sets where the file changes each item, and since when the daemon guards it.
+func (k *keeper) place(next *configs.Config, items []guard.Item) {
+	if len(items) == 0 {
+		return
+	}
+	if read, err := configs.Load(next.Path, configs.Options{SecurePath: next.SecurePath, Places: true}); err == nil {
+		next = read // else there are no lines
+	}
+	for n := range items {
+		i := &items[n]
+		i.Line, i.Since = next.LineOf(i.Key()), time.Now().Unix()
+		if at := slices.IndexFunc(k.items, i.Same); at >= 0 {
+			i.Since = k.items[at].Since
+		}
+	}
 }
 
 // handOver gives the daemon a configuration.

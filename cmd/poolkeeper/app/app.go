@@ -5,7 +5,9 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -15,6 +17,7 @@ import (
 	"poolkeeper/configs/redact"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/fleet"
+	"poolkeeper/zkmodel/listing"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -43,6 +46,14 @@ type App struct {
 	Stderr  io.Writer
 	Secrets redact.Secrets // of all that was read; they show nowhere
 	Fleet   *fleet.Agent   // of the configuration, where it is the fleet's; nil before it is asked for
+	reads   bool           // the command changes nothing; see Reads
+}
+
+// Reads marks the command as one that changes nothing. If the configuration file is broken, such a command uses the
+// last good one that a daemon of this host stored.
+func (a *App) Reads() *App {
+	a.reads = true
+	return a
 }
 
 // Logger makes a logger that writes to stderr.
@@ -66,7 +77,35 @@ func (a *App) Config(ctx context.Context) (*configs.Config, error) {
 	if a.OfFleet() {
 		return a.FleetConfig(ctx)
 	}
-	return a.KeepSecret(configs.Load(a.Flags.Config, configs.Options{SecurePath: a.Flags.Secure}))
+	return a.load(configs.Options{SecurePath: a.Flags.Secure})
+}
+
+// load loads a configuration file. A command that reads falls back to the last good one.
+func (a *App) load(opts configs.Options) (*configs.Config, error) {
+	cfg, err := configs.Load(a.Flags.Config, opts)
+	if err != nil && a.reads {
+		if last := a.LastGood(err, opts); last != nil {
+			return last, nil
+		}
+	}
+	return a.KeepSecret(cfg, err)
+}
+
+// LastGood returns the configuration that a daemon of this host loaded last, with a warning that says why the file
+// itself is not used. It returns nil if no copy is stored or the copy cannot be loaded either.
+func (a *App) LastGood(broken error, opts configs.Options) *configs.Config {
+	cfg, stored, err := configs.LoadLastGood(a.Flags.Config, opts)
+	if err != nil {
+		return nil
+	}
+	first, more, _ := strings.Cut(a.Secrets.Error(broken).Error(), "\n")
+	if more != "" {
+		first += fmt.Sprintf(" (and %d more)", strings.Count(more, "\n")+1)
+	}
+	fmt.Fprintf(a.Stderr, "poolkeeper: warning: %s; using the configuration that a daemon stored at %s\n",
+		listing.Visible(first), stored.UTC().Format(time.RFC3339))
+	cfg, _ = a.KeepSecret(cfg, nil)
+	return cfg
 }
 
 // ConfigWithPlaces is Config, with the lines of its keys where it is a file, for who has
@@ -75,7 +114,7 @@ func (a *App) ConfigWithPlaces(ctx context.Context) (*configs.Config, error) {
 	if a.OfFleet() {
 		return a.FleetConfig(ctx)
 	}
-	return a.KeepSecret(configs.Load(a.Flags.Config, configs.Options{SecurePath: a.Flags.Secure, Places: true}))
+	return a.load(configs.Options{SecurePath: a.Flags.Secure, Places: true})
 }
 
 // KeepSecret has the secrets of a configuration show nowhere.

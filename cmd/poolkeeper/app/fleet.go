@@ -22,7 +22,7 @@ func (a *App) OfFleet() bool { return a.Flags.Config == fleet.Source }
 // configuration is a file, all of that.
 func (a *App) HostConfig() (*configs.Config, error) {
 	if !a.OfFleet() {
-		return a.KeepSecret(configs.Load(a.Flags.Config, configs.Options{SecurePath: a.Flags.Secure, Keyless: true}))
+		return a.load(configs.Options{SecurePath: a.Flags.Secure, Keyless: true})
 	}
 	return a.KeepSecret(configs.LoadHost(configs.Options{SecurePath: a.Flags.Secure, HostPath: a.Flags.HostConfig}))
 }

@@ -150,7 +150,10 @@ func (d *doctor) configuration(ctx context.Context, a *app.App) *configs.Config 
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			d.fault("configuration", remedy, "%s", line)
 		}
-		return nil
+		if a.OfFleet() {
+			return nil
+		}
+		return a.LastGood(err, configs.Options{SecurePath: a.Flags.Secure, Places: true})
 	}
 	for _, line := range cfg.Warnings {
 		d.warn("configuration", remedy, "%s", line)

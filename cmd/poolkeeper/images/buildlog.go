@@ -39,7 +39,7 @@ func (c BuildLogCmd) Run(ctx context.Context, a *app.App) error {
 	out := terminal.Safe(a.Stdout)
 	var record *zkmodel.Build
 	var local string
-	err = a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
+	err = a.Reads().WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
 		c.token = cfg.WebApp.Token
 		local = buildlog.Path(cfg.BuildLogDir, image, build)
 		record, err = begunBuild(ctx, store, image, build)

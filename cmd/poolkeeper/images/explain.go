@@ -70,7 +70,7 @@ func withExplanations(ctx context.Context, a *app.App, images []string, show fun
 	if err != nil {
 		return err
 	}
-	return a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
+	return a.Reads().WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
 		if cfg.ImagesDir == "" { // the builder would not start either
 			return fmt.Errorf("%s has no images-dir: this is not the configuration of a builder", cfg.Path)
 		}

@@ -24,7 +24,7 @@ type ImageListCmd struct {
 
 // Run is the command.
 func (c ImageListCmd) Run(ctx context.Context, a *app.App) error {
-	return a.WithClient(ctx, func(bound context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
+	return a.Reads().WithClient(ctx, func(bound context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
 		filters := []view.Filter{view.States(c.ByState, zkmodel.UploadStates()...), c.Providers(cfg), c.Images(cfg)}
 		if c.Watch {
 			return c.Follow(ctx, a, client, watchedImages(cfg, true, listing.UploadsOnTrial), filters...)
@@ -82,7 +82,7 @@ type DIBImageListCmd struct {
 
 // Run is the command.
 func (c DIBImageListCmd) Run(ctx context.Context, a *app.App) error {
-	return a.WithClient(ctx, func(bound context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
+	return a.Reads().WithClient(ctx, func(bound context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
 		filters := []view.Filter{view.States(c.ByState, append(zkmodel.BuildStates(), paused)...), c.Images(cfg)}
 		if c.Watch {
 			watched := watchedImages(cfg, false, func(images []*zkmodel.Image, _ []*zkmodel.Validation, now time.Time) *listing.Table {
@@ -108,7 +108,7 @@ type ImageStatusCmd struct {
 
 // Run is the command.
 func (c ImageStatusCmd) Run(ctx context.Context, a *app.App) error {
-	return a.WithClient(ctx, func(bound context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
+	return a.Reads().WithClient(ctx, func(bound context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
 		configured := cfg.HasImage
 		if c.All {
 			configured = nil

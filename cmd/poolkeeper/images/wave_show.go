@@ -30,7 +30,7 @@ type waveListCmd struct {
 
 // Run is the command.
 func (c waveListCmd) Run(ctx context.Context, a *app.App) error {
-	return withWaves(ctx, a, func(ctx context.Context, t waveTools) error {
+	return withWaves(ctx, a.Reads(), func(ctx context.Context, t waveTools) error {
 		states := view.States(c.ByState, wave.States()...)
 		if c.Watch {
 			return c.Follow(t.outer, a, t.client, view.Watched{ //nolint:contextcheck // outlives a session
@@ -79,7 +79,7 @@ func (c waveShowCmd) Run(ctx context.Context, a *app.App) error {
 		}
 		states = append(states, wave.State(name))
 	}
-	return withWave(ctx, a, c.ID, func(ctx context.Context, t waveTools, e *wave.Entry) error {
+	return withWave(ctx, a.Reads(), c.ID, func(ctx context.Context, t waveTools, e *wave.Entry) error {
 		if c.Wait {
 			return awaitWave(t.outer, a, t.client, c.ID, c.Forms) //nolint:contextcheck // outlives a session
 		}

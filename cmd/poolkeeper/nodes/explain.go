@@ -24,7 +24,7 @@ type explained interface {
 
 // show explains something of the tree, which is read once.
 func (f explainFlags) show(ctx context.Context, a *app.App, lock string, explain func(*overview.Tree, *configs.Config, []recipe.Contender) (explained, error)) error {
-	return a.WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
+	return a.Reads().WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
 		locks, err := recipe.Contenders(ctx, store.Session(), lock)
 		if err != nil && !recipe.Unreadable(err) {
 			return err

@@ -26,7 +26,7 @@ type ListCmd struct {
 
 // Run is the command.
 func (c ListCmd) Run(ctx context.Context, a *app.App) error {
-	return a.WithClient(ctx, func(bound context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
+	return a.Reads().WithClient(ctx, func(bound context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
 		filters := []view.Filter{view.States(c.ByState, zkmodel.NodeStates()...), c.Providers(cfg), c.Labels(cfg)}
 		if c.Watch {
 			return c.Follow(ctx, a, client, view.Watched{Parts: zkmodel.PartNodes, Table: watchedNodes}, filters...)
@@ -80,7 +80,7 @@ type RequestListCmd struct {
 
 // Run is the command.
 func (c RequestListCmd) Run(ctx context.Context, a *app.App) error {
-	return a.WithClient(ctx, func(bound context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
+	return a.Reads().WithClient(ctx, func(bound context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
 		filters := []view.Filter{view.States(c.ByState, zkmodel.RequestStates()...), c.Labels(cfg)}
 		if c.Watch {
 			watched := view.Watched{Parts: zkmodel.PartRequests | zkmodel.PartComponents, Table: watchedRequests}

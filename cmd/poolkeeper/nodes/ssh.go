@@ -29,7 +29,7 @@ func (c SSHCmd) Run(ctx context.Context, a *app.App) error {
 		return err
 	}
 	var node *zkmodel.Node
-	err := a.WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) (err error) {
+	err := a.Reads().WithStore(ctx, func(ctx context.Context, _ *configs.Config, store *zkmodel.Store) (err error) {
 		node, err = store.Node(ctx, c.ID)
 		return action.NotThere(ctx, store, err, c.ID)
 	})
