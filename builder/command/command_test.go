@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -112,7 +113,7 @@ func TestMakeSaysWhyNot(t *testing.T) {
 		"signal":         {script: "kill -KILL $$", begun: true, exit: 137, want: "was ended by signal 9 (killed)"},
 		"no output":      {script: "true", begun: true, is: disk.ErrNoFile},
 		"time-out":       {script: "sleep 60", change: func(r *rig) { r.build.Image.BuildTimeout = 300 * time.Millisecond }, begun: true, exit: 143, is: ErrTimeout, want: "build-timeout exceeded: 300ms"},
-		"full":           {script: "echo write: No space left on device; exit 1", begun: true, exit: 1, is: disk.ErrFull},
+		"image is full":  {script: "echo write: No space left on device; exit 1", begun: true, exit: 1, want: "write: No space left on device (the file system of the image is full: set a larger DIB_IMAGE_SIZE"},
 		"no such dibcmd": {change: func(r *rig) { r.build.Image.DIBCmd = "/no/such" }, begun: true, is: dib.ErrCommand},
 		"broken host": {change: func(r *rig) {
 			own := filepath.Join(r.Images.Dir(), ".poolkeeper")
@@ -135,6 +136,28 @@ func TestMakeSaysWhyNot(t *testing.T) {
 				t.Errorf("begun %v, exit code %d; want %v, %d", made.Begun, made.Exit, c.begun, c.exit)
 			}
 		})
+	}
+}
+
+// images-dir is blamed only if it is nearly full, or if the builder itself could not write there.
+func TestFullFileSystem(t *testing.T) {
+	images := newRig(t, "").Images
+	said := errors.New("ended with exit code 1: write: No space left on device")
+	for name, c := range map[string]struct {
+		err     error
+		reserve int64
+		blamed  bool
+	}{
+		"in the image":          {said, 0, false},
+		"images-dir":            {said, 1 << 60, true},
+		"write of builder":      {fmt.Errorf("sum image: %w", syscall.ENOSPC), 0, true},
+		"below the reserve":     {fmt.Errorf("%w: as it was", disk.ErrFull), 0, true},
+		"nothing to do with it": {errors.New("exit code 1"), 1 << 60, false},
+	} {
+		got := withSpace(c.err, "", images, c.reserve)
+		if errors.Is(got, disk.ErrFull) != c.blamed || !errors.Is(got, c.err) || strings.Contains(got.Error(), "DIB_IMAGE_SIZE") != (name == "in the image") {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 

@@ -138,7 +138,7 @@ func (r *Runner) command(ctx context.Context, b Build, work *disk.Work, m *Made)
 	}
 	if err != nil {
 		m.Tail, _ = buildlog.Tail(b.Log, tailLines, tailBytes) // a command that never ran has no log
-		return withSpace(withCause(err, b.Log), m.Tail, r.Images)
+		return withSpace(withCause(err, b.Log), m.Tail, r.Images, b.Config.BuildDiskReserve)
 	}
 	return nil
 }

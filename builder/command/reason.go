@@ -47,17 +47,23 @@ func withCause(err error, log string) error {
 	return err
 }
 
-// withSpace says so when a build failed because its disk was full.
-func withSpace(err error, tail string, images *disk.Images) error {
-	if errors.Is(err, disk.ErrFull) {
+// leastRoom is how much of images-dir is left, in bytes, if it is nearly full.
+const leastRoom = 1 << 30
+
+// withSpace names the file system that a failed build found full: that of images-dir if it is nearly full, or if the
+// builder itself could not write there, else the image's own.
+func withSpace(err error, tail string, images *disk.Images, reserve int64) error {
+	ours := errors.Is(err, syscall.ENOSPC)
+	if errors.Is(err, disk.ErrFull) || !ours && !strings.Contains(strings.ToLower(tail+err.Error()), syscall.ENOSPC.Error()) {
 		return err
 	}
-	if !strings.Contains(tail, syscall.ENOSPC.Error()) && !strings.Contains(tail, "No space left on device") && !errors.Is(err, syscall.ENOSPC) {
-		return err
-	}
-	left := "unknown"
-	if free, ferr := images.Free(); ferr == nil {
+	left := "unknown space"
+	free, ferr := images.Free()
+	if ferr == nil {
 		left = humanize.IBytes(uint64(max(free, 0)))
+	}
+	if !ours && ferr == nil && free >= max(reserve, leastRoom) {
+		return fmt.Errorf("%w (the file system of the image is full: set a larger DIB_IMAGE_SIZE, in GiB, in env-vars of the image; %s has %s left)", err, images.Dir(), left)
 	}
 	return fmt.Errorf("%w (%s has %s left): %w", disk.ErrFull, images.Dir(), left, err)
 }

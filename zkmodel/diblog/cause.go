@@ -19,6 +19,8 @@ type Finder struct {
 	lines int  // that were read
 	at    int  // the number of the line of cause
 	over  bool // what follows tells nothing more
+	// undoing: diskimage-builder takes back what it has made of block devices.
+	undoing bool
 }
 
 // Cause is the line that says why the build failed, as far as the lines tell, and its
@@ -55,7 +57,12 @@ func (f *Finder) Add(text []byte) Line {
 	case line.Completed:
 		f.cause, f.best = Cause{}, 0
 	}
-	if w := line.Weight + line.bonus; line.Weight > 0 && w >= f.best {
+	f.undoing = line.undoes || f.undoing && !line.undone
+	w := line.Weight + line.bonus
+	if f.undoing {
+		w = min(w, 1) // what fails now is a consequence
+	}
+	if line.Weight > 0 && w >= f.best && (!f.undoing || f.best == 0) {
 		f.cause.Line, f.best, f.at = line.said, w, f.lines
 	}
 	return line

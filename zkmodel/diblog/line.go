@@ -32,7 +32,7 @@ var weights = []struct {
 }{
 	// Progress, and what only says that something before has failed.
 	{0, regexp.MustCompile(`^(DEBUG|INFO|WARNING) \S+ \[-\]|^dib-run-parts |^[IWN]: |^(Get|Hit|Ign):\d|^\s+File "|^poolkeeper: |^` + ExitLine + `|^Usage: `)},
-	{1, regexp.MustCompile(`^E: (Some index files failed|apt-get .* failed$|mmdebstrap failed|setup failed|Unable to correct)|exec_sudo failed$|\[-\] .*[Rr]ollback|^\S+Error: Command .* returned non-zero|^Traceback`)},
+	{1, regexp.MustCompile(`^E: (Some index files failed|apt-get .* failed$|mmdebstrap failed|setup failed|Unable to correct)|exec_sudo failed$|\[-\] .*[Rr]ollback|^\S+Error: Command .* returned non-zero|^Traceback|^umount: |^device-mapper: remove|^losetup: .*(detach|No such device)|\btarget is busy\b`)},
 	// What tools say when they can say it best.
 	{3, regexp.MustCompile(`No space left on device|[Tt]otal journal size too big|^E: |^fatal: |^ERROR|\bnot set!|Killed\b|Out of memory|(?i:could ?n[o']t (connect|resolve))|No (match|package) |^[\w.]+(Exception|Error): `)},
 	{2, regexp.MustCompile(`(?i)\b(errors?|fatal|cannot|can't|could not|couldn't|fail(ed|ure|s)?|invalid|unknown|denied|not found|no such|unable|refused|not permitted|is not|too (big|large|small|long)|no space|panic)\b`)},
@@ -50,7 +50,9 @@ type Line struct {
 
 	said  string // where it weighs anything
 	bonus int    // of what a tool said
-	fixed string // a cause that is known for sure
+	// undoes begins and undone ends that diskimage-builder takes back what it has made of block devices.
+	undoes, undone bool
+	fixed          string // a cause that is known for sure
 }
 
 // Read reads a line, with or without its end.
@@ -79,6 +81,7 @@ func Read(text []byte) Line {
 			return line
 		}
 	}
+	line.undoes, line.undone = bytes.Contains(rest, undoesWord), bytes.Contains(rest, undoneWord)
 	if bytes.Contains(rest, toolWord) {
 		if said := tool.FindSubmatch(rest); said != nil {
 			rest, line.bonus = said[1], 1
@@ -98,6 +101,8 @@ var (
 	trapWord   = []byte("trap_cleanup")
 	deviceWord = []byte("New block device [")
 	toolWord   = []byte("exec_sudo: ")
+	undoesWord = []byte("[-] Calling rollback for ")
+	undoneWord = []byte("[-] Rollback complete")
 )
 
 // stampEnd is behind the time that diskimage-builder puts before each line.
