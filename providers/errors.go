@@ -11,6 +11,8 @@ var (
 	ErrQuota = errors.New("quota exceeded")
 	// ErrTransient: the cloud failed in a way that a retry may mend.
 	ErrTransient = errors.New("transient failure")
+	// ErrNoLimits: this user may not read the cloud's limits; pools that ignore them can be used.
+	ErrNoLimits = errors.New("limits cannot be read")
 	// ErrUnanswered: the cloud was asked for a machine and did not answer. It may make
 	// the machine yet.
 	ErrUnanswered = errors.New("no answer to a creation")

@@ -39,6 +39,8 @@ func (p *Pool) View(m Moment) *schedule.Pool {
 	}
 	if p.Section.IgnoreProviderQuota {
 		v.Cloud = nil
+	} else {
+		v.Unavailable = cmp.Or(v.Unavailable, m.Cloud.NoLimits)
 	}
 	if limit := p.Provider.MaxConcurrency; limit > 0 {
 		v.Room = max(0, limit-m.Launching)

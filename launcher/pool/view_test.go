@@ -160,3 +160,14 @@ func TestLabelsKeptInStock(t *testing.T) {
 		t.Error("north cannot make small, whose image it has")
 	}
 }
+
+// Mistake: a pool that ignores the limits of its cloud waits for them where nobody may read them, or one that honors them does not say so.
+func TestLimitsThatMayNotBeRead(t *testing.T) {
+	cloud := supply.View{NoLimits: "they cannot be read"}
+	for ignores, want := range map[bool]string{true: "", false: "they cannot be read"} {
+		v := in("north", func(_ *configs.Provider, p *configs.Pool) { p.IgnoreProviderQuota = ignores }).View(Moment{Now: time.Now(), Cloud: cloud})
+		if v.Unavailable != want {
+			t.Errorf("ignore-provider-quota: %t: %q, want %q", ignores, v.Unavailable, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package supply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"poolkeeper/providers"
@@ -46,7 +47,11 @@ func (d Duty) Limits(ctx context.Context, ours providers.Ours) (providers.Resour
 	if err != nil {
 		return nil, err
 	}
-	return p.Limits(ctx, ours)
+	limits, err := p.Limits(ctx, ours)
+	if errors.Is(err, providers.ErrNoLimits) && !d.honorsLimits() {
+		return providers.Resources{}, nil
+	}
+	return limits, err
 }
 
 // Wanted reports whether a request waits for room in it.

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"poolkeeper/configs"
-	"poolkeeper/configs/clock"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/providers"
 )
@@ -24,16 +23,19 @@ func (c *Provider) learn(ctx context.Context, p providers.Provider) error {
 	c.needs = needs
 	c.mu.Unlock()
 	limits, asked, err := c.firstLimits(ctx, p)
-	if err != nil {
+	noLimits := ""
+	if errors.Is(err, providers.ErrNoLimits) {
+		noLimits = fmt.Sprintf("provider %s: %v", c.cfg.Name, err)
+	} else if err != nil {
 		return c.unlearned(fmt.Errorf("does not tell its limits: %w", err))
 	}
-	zones := c.askZones(ctx, p)
+	zones := zonesOf(ctx, p)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if zones != nil {
 		c.zones = zones
 	}
-	c.limits, c.known, c.trouble = limits, true, ""
+	c.limits, c.noLimits, c.known, c.trouble = limits, noLimits, true, ""
 	c.answered = c.answered || asked
 	return nil
 }
@@ -58,17 +60,15 @@ func (c *Provider) sizes(ctx context.Context, p providers.Provider) (map[string]
 	return needs, nil
 }
 
-// askZones asks for the availability zones; that they are not told holds up nothing.
-func (c *Provider) askZones(ctx context.Context, p providers.Provider) []string {
+// zonesOf are the availability zones of a provider; nil if they are not known.
+func zonesOf(ctx context.Context, p providers.Provider) []string {
 	z, ok := p.(providers.Zoner)
 	if !ok {
 		return nil
 	}
-	asking, cancel := clock.WithTimeout(ctx, zonesTime)
-	defer cancel()
-	zones, err := z.Zones(asking)
-	if err != nil && ctx.Err() == nil {
-		c.log.Warn("Provider does not tell its availability zones", "error", err)
+	zones, err := z.Zones(ctx)
+	if err != nil {
+		return nil // what keeps a provider from being asked is reported elsewhere
 	}
 	return zones
 }
@@ -95,7 +95,7 @@ func (c *Provider) Limit(limits providers.Resources) {
 	c.mu.Lock()
 	more := grown(c.limits, limits)
 	news := !maps.Equal(c.limits, limits) || (c.limits == nil) != (limits == nil)
-	c.limits = limits
+	c.limits, c.noLimits = limits, ""
 	if c.needs != nil {
 		news = news || !c.known || c.trouble != ""
 		c.known, c.trouble = true, ""

@@ -23,8 +23,6 @@ const (
 	troubleAge = time.Minute
 	// faultAge is how long a label that names something unknown is believed to be wrong.
 	faultAge = 15 * time.Second
-	// zonesTime is how long it may take to tell its availability zones.
-	zonesTime = 10 * time.Second
 )
 
 // Provider is one configured provider with what is known of it. It has the provider
@@ -45,6 +43,7 @@ type Provider struct {
 	site     string            // the installation; "" is not known yet
 	backing  providers.Backing // for one that has backing nodes; nil is not known yet
 	limits   providers.Resources
+	noLimits string                               // why nobody may read them; "" when they can be read
 	zones    []string                             // of the cloud; none when it does not tell
 	needs    map[string]map[string]schedule.Offer // by pool and label; without Ready
 	known    bool                                 // it told once what all labels take

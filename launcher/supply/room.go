@@ -19,10 +19,15 @@ func ShowWants(clouds map[string]*Provider, decisions []schedule.Decision) {
 		}
 	}
 	for name, c := range clouds {
-		if slices.ContainsFunc(c.cfg.Pools, func(p configs.Pool) bool { return !p.IgnoreProviderQuota }) {
+		if c.honorsLimits() {
 			c.Want(short[name])
 		}
 	}
+}
+
+// honorsLimits reports whether the limits of the cloud count in any pool.
+func (c *Provider) honorsLimits() bool {
+	return slices.ContainsFunc(c.cfg.Pools, func(p configs.Pool) bool { return !p.IgnoreProviderQuota })
 }
 
 // Want notes whether a request waits for room in the cloud, as far as its limits may

@@ -29,6 +29,7 @@ type cloud struct {
 	open, answer error
 	limits       providers.Resources
 	asked        int // for limits
+	denied       bool
 	site         string
 	mended       bool // the broken label works
 }
@@ -63,6 +64,9 @@ func (c *cloud) Limits(context.Context, providers.Ours) (providers.Resources, er
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked++
+	if c.denied {
+		return nil, providers.ErrNoLimits
+	}
 	return c.limits, c.answer
 }
 
@@ -77,10 +81,15 @@ func run(t *testing.T, c *cloud) *supply.Provider {
 // open starts a Provider of what an opener opens.
 func open(t *testing.T, opener func(configs.Provider) (providers.Provider, error)) *supply.Provider {
 	t.Helper()
-	section := configs.Provider{Name: "north", Pools: []configs.Pool{
+	return openSection(t, configs.Provider{Name: "north", Pools: []configs.Pool{
 		{Name: "main", Labels: []configs.PoolLabel{{Name: "small"}, {Name: "broken"}}},
 		{Name: "spare", Nodes: []configs.StaticNode{{Labels: []string{"small"}}}},
-	}}
+	}}, opener)
+}
+
+// openSection starts a Provider of a section of the configuration.
+func openSection(t *testing.T, section configs.Provider, opener func(configs.Provider) (providers.Provider, error)) *supply.Provider {
+	t.Helper()
 	p := supply.New(section, registry.New(opener, registry.Events{}), hclog.NewNullLogger(), time.Now, func() {})
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
@@ -237,6 +246,29 @@ func TestHurriedOnceARequestWaits(t *testing.T) {
 			if got := hurried(); got != step.hurry || p.Wants() != step.want {
 				t.Errorf("step %d: hurried %t, wants %t", i, got, p.Wants())
 			}
+		}
+	})
+}
+
+// Mistakes: limits that nobody may read keep a provider from being used at all, or pools that honor them do not know why
+// they launch nothing.
+func TestLimitsThatMayNotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{denied: true}
+		p := run(t, c)
+		if v := p.View(); v.Unavailable != "" || !strings.Contains(v.NoLimits, "provider north: limits cannot be read") {
+			t.Errorf("%+v", v)
+		}
+		if _, err := (supply.Duty{Provider: p}).Limits(t.Context(), nil); !errors.Is(err, providers.ErrNoLimits) {
+			t.Errorf("limits that count: %v", err)
+		}
+		p.Limit(providers.Resources{"instances": 5})
+		if v := p.View(); v.NoLimits != "" {
+			t.Errorf("when they can be read: %+v", v)
+		}
+		ignoring := configs.Provider{Name: "south", Pools: []configs.Pool{{Name: "main", IgnoreProviderQuota: true}}}
+		if limits, err := (supply.Duty{Provider: openSection(t, ignoring, c.opener)}).Limits(t.Context(), nil); err != nil || len(limits) > 0 {
+			t.Errorf("limits that do not count: %v, %v", limits, err)
 		}
 	})
 }

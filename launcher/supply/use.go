@@ -54,6 +54,7 @@ func (c *Provider) opening() (providers.Provider, error) {
 type View struct {
 	Zones       []string
 	Limits      providers.Resources
+	NoLimits    string // why the limits cannot be read, so that pools that honor them launch nothing; "" if they can
 	Needs       map[string]map[string]schedule.Offer
 	Unavailable string // why nothing can be launched, "" when it can
 	Broken      bool   // it never worked yet, for a reason that it told
@@ -92,7 +93,7 @@ func (v View) faulty() bool {
 func (c *Provider) seen() View {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	v := View{Zones: c.zones, Limits: c.limits, Needs: c.needs, Taught: c.taught, Mute: c.mute, Static: c.static, Paused: c.paused}
+	v := View{Zones: c.zones, Limits: c.limits, NoLimits: c.noLimits, Needs: c.needs, Taught: c.taught, Mute: c.mute, Static: c.static, Paused: c.paused}
 	v.Trouble = cmp.Or(c.failing, c.trouble)
 	v.Held = v.Trouble != "" && (!c.known || !c.answered)
 	v.Broken = v.Held && !c.known

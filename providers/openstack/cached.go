@@ -12,7 +12,8 @@ import (
 // cached remembers the answer of one question for a while. Those who ask while
 // the cloud is being asked wait for that answer.
 type cached[T any] struct {
-	age time.Duration
+	age  time.Duration
+	aged func(T) time.Duration // the age of an answer; nil is age for all
 
 	mu     sync.Mutex
 	asking chan struct{} // closed when whoever asks has done so
@@ -67,7 +68,11 @@ func (c *cached[T]) ask(ctx context.Context, now func() time.Time, ask func(cont
 	close(c.asking)
 	c.asking = nil
 	if err == nil {
-		c.value, c.read, c.until = value, began, began.Add(c.age)
+		age := c.age
+		if c.aged != nil {
+			age = c.aged(value)
+		}
+		c.value, c.read, c.until = value, began, began.Add(age)
 	}
 	return value, err
 }

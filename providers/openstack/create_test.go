@@ -140,10 +140,13 @@ func TestVolumesAreLimited(t *testing.T) {
 	if id, err := launch("0000000004"); err != nil || s.disks[id] != 40 || len(s.disks) != 2 {
 		t.Errorf("in the room of one that is gone: %v, volumes %v", err, s.disks)
 	}
-	s.fail("GET /volume", 1000, answer(503))
+	if limits, err := p.Limits(t.Context(), nil); err != nil || limits[providers.Volumes] != 2 {
+		t.Errorf("with Cinder, Limits gave %v, %v", limits, err)
+	}
+	s.fail("GET /volume", 1000, hangUp)
 	p.pace.total = p.pace.first
-	if _, err := p.Limits(t.Context(), nil); !errors.Is(err, providers.ErrTransient) || !strings.Contains(err.Error(), "limits of volumes") {
-		t.Errorf("without Cinder, Limits gave %v", err)
+	if limits, err := p.Limits(t.Context(), nil); err != nil || limits[providers.Volumes] != 2 || limits[providers.Instances] == 0 || p.health.first() != nil {
+		t.Errorf("without Cinder, Limits gave %v, %v; the cloud counts as unusable: %v", limits, err, p.health.first())
 	}
 }
 

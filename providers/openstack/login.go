@@ -119,7 +119,9 @@ func (p *Provider) connect(ctx context.Context) (*session, error) {
 	}
 	s := &session{cloud: cloud, door: newTransport(config, p.cfg.Rate, p.pace, p.log)}
 	s.door.told = func(req *http.Request, resp *http.Response, took time.Duration, err error) {
-		p.health.answered(req, resp, err)
+		if !isDispensable(req.Context()) {
+			p.health.answered(req, resp, err)
+		}
 		if err == nil {
 			p.calls.answered(req, took)
 		}

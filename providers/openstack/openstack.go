@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -31,6 +32,7 @@ const (
 	networkAge = time.Hour
 	zoneAge    = time.Hour
 	imageAge   = 5 * time.Minute
+	missAge    = 30 * time.Second // of what was not found
 )
 
 // Options are what a Provider needs besides its configuration.
@@ -71,11 +73,13 @@ type Provider struct {
 	gate     *gate
 	creating keyed
 	leaks    leaks
+	disks    volumeLimits
 
 	flavors  cached[[]flavor]
 	networks cached[[]network]
 	paths    cached[paths]
-	zones    cached[[]string]
+	zones    cached[zoneList]
+	zoneless atomic.Bool               // the last list of zones failed
 	images   cached[map[string]string] // of cloud-images: name to id
 }
 
@@ -98,7 +102,7 @@ func New(cfg configs.Provider, opts Options) (*Provider, error) {
 		cfg: cfg, log: opts.Logger, env: opts.Env, secrets: opts.Secrets, pace: defaultPace(),
 		now: time.Now, pick: rand.IntN, ipv6: reachesIPv6(),
 		flavors: cached[[]flavor]{age: flavorAge}, networks: cached[[]network]{age: networkAge},
-		paths: cached[paths]{age: networkAge}, zones: cached[[]string]{age: zoneAge}, images: cached[map[string]string]{age: imageAge},
+		paths: cached[paths]{age: networkAge}, zones: cached[zoneList]{aged: zoneList.age}, images: cached[map[string]string]{age: imageAge},
 	}
 	if p.logins = opts.Logins; p.logins == nil {
 		p.logins = &Logins{}

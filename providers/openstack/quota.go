@@ -2,6 +2,10 @@ package openstack
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"sync"
 	"time"
 
 	volumelimits "github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/limits"
@@ -10,6 +14,13 @@ import (
 	"poolkeeper/providers"
 )
 
+// volumeLimits are the limits of volumes that Cinder reported last.
+type volumeLimits struct {
+	mu     sync.Mutex
+	known  providers.Resources
+	failed bool // the last call
+}
+
 // absolute are the project's limits, and what is used of them.
 func (p *Provider) absolute(ctx context.Context) (limits.Absolute, error) {
 	s, err := p.session(ctx)
@@ -17,6 +28,10 @@ func (p *Provider) absolute(ctx context.Context) (limits.Absolute, error) {
 		return limits.Absolute{}, err
 	}
 	found, err := limits.Get(ctx, s.compute, nil).Extract()
+	if is(err, http.StatusForbidden) {
+		return limits.Absolute{}, fmt.Errorf("%w: the cloud does not allow this user to read the project's limits; ignore-provider-quota: true launches without them: %w",
+			providers.ErrNoLimits, p.failure(ctx, "get limits", err))
+	}
 	if err != nil {
 		return limits.Absolute{}, p.failure(ctx, "get limits", err)
 	}
@@ -112,17 +127,30 @@ func (p *Provider) usesVolumes() bool {
 
 // addVolumes adds Cinder's limits. Volumes do not say whose they are, so all
 // that are in use beyond our own nodes' cannot be told apart from them; the
-// limits are those of the project.
+// limits are those of the project. If Cinder does not answer, the last ones count, so that
+// labels without volumes are not blocked.
 func (p *Provider) addVolumes(ctx context.Context, all providers.Resources) error {
 	s, err := p.session(ctx)
 	if err != nil || s.volume == nil {
 		return err
 	}
-	found, err := volumelimits.Get(ctx, s.volume).Extract()
-	if err != nil {
-		return p.failure(ctx, "get limits of volumes", err)
+	brief, cancel := dispensable(ctx)
+	defer cancel()
+	found, err := volumelimits.Get(brief, s.volume).Extract()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	limit(all, providers.Volumes, found.Absolute.MaxTotalVolumes, 0)
-	limit(all, providers.VolumeGB, found.Absolute.MaxTotalVolumeGigabytes, 0)
+	p.disks.mu.Lock()
+	defer p.disks.mu.Unlock()
+	switch {
+	case err == nil:
+		p.disks.known, p.disks.failed = providers.Resources{}, false
+		limit(p.disks.known, providers.Volumes, found.Absolute.MaxTotalVolumes, 0)
+		limit(p.disks.known, providers.VolumeGB, found.Absolute.MaxTotalVolumeGigabytes, 0)
+	case !p.disks.failed:
+		p.disks.failed = true
+		p.log.Warn("Failed to get the limits of volumes, the last known ones count", "error", p.failure(ctx, "get limits of volumes", err))
+	}
+	maps.Copy(all, p.disks.known)
 	return nil
 }

@@ -3,6 +3,7 @@ package openstack
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -87,3 +88,18 @@ func (b *patience) over(ctx context.Context, now time.Time, err error) error {
 func (p *Provider) pollAfter(waited time.Duration) time.Duration {
 	return max(p.pace.poll, 2*p.cfg.Rate, p.roster.cost(), min(waited/20, 5*time.Second))
 }
+
+// dispensableTime is how long an answer is awaited that nodes can be launched without.
+const dispensableTime = 10 * time.Second
+
+// dispensableKey marks the contexts of calls whose failure does not make the cloud unusable.
+type dispensableKey struct{}
+
+// dispensable is for calls whose answer is not needed: they end soon, and what fails is
+// their caller's business alone.
+func dispensable(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx = context.WithValue(ctx, dispensableKey{}, true)
+	return context.WithTimeoutCause(ctx, dispensableTime, fmt.Errorf("no answer within %s", dispensableTime))
+}
+
+func isDispensable(ctx context.Context) bool { return ctx.Value(dispensableKey{}) != nil }

@@ -70,7 +70,11 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.stream(req, data)
 	}
 	var last *http.Response
-	resp, err := repeat(req.Context(), t.pace, func() (*http.Response, error) {
+	pace := t.pace
+	if isDispensable(req.Context()) {
+		pace.total = min(pace.total, dispensableTime/2)
+	}
+	resp, err := repeat(req.Context(), pace, func() (*http.Response, error) {
 		resp, err := t.try(req)
 		if resp != nil {
 			last = resp
