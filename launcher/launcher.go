@@ -34,7 +34,8 @@ import (
 	"poolkeeper/zkmodel/trace"
 )
 
-// lookLimit is how long one look at everything may take before we call it stuck.
+// lookLimit is how long one look at everything may take before we call it stuck, beside the session time-out, for
+// which an outage of ZooKeeper can block it.
 const lookLimit = 30 * time.Second
 
 // Deps is what a Launcher is given. Client and Open are required.
@@ -104,7 +105,7 @@ type Launcher struct {
 	last     atomic.Pointer[[]schedule.Decision]
 	tells    struct{ nodes, requests recipe.Throttle } // of what we may not change
 	inHand   atomic.Pointer[string]                    // see InHand; nil while that is not known
-	looking  atomic.Int64                              // when the look began that is under way, in ns; 0 when none is
+	looking  atomic.Int64                              // by when the look in progress must end, in ns; 0 when there is none
 }
 
 // New checks what it is given and makes a Launcher. Nothing happens before Run.
@@ -305,9 +306,9 @@ func (l *Launcher) Requests() []*zkmodel.Request {
 // Check asks for a sign of life: a launcher that serves must have begun a look
 // lately, or be waiting for a reason to.
 func (l *Launcher) Check(context.Context) error {
-	if began := l.looking.Load(); began != 0 {
-		if took := l.now().Sub(time.Unix(0, began)); took > lookLimit {
-			return fmt.Errorf("check launcher: a look at the tree takes %s already", took)
+	if limit := l.looking.Load(); limit != 0 {
+		if late := l.now().Sub(time.Unix(0, limit)); late > 0 {
+			return fmt.Errorf("check launcher: a look at the tree should have ended %s ago", late)
 		}
 	}
 	return nil

@@ -202,7 +202,7 @@ func (s *session) loop(ctx context.Context, f *follower) {
 	// ours before may not have been given up when we began.
 	resync, every := s.now(), min(s.deps.Resync, secondLook)
 	for {
-		s.looking.Store(s.now().UnixNano())
+		s.looking.Store(s.now().Add(lookLimit + s.store.Session().Timeout()).UnixNano())
 		f.take()
 		changed := f.imagesChanged || f.membersChanged || f.canariesChanged
 		f.canariesChanged = false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -41,6 +42,7 @@ type handler struct {
 	door      *hookDoor
 	logs      *buildlog.Handler
 	past      *past.Pages   // nil without a history
+	wasReady  atomic.Bool   // the daemon has been ready
 	since     time.Time     // when the daemon began to serve this
 	acts      *actions.Desk // nil where nobody may do anything
 	patience  time.Duration // with a client that does not take the next piece
@@ -114,6 +116,7 @@ func (h *handler) routes() http.Handler {
 		mux.HandleFunc("/live", h.guarded(h.live.ServeHTTP))
 	}
 	mux.HandleFunc("/ready", h.serveReady)
+	mux.HandleFunc("/healthz", h.serveHealth)
 	for _, e := range h.endpoints() {
 		mux.HandleFunc(e.path, h.listing(e))
 		h.layout.Links = append(h.layout.Links, e.path)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"poolkeeper/test/webtest"
 	"poolkeeper/web/buildlog"
 )
 
@@ -34,6 +36,33 @@ func TestReady(t *testing.T) {
 		t.Errorf("Cache-Control: %q, want no-store", got)
 	}
 	get(t, Options{}, "/ready").Expect(t, http.StatusOK)
+}
+
+// Once the daemon has been ready, /ready stays 200, because operators use Nodepool's as a liveness probe; strict=1 has the
+// present state. /healthz depends on the main loop alone.
+func TestReadyStaysReady(t *testing.T) {
+	outage := errors.New("launcher waits for ZooKeeper")
+	ready, alive := outage, error(nil)
+	h := newHandler(Options{Ready: func() error { return ready }, Alive: func(context.Context) error { return alive }}).routes()
+	expect := func(path string, status int, body string) {
+		t.Helper()
+		if got := webtest.Get(t, h, path, "Accept", "application/json", "Origin", "https://else.where"); got.Status != status || strings.TrimSpace(got.Body) != body {
+			t.Errorf("%s: %d %s, want %d %s", path, got.Status, got.Body, status, body)
+		}
+	}
+	const not = `{"ready":false,"reason":"launcher waits for ZooKeeper"}`
+	expect("/ready", http.StatusServiceUnavailable, not)
+	expect("/ready?strict=1", http.StatusServiceUnavailable, not)
+	ready = nil
+	expect("/ready", http.StatusOK, `{"ready":true}`)
+	expect("/ready?strict=1", http.StatusOK, `{"ready":true}`)
+	ready = outage
+	expect("/ready", http.StatusOK, `{"ready":true}`)
+	expect("/ready?strict=0", http.StatusOK, `{"ready":true}`)
+	expect("/ready?strict=1", http.StatusServiceUnavailable, not)
+	expect("/healthz", http.StatusOK, "OK")
+	alive = errors.New("the loop is stuck")
+	expect("/healthz", http.StatusServiceUnavailable, "not healthy: the loop is stuck")
 }
 
 func TestMetrics(t *testing.T) {

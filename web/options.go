@@ -31,7 +31,9 @@ type Options struct {
 	// Configured tells whether an image is configured; nil when nobody knows.
 	Configured func(image string) bool
 	// Ready is nil, or returns nil, when the daemon does its work; else why not.
-	Ready    func() error
+	Ready func() error
+	// Alive returns nil if the daemon's main loop is alive, whether or not ZooKeeper answers; nil is always alive.
+	Alive    func(ctx context.Context) error
 	Gatherer prometheus.Gatherer // of /metrics
 	Tree     Tree
 	Logs     buildlog.Logs // of this host; nil has none

@@ -1,14 +1,23 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"poolkeeper/zkmodel"
+)
+
+const (
+	// readyEvery is the interval between checks until the daemon has been ready.
+	readyEvery = 100 * time.Millisecond
+	// alivePatience is how long the main loop may take to answer /healthz.
+	alivePatience = 10 * time.Second
 )
 
 // readiness is the JSON of /ready. Everybody gets the first two; Detail is for those who may
@@ -37,8 +46,8 @@ type readyCheck struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// serveReady tells supervisors and load balancers whether to count on us: as
-// Nodepool's OK, or as JSON for who asks for that and for no text.
+// serveReady answers OK, or JSON if the client prefers it. As Nodepool's, the answer stays 200 once the daemon has been
+// ready. With strict=1 the answer is 503 whenever the daemon is not ready.
 func (h *handler) serveReady(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Access-Control-Allow-Origin", "*")
 	w.Header().Set("Cache-Control", "no-store")
@@ -46,13 +55,14 @@ func (h *handler) serveReady(w http.ResponseWriter, r *http.Request) {
 	kind := negotiate(r.Header["Accept"], typeText, typeJSON)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	answer, text := readiness{Ready: true}, "OK"
-	if err := h.notReady(); err != nil {
+	err := h.notReady()
+	if strict, _ := strconv.ParseBool(r.URL.Query().Get("strict")); err != nil && (strict || !h.wasReady.Load()) {
 		answer.Ready, answer.Reason, text = false, err.Error(), fmt.Sprintf("not ready: %v\n", err)
 	}
 	if kind == typeJSON {
 		w.Header().Set("Content-Type", typeJSON)
 		if h.trusted(r) && r.Header.Get("Origin") == "" { // what any page of a browser may read has none
-			answer.readyDetail = h.readyDetail(r, answer.Reason)
+			answer.readyDetail = h.readyDetail(r, err)
 		}
 	}
 	if !answer.Ready {
@@ -66,7 +76,11 @@ func (h *handler) serveReady(w http.ResponseWriter, r *http.Request) {
 }
 
 // readyDetail is made anew for each answer.
-func (h *handler) readyDetail(r *http.Request, why string) *readyDetail {
+func (h *handler) readyDetail(r *http.Request, notReady error) *readyDetail {
+	why := ""
+	if notReady != nil {
+		why = notReady.Error()
+	}
 	stale := ""
 	if err := h.synced(r.Context(), 0); err != nil {
 		stale = err.Error()
@@ -116,8 +130,40 @@ func (h *handler) providerTroubles() (list []string) {
 
 // notReady is why the daemon is not ready; nil when it is.
 func (h *handler) notReady() error {
-	if h.Ready == nil {
-		return nil
+	if h.Ready != nil {
+		if err := h.Ready(); err != nil {
+			return err
+		}
 	}
-	return h.Ready()
+	h.wasReady.Store(true)
+	return nil
+}
+
+// awaitReady returns when the daemon has been ready, whether or not a client asks for it, or ctx has ended.
+func (h *handler) awaitReady(ctx context.Context) {
+	tick := time.NewTicker(readyEvery)
+	defer tick.Stop()
+	for h.notReady() != nil {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// serveHealth answers whether the process and its main loop are alive, independent of ZooKeeper.
+func (h *handler) serveHealth(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if h.Alive != nil {
+		ctx, cancel := context.WithTimeout(r.Context(), alivePatience)
+		defer cancel()
+		if err := h.Alive(ctx); err != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprintf(w, "not healthy: %v\n", err)
+			return
+		}
+	}
+	fmt.Fprint(w, "OK")
 }

@@ -25,7 +25,7 @@ const (
 // Server serves HTTP on one address.
 type Server struct {
 	listener net.Listener
-	handler  http.Handler
+	handler  *handler
 	log      hclog.Logger
 }
 
@@ -37,7 +37,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		return nil, fmt.Errorf("serve web: %w", err)
 	}
 	h := newHandler(o)
-	return &Server{listener: listener, handler: h.routes(), log: h.Logger}, nil
+	return &Server{listener: listener, handler: h, log: h.Logger}, nil
 }
 
 // Addr is the address that it listens on, with the port that was found.
@@ -61,7 +61,7 @@ func (s *Server) Close() error {
 // break off at once. It is to be called once.
 func (s *Server) Run(ctx context.Context) error {
 	server := &http.Server{
-		Handler:           s.handler,
+		Handler:           s.handler.routes(),
 		ReadHeaderTimeout: headerPatience,
 		ReadTimeout:       headerPatience, // of hooks with their bodies; others have none
 		WriteTimeout:      writePatience,  // prolonged by every write
@@ -70,6 +70,9 @@ func (s *Server) Run(ctx context.Context) error {
 		ErrorLog:          s.log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
+	serving, end := context.WithCancel(ctx)
+	defer end()
+	go s.handler.awaitReady(serving)
 	stopped := make(chan struct{})
 	unhook := context.AfterFunc(ctx, func() {
 		defer close(stopped)

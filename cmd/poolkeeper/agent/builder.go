@@ -69,7 +69,7 @@ func servedBuilder(ctx context.Context, s site, w workers, listen func(web.Optio
 		return nil, nil, err
 	}
 	server, err = listen(web.Options{
-		Daemon: "builder", Host: full, Ready: b.Ready, Gatherer: metrics, Logs: logs, History: s.record(metrics, b.Tree(), "builder", false), Guarded: s.guarded.texts, Configured: b.HasImage, Config: b.Config, Explain: explainer(s.client, b.Config, full),
+		Daemon: "builder", Host: full, Ready: b.Ready, Alive: b.Check, Gatherer: metrics, Logs: logs, History: s.record(metrics, b.Tree(), "builder", false), Guarded: s.guarded.texts, Configured: b.HasImage, Config: b.Config, Explain: explainer(s.client, b.Config, full),
 		Tree: s.withBeside(web.Tree{
 			Images: b.Tree().Images, Components: b.Tree().Components, Validations: b.Tree().Validations, ProviderPauses: b.Tree().ProviderPauses, Watch: b.Tree().Watch,
 			WaitSynced: b.Tree().WaitSynced, WaitFor: b.Tree().WaitFor,

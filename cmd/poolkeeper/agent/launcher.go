@@ -40,7 +40,7 @@ func servedLauncher(ctx context.Context, s site, listen func(web.Options) (*web.
 	tree := s.withBeside(wholeTree(l.Tree()))
 	tree.Requests = l.Requests // which say why they wait
 	server, err := listen(web.Options{
-		Daemon: "launcher", Host: full, Ready: l.Ready, Gatherer: metrics, Tree: tree, History: s.record(metrics, l.Tree(), "launcher", true),
+		Daemon: "launcher", Host: full, Ready: l.Ready, Alive: l.Check, Gatherer: metrics, Tree: tree, History: s.record(metrics, l.Tree(), "launcher", true),
 		Guarded: s.guarded.texts, Configured: l.HasImage, Config: l.Config,
 	})
 	return l, server, err
