@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +22,10 @@ import (
 // How much hooks take.
 const (
 	hookBody     = 1 << 20         // bytes of one request
-	hookReaders  = 16              // requests whose bodies are read at a time
+	hookReaders  = 16              // requests whose bodies are read at the same time
+	hookReserved = 8               // more of these for networks that have signed a delivery correctly
+	hookPerNet   = 8               // of these for each network of senders
+	hookProven   = 1000            // networks that are remembered to have signed
 	hookBurst    = 30              // deliveries of one hook at once
 	hookEvery    = time.Second     // and then one each
 	hookPatience = 8 * time.Second // until it is stored; GitHub waits ten
@@ -39,14 +43,64 @@ type Hooks interface {
 
 // hookDoor is what all requests to hooks share.
 type hookDoor struct {
-	readers chan struct{}
-
-	mu    sync.Mutex
-	rates map[string]*rate.Limiter // by hook that there is
+	mu      sync.Mutex
+	rates   map[string]*rate.Limiter  // by hook that there is
+	reading map[netip.Prefix]int      // bodies that are being read, by network of the sender
+	total   int                       // the sum of reading
+	proven  map[netip.Prefix]struct{} // networks that have signed a delivery correctly
 }
 
 func newHookDoor() *hookDoor {
-	return &hookDoor{readers: make(chan struct{}, hookReaders), rates: map[string]*rate.Limiter{}}
+	return &hookDoor{rates: map[string]*rate.Limiter{}, reading: map[netip.Prefix]int{}, proven: map[netip.Prefix]struct{}{}}
+}
+
+// enter takes a place to read a body from a network; ok is false if there is none. Slow senders without the secret can thus
+// neither take all places from one network, nor those reserved for networks that have signed before.
+func (d *hookDoor) enter(from netip.Prefix) (leave func(), ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	most := hookReaders
+	if _, proven := d.proven[from]; proven {
+		most += hookReserved
+	}
+	if d.total >= most || d.reading[from] >= hookPerNet {
+		return nil, false
+	}
+	d.total++
+	d.reading[from]++
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.total--
+		if d.reading[from]--; d.reading[from] == 0 {
+			delete(d.reading, from)
+		}
+	}, true
+}
+
+// prove remembers that a network has signed a delivery correctly. If there are too many, it forgets an arbitrary one.
+func (d *hookDoor) prove(from netip.Prefix) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for other := range d.proven {
+		if len(d.proven) < hookProven {
+			break
+		}
+		delete(d.proven, other)
+	}
+	d.proven[from] = struct{}{}
+}
+
+// senderNetwork is the network of the client of a request: a /24 of IPv4, or a /64 of IPv6, because senders and attackers
+// have several addresses.
+func senderNetwork(r *http.Request) netip.Prefix {
+	client, _ := netip.ParseAddrPort(r.RemoteAddr) // the zero address if a test has none
+	addr, bits := client.Addr().Unmap(), 64
+	if addr.Is4() {
+		bits = 24
+	}
+	network, _ := addr.Prefix(bits)
+	return network
 }
 
 // allow reports whether a hook takes one more.
@@ -98,13 +152,16 @@ func (h *handler) serveHook(w http.ResponseWriter, r *http.Request, settings hoo
 
 // takeDelivery checks a request, and stores what it says.
 func (h *handler) takeDelivery(w http.ResponseWriter, r *http.Request, settings hook.Settings) refusal {
-	body, no := h.readHook(w, r)
+	from := senderNetwork(r)
+	body, signature, no := h.readHook(w, r, from)
 	if no.status != 0 {
+		w.Header().Set("Connection", "close") // the rest of the body is not read
 		return no
 	}
-	if !signed(body, r.Header.Get("X-Hub-Signature-256"), settings.Secret) {
+	if !signed(body, signature, settings.Secret) {
 		return refusal{http.StatusForbidden, "refused", "X-Hub-Signature-256 is not that of this hook's secret"}
 	}
+	h.door.prove(from)
 	d := &hook.Delivery{Hook: settings.Name, ID: r.Header.Get("X-GitHub-Delivery"), Event: r.Header.Get("X-GitHub-Event")}
 	if err := hook.CheckID(d.ID); err != nil {
 		return refusal{http.StatusBadRequest, "refused", "X-GitHub-Delivery is no id: " + err.Error()}
@@ -132,36 +189,38 @@ func (h *handler) takeDelivery(w http.ResponseWriter, r *http.Request, settings 
 	return refusal{http.StatusAccepted, "taken", "it is taken"}
 }
 
-// readHook reads the body of a request.
-func (h *handler) readHook(w http.ResponseWriter, r *http.Request) ([]byte, refusal) {
-	select {
-	case h.door.readers <- struct{}{}:
-		defer func() { <-h.door.readers }()
-	default:
-		return nil, refusal{http.StatusServiceUnavailable, "failed", "too many send at once"}
+// readHook checks the headers of a request before it reads the body, and returns the body with its signature.
+func (h *handler) readHook(w http.ResponseWriter, r *http.Request, from netip.Prefix) (body, signature []byte, no refusal) {
+	text, ok := strings.CutPrefix(r.Header.Get("X-Hub-Signature-256"), "sha256=")
+	signature, err := hex.DecodeString(text)
+	switch {
+	case !ok || err != nil || len(signature) != sha256.Size:
+		return nil, nil, refusal{http.StatusForbidden, "refused", "X-Hub-Signature-256 is missing or malformed"}
+	case r.ContentLength > hookBody:
+		return nil, nil, refusal{http.StatusRequestEntityTooLarge, "refused", "more than 1 MiB"}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, hookBody))
+	leave, ok := h.door.enter(from)
+	if !ok {
+		return nil, nil, refusal{http.StatusServiceUnavailable, "failed", "too many send at once"}
+	}
+	defer leave()
+	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, hookBody))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, refusal{http.StatusRequestEntityTooLarge, "refused", "more than 1 MiB"}
+		return nil, nil, refusal{http.StatusRequestEntityTooLarge, "refused", "more than 1 MiB"}
 	case err != nil:
-		return nil, refusal{http.StatusBadRequest, "refused", "the request cannot be read"}
+		return nil, nil, refusal{http.StatusBadRequest, "refused", "the request cannot be read"}
 	}
-	return body, refusal{}
+	return body, signature, refusal{}
 }
 
 // signed reports whether a signature is that of a body, in a time that does not tell how
 // much of it is right.
-func signed(body []byte, signature, secret string) bool {
-	text, ok := strings.CutPrefix(signature, "sha256=")
-	given, err := hex.DecodeString(text)
-	if !ok || err != nil || secret == "" {
-		return false
-	}
+func signed(body, signature []byte, secret string) bool {
 	mac := hmac.New(sha256.New, []byte(secret))
 	_, _ = mac.Write(body) // a hash takes all
-	return hmac.Equal(given, mac.Sum(nil))
+	return secret != "" && hmac.Equal(signature, mac.Sum(nil))
 }
 
 // describe notes what the body of a delivery says, if it is a push's.

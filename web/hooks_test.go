@@ -1,11 +1,14 @@
 package web
 
 import (
+	"bufio"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -133,5 +136,70 @@ func TestHooksTakeNoMoreThanTheyCanStore(t *testing.T) {
 	}
 	if refused == 0 || taken < hookBurst-2 || taken != len(box.known) {
 		t.Errorf("%d taken, %d refused, %d stored", taken, refused, len(box.known))
+	}
+}
+
+// slowSender opens a connection from an address to a hook, announces a body, and sends none of it. It returns when the server
+// reads the body or has answered.
+func slowSender(t *testing.T, server, from, signature string) {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	conn, err := dialer.DialContext(t.Context(), "tcp", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	fmt.Fprintf(conn, "POST /hooks/elements HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nExpect: 100-continue\r\n%s\r\n", signature)
+	if _, err := bufio.NewReader(conn).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Slow senders that do not know the secret must not keep out deliveries that are signed: neither without a signature, nor with
+// forged ones from one network, nor, if the sender has signed before, with forged ones from many networks.
+func TestSlowSendersDoNotBlockHooks(t *testing.T) {
+	forged := "X-Hub-Signature-256: sha256=" + strings.Repeat("0", 64) + "\r\n"
+	for name, c := range map[string]struct {
+		signature string
+		from      []string
+		before    int // correct deliveries before the attack
+	}{
+		"without a signature":            {"", []string{"127.0.0.1"}, 0},
+		"forged, one network":            {forged, []string{"127.0.1.1", "127.0.1.2"}, 0},
+		"forged, many networks, a known": {forged, []string{"127.0.1.1", "127.0.2.1", "127.0.3.1", "127.0.4.1"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			box := newInbox()
+			server, err := New(t.Context(), Options{Addr: "127.0.0.1:0", Hooks: box})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+			done := make(chan error, 1)
+			go func() { done <- server.Run(ctx) }()
+			defer func() { cancel(); <-done }()
+			deliver := func(n int) {
+				t.Helper()
+				r := tells(t, "http://"+server.Addr()+"/hooks/elements", box.settings.Secret, `{"ref": "refs/heads/main"}`, "X-GitHub-Delivery", fmt.Sprintf("d-%d", n))
+				r.RequestURI = ""
+				answer, err := http.DefaultTransport.RoundTrip(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = answer.Body.Close()
+				if answer.StatusCode != http.StatusAccepted {
+					t.Errorf("delivery %d: %s", n, answer.Status)
+				}
+			}
+			for n := range c.before {
+				deliver(n)
+			}
+			for n := range 24 {
+				slowSender(t, server.Addr(), c.from[n%len(c.from)], c.signature)
+			}
+			for n := range 22 {
+				deliver(c.before + n)
+			}
+		})
 	}
 }
