@@ -16,6 +16,8 @@ type WebApp struct {
 	ListenAddress string
 	// AddressWritten says that the file names the address: it is no default.
 	AddressWritten bool
+	// Hosts are further names that clients may use for this daemon, as that of a proxy.
+	Hosts []string
 	// Token is the secure file's, which opens build logs and the status page to
 	// other hosts; "" is none.
 	Token   string
@@ -85,6 +87,7 @@ func (l *loader) webApp(v value) {
 	have := v.decode("webapp", fields{
 		"port":           exact(&web.Port, 0, 65535), // 0 takes a free one
 		"listen_address": text(&web.ListenAddress),
+		"hosts":          texts(&web.Hosts),
 		"history":        l.history,
 		"tokens":         unique(refused, &web.Tokens, func(t WebToken) string { return t.Name }, webToken),
 		"proxy-user":     l.proxyUser,

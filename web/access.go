@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -27,6 +28,8 @@ func (h *handler) guarded(next http.HandlerFunc) http.HandlerFunc {
 		switch {
 		case h.trusted(r) || who.Name != "":
 			next(w, r)
+		case !h.knownHost(r):
+			http.Error(w, "the Host header has a name that this daemon does not know; webapp.hosts in the configuration can list it", http.StatusMisdirectedRequest)
 		case h.acts.LogsIn(r):
 			h.acts.Login(w, r)
 		case h.acts.Refuses(w, wrong):
@@ -42,7 +45,26 @@ func (h *handler) guarded(next http.HandlerFunc) http.HandlerFunc {
 
 // trusted reports whether a request may see what Nodepool does not show.
 func (h *handler) trusted(r *http.Request) bool {
-	return h.Access.Open || h.hasToken(r) || ofThisHost(r)
+	return h.hasToken(r) || h.knownHost(r) && (h.Access.Open || ofThisHost(r))
+}
+
+// knownHost reports whether a request names us as its host. If the name of another site resolves to our address (DNS
+// rebinding), a browser sends that name, and lets the pages of that site read the answer.
+func (h *handler) knownHost(r *http.Request) bool {
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.Trim(host, "[]"), ".")
+	if _, err := netip.ParseAddr(host); err == nil || host == "" { // no browser leaves it out
+		return true
+	}
+	short, _, _ := strings.Cut(h.Host, ".")
+	names := []string{"localhost", h.Host, short}
+	if h.Config != nil {
+		names = append(names, h.Config().WebApp.Hosts...)
+	}
+	return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, host) })
 }
 
 // hasToken reports whether a request carries the token.

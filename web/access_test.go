@@ -5,12 +5,15 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
 
+	"poolkeeper/configs"
+	"poolkeeper/test/webtest"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/history"
 	"poolkeeper/zkmodel/recipe"
@@ -59,7 +62,7 @@ func TestAccess(t *testing.T) {
 			ask := func(path string) *httptest.ResponseRecorder {
 				local := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 80), Port: 8006}
 				r := httptest.NewRequestWithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, net.Addr(local)), http.MethodGet, path, nil)
-				r.RemoteAddr = test.from
+				r.Host, r.RemoteAddr = "192.0.2.80:8006", test.from
 				r.Header.Set("Accept", "application/json, */*;q=0.1")
 				for i := 0; i < len(test.headers); i += 2 {
 					r.Header.Set(test.headers[i], test.headers[i+1])
@@ -92,5 +95,49 @@ func TestAccess(t *testing.T) {
 				t.Errorf("/dib-image-list: %d %s", w.Code, w.Body)
 			}
 		})
+	}
+}
+
+// A page of another site whose name resolves to our address must neither read pages nor act, whatever opens them by the address
+// of the client; a token opens them by any name.
+func TestForeignHostsAreRejected(t *testing.T) {
+	config := &configs.Config{WebApp: configs.WebApp{
+		Hosts:     []string{"pool.example.org"},
+		ProxyUser: &configs.ProxyUser{Header: "X-Remote-User", From: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, May: configs.MayDestroy},
+	}}
+	o := Options{
+		Host: "nb01.example.net", Config: func() *configs.Config { return config }, Operator: &doer{}, Tree: still(nil, nil, nil),
+		Access: Access{Token: "0123456789abcdef"},
+	}
+	h := newHandler(o).routes()
+	ask := func(method, path, host string, headers ...string) answer {
+		t.Helper()
+		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader("image=debian"))
+		r.RemoteAddr, r.Host = "127.0.0.1:5", host
+		r.Header.Set("Origin", "http://"+host)
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		return webtest.Serve(h, r)
+	}
+	bob := []string{"X-Remote-User", "bob"}
+	for _, host := range []string{"localhost:8005", "LOCALHOST", "127.0.0.1:8005", "[::1]:8005", "192.0.2.80", "nb01.example.net:8005", "nb01.example.net.", "nb01", "pool.example.org"} {
+		ask(http.MethodGet, "/attention", host).Expect(t, http.StatusOK)
+		if a := ask(http.MethodGet, "/act/image-build?image=debian", host, bob...); a.Status != http.StatusOK {
+			t.Errorf("%s: form %d %s", host, a.Status, a.Body)
+		}
+	}
+	for _, host := range []string{"evil.example:8005", "evil.example", "nb01.example.net.evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "nb02"} {
+		for _, headers := range [][]string{nil, bob, {"Authorization", "Bearer wrong"}, {"X-Remote-User", "bob", "Authorization", "Basic Ym9iOnc="}} {
+			if a := ask(http.MethodGet, "/attention", host, headers...); a.Status == http.StatusOK {
+				t.Errorf("%s with %q reads a page", host, headers)
+			}
+			if a := ask(http.MethodGet, "/act/image-build?image=debian", host, headers...); a.Status == http.StatusOK {
+				t.Errorf("%s with %q gets a form: %d", host, headers, a.Status)
+			}
+		}
+		ask(http.MethodGet, "/image-list", host).Expect(t, http.StatusOK) // as Nodepool's
+		ask(http.MethodGet, "/attention", host, "Authorization", "Bearer 0123456789abcdef").Expect(t, http.StatusOK)
 	}
 }

@@ -82,7 +82,7 @@ func (d *desk) post(t *testing.T, path, from string, form url.Values, headers ..
 func (d *desk) send(t *testing.T, method, path, from, body string, headers ...string) answer {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
-	r.RemoteAddr = from
+	r.Host, r.RemoteAddr = "localhost", from
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
@@ -338,7 +338,7 @@ func TestWhatIsDoneIsWhatWasShownAndIsWrittenDown(t *testing.T) {
 		{far, []string{"198.51.100.4"}, ""}, // no proxy that is believed
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/act/image-build", strings.NewReader("image=debian"))
-		r.RemoteAddr, r.Header = way.from, http.Header{"X-Remote-User": {"eve"}, "X-Forwarded-For": way.lines, "Content-Type": {"application/x-www-form-urlencoded"}}
+		r.Host, r.RemoteAddr, r.Header = "localhost", way.from, http.Header{"X-Remote-User": {"eve"}, "X-Forwarded-For": way.lines, "Content-Type": {"application/x-www-form-urlencoded"}}
 		if way.from == far {
 			r.Header = http.Header{"Authorization": {"Bearer " + tokens[configs.MayRead]}, "X-Forwarded-For": way.lines, "Content-Type": {"application/x-www-form-urlencoded"}}
 		}

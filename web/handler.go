@@ -85,7 +85,7 @@ func newHandler(o Options) *handler {
 	}
 	if h.Operator != nil && h.Config != nil {
 		h.acts = actions.New(actions.Options{
-			Site: h.Operator, Access: func() *configs.WebApp { return &h.Config().WebApp }, Tree: h.Tree, Daemon: h.Daemon, Logger: h.Logger, Now: h.Now, Show: h.show, Past: h.History,
+			Site: h.Operator, Access: func() *configs.WebApp { return &h.Config().WebApp }, Tree: h.Tree, Daemon: h.Daemon, Logger: h.Logger, Now: h.Now, Show: h.show, Past: h.History, KnownHost: h.knownHost,
 		})
 	}
 	if h.History != nil {

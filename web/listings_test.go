@@ -176,7 +176,7 @@ func BenchmarkAnswers(b *testing.B) {
 		b.Run(strings.NewReplacer("/", "_", "?", "_").Replace(name), func(b *testing.B) {
 			r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, name, nil)
 			r.Header.Set("Accept", accept)
-			r.RemoteAddr = "127.0.0.1:40000" // the overview is for our own host
+			r.Host, r.RemoteAddr = "localhost", "127.0.0.1:40000" // the overview is for our own host
 			for b.Loop() {
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, r)
@@ -202,7 +202,7 @@ func TestSlowPagesHoldUpNoOther(t *testing.T) {
 	routes := newHandler(o).routes()
 	ask := func(ctx context.Context, path string) int {
 		r := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
-		r.RemoteAddr = "127.0.0.1:40000"
+		r.Host, r.RemoteAddr = "localhost", "127.0.0.1:40000"
 		w := httptest.NewRecorder()
 		routes.ServeHTTP(w, r)
 		return w.Code

@@ -52,7 +52,7 @@ func BenchmarkOverview(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			h := serveSite(b, size)
 			r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/", http.NoBody)
-			r.RemoteAddr = "127.0.0.1:40000"
+			r.Host, r.RemoteAddr = "localhost", "127.0.0.1:40000"
 			before, length := processor(b), 0
 			for b.Loop() {
 				w := httptest.NewRecorder()

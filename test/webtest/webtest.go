@@ -26,6 +26,7 @@ func Serve(h http.Handler, r *http.Request) Answer {
 func Get(t *testing.T, h http.Handler, target string, headers ...string) Answer {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
+	r.Host = "localhost"
 	r.RemoteAddr = "127.0.0.1:40000"
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])

@@ -33,10 +33,12 @@ type Options struct {
 	Site   Site
 	Access func() *configs.WebApp // of this moment
 	Past   *history.Store         // keeps what those who are known wanted; nil keeps none
-	Tree   site.Tree
-	Daemon string // what serves this: its cookie is its own
-	Logger hclog.Logger
-	Now    func() time.Time
+	// KnownHost reports whether a request names this daemon as its host.
+	KnownHost func(r *http.Request) bool
+	Tree      site.Tree
+	Daemon    string // what serves this: its cookie is its own
+	Logger    hclog.Logger
+	Now       func() time.Time
 	// Show sends a page.
 	Show func(w http.ResponseWriter, r *http.Request, status int, p *layout.Page)
 }

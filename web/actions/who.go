@@ -39,7 +39,7 @@ func (d *Desk) Identify(r *http.Request) (who Who, wrong string) {
 		return Who{}, "" // nobody counts what opens nothing
 	}
 	if kind, token := credentials(r); token != "" {
-		if kind == "basic" { // a proxy that asks for passwords itself hands on what its client sent
+		if kind == "basic" && d.KnownHost(r) { // a proxy that asks for passwords itself hands on what its client sent
 			if who, wrong := d.fromProxy(r, access.ProxyUser); who.Name != "" || wrong != "" {
 				return who, wrong
 			}
@@ -56,6 +56,9 @@ func (d *Desk) Identify(r *http.Request) (who Who, wrong string) {
 			d.door.wrong(r)
 		}
 		return Who{}, "no such token"
+	}
+	if !d.KnownHost(r) {
+		return Who{}, foreignHost
 	}
 	if who, ok := d.fromSession(r, access); ok {
 		return who, ""
@@ -91,6 +94,9 @@ func (d *Desk) fromSession(r *http.Request, access *configs.WebApp) (Who, bool) 
 	}
 	return Who{}, false
 }
+
+// foreignHost is why neither a session nor a proxy opens anything.
+const foreignHost = "the Host header has a name that this daemon does not know; webapp.hosts in the configuration can list it"
 
 // fromProxy is whom a proxy names.
 func (d *Desk) fromProxy(r *http.Request, p *configs.ProxyUser) (who Who, wrong string) {
