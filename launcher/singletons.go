@@ -9,7 +9,6 @@ import (
 	"poolkeeper/launcher/singleton"
 	"poolkeeper/launcher/step"
 	"poolkeeper/launcher/supply"
-	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -63,12 +62,8 @@ func (l *Launcher) interrupted(n *zkmodel.Node) string {
 	if !ours || n.Broken != nil || n.ExternalID.IsNull() {
 		return ""
 	}
-	p, err := c.Use()
-	if err != nil {
-		return ""
-	}
-	if i, ok := p.(providers.Interrupter); ok {
-		return i.Interruptions()[n.ExternalID.Text()]
+	if d := c.Doubts()[n.ExternalID.Text()]; !d.Missing {
+		return d.Why
 	}
 	return ""
 }

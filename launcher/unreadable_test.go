@@ -172,6 +172,44 @@ func TestUnreadableIsNotAbsent(t *testing.T) {
 	}
 }
 
+// Nothing is deleted because of a list that failed or is partial, also no idle node whose machine it lacks.
+func TestListsThatSayNothing(t *testing.T) {
+	t.Parallel()
+	for name, err := range map[string]error{"failed": providers.ErrTransient, "partial": &providers.PartialError{Err: providers.ErrUnusable}} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, stockOfSmall)
+			s.image()
+			var lists atomic.Int64
+			broken := make(chan struct{})
+			s.clouds["cloud"].SetHook(func(_ context.Context, c fake.Call) error {
+				select {
+				case <-broken:
+				default:
+					return nil
+				}
+				if c.Op == fake.OpList && !c.Done {
+					lists.Add(1)
+					return err
+				}
+				return nil
+			})
+			s.launch(func(d *launcher.Deps) { d.Resync = 100 * time.Millisecond })
+			zktest.Eventually(t, func() bool { return s.free() == 1 }, "one node in stock")
+			before := s.nodes()[0]
+			close(broken)
+			zktest.Eventually(t, func() bool { return lists.Load() > 1 }, "the lists that began before are over")
+			if err := s.clouds["cloud"].DeleteNode(t.Context(), before.ExternalID.Text()); err != nil {
+				t.Fatal(err)
+			}
+			at := lists.Load()
+			zktest.Eventually(t, func() bool { return lists.Load() > at+5 }, "lists")
+			if n := s.node(before.ID); n.State != zkmodel.NodeReady || n.ExternalID.Text() != before.ExternalID.Text() {
+				t.Errorf("node %s is %s", n.ID, n.State)
+			}
+		})
+	}
+}
+
 // world is what is in the tree, nodes by state, and in the clouds.
 func (s *site) world() (nodes map[string]zkmodel.NodeState, machines map[string]bool) {
 	s.t.Helper()

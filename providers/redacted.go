@@ -71,6 +71,9 @@ func (r *redacted) DeleteNode(ctx context.Context, id string) error {
 // ListNodes implements Nodes.
 func (r *redacted) ListNodes(ctx context.Context) ([]NodeInfo, error) {
 	list, err := r.Provider.ListNodes(ctx)
+	for i := range list {
+		list[i].Down = r.secrets.Text(list[i].Down)
+	}
 	return list, r.secrets.Error(err)
 }
 

@@ -15,6 +15,7 @@ import (
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/reap"
+	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/step"
 	"poolkeeper/launcher/supply"
 	"poolkeeper/providers"
@@ -33,9 +34,30 @@ type cloud struct {
 	listing  error
 	removing func(machine string) error // asked before each is removed
 	taken    map[string]string          // machines that were taken back, with why
+	missing  map[string]schedule.Doubt  // machines that a list lacked
+	looking  func() error               // how a look for one of these ends
 }
 
-func (c *cloud) Interruptions() map[string]string { return c.taken }
+func (c *cloud) Doubts() map[string]schedule.Doubt {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	doubts := map[string]schedule.Doubt{}
+	maps.Copy(doubts, c.missing)
+	for id, why := range c.taken {
+		doubts[id] = schedule.Doubt{Why: why}
+	}
+	return doubts
+}
+
+func (c *cloud) Found(externalID string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.missing, externalID)
+}
+
+func (c *cloud) WaitNode(_ context.Context, externalID string) (providers.Instance, error) {
+	return providers.Instance{ExternalID: externalID}, c.looking()
+}
 
 func (c *cloud) Use() (supply.Machines, error) { return c, c.closed }
 

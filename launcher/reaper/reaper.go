@@ -13,6 +13,7 @@ import (
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/node"
 	"poolkeeper/launcher/reap"
+	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/step"
 	"poolkeeper/launcher/supply"
 	"poolkeeper/providers"
@@ -26,6 +27,10 @@ type Cloud interface {
 	Use() (supply.Machines, error)
 	// Remove deletes a machine of a node; the proof is that of the node's record.
 	Remove(ctx context.Context, proof zkmodel.Proof, node, externalID string) error
+	// Doubts are the machines that cannot be used, by external id.
+	Doubts() map[string]schedule.Doubt
+	// Found notes that a machine exists which is missing in Doubts.
+	Found(externalID string)
 	// Section is its section of the configuration.
 	Section() configs.Provider
 }
@@ -229,9 +234,15 @@ func (r *Reaper) settleNode(ctx context.Context, lock *recipe.Held, n *zkmodel.N
 		rules.Lag = c.Lag // another one would find otherwise, look for look
 		rules.Frozen = Frozen(r.Config, []*zkmodel.Node{n})
 		rules.Judged, rules.Drained = map[string]string{n.ID: r.Judged(n)}, r.Drained()
-		rules.Interrupted = map[string]string{n.ID: r.interrupted(n)}
+		doubt := r.doubt(n)
+		rules.Interrupted = map[string]string{n.ID: doubt.Why}
 		if _, _, due := reap.Ready(n, rules); rules.Useless(n) == "" && (due.IsZero() || due.After(r.Now())) {
 			return inflight.ErrOutdated
+		}
+		if doubt.Missing {
+			if err := r.lookAgain(ctx, n); err != nil {
+				return err
+			}
 		}
 		return r.remove(ctx, lock, n, c.Why)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/configs"
+	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/reap"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/step"
@@ -310,6 +311,40 @@ func TestNodesWhoseMachinesWereTakenBack(t *testing.T) {
 	r.is(given, zkmodel.NodeReady)
 	if reasons["a"] != "spot interruption" || reasons["c"] != "spot interruption" {
 		t.Errorf("the records say %v", reasons)
+	}
+}
+
+// Mistake: an idle node is deleted because one list lacked its machine; or it can be had while that is
+// in doubt.
+func TestMissingMachineIsLookedForAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answers []error
+		want    zkmodel.NodeState
+	}{
+		"it is gone":               {[]error{providers.ErrNotFound}, ""},
+		"it is there":              {[]error{nil}, zkmodel.NodeReady},
+		"it has failed":            {[]error{providers.ErrNodeFailed}, zkmodel.NodeReady},
+		"an error, then gone":      {[]error{providers.ErrTransient, providers.ErrNotFound}, ""},
+		"errors, then it is there": {[]error{providers.ErrTransient, providers.ErrUnusable, nil}, zkmodel.NodeReady},
+	} {
+		r := newRoom(t)
+		n := r.node(zkmodel.NodeReady, external("a"))
+		r.here.missing = map[string]schedule.Doubt{"a": {Why: "its machine is missing in the cloud", Missing: true}}
+		r.here.removing = func(string) error { return nil }
+		looks := 0
+		r.here.looking = func() error {
+			if _, _, err := r.Store.LockNode(t.Context(), n.ID, ""); !errors.Is(err, recipe.ErrLocked) {
+				t.Errorf("%s: while in doubt the lock is free: %v", name, err)
+			}
+			looks++
+			return c.answers[looks-1]
+		}
+		err := r.reap(n, reap.DutySettle)
+		if looks != len(c.answers) || c.want == "" && err != nil || c.want != "" && !errors.Is(err, inflight.ErrOutdated) {
+			t.Errorf("%s: %d looks, %v", name, looks, err)
+		}
+		r.is(n, c.want)
 	}
 }
 

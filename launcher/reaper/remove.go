@@ -27,7 +27,7 @@ func (r *Reaper) remove(ctx context.Context, lock *recipe.Held, n *zkmodel.Node,
 	machine := mayHaveMachine(n)
 	if n.State != zkmodel.NodeDeleting && n.State != zkmodel.NodeDeleted {
 		was, ended := n.State, r.Book.Ended(n)
-		why = cmp.Or(r.interrupted(n), why)
+		why = cmp.Or(r.doubt(n).Why, why)
 		if n.Reason == "" {
 			n.Reason = why
 		}

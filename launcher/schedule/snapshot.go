@@ -115,6 +115,12 @@ func (p *Pool) frozen(labels []string) (why string, so bool) {
 	return why, so
 }
 
+// Doubt is why an idle machine is given to no request.
+type Doubt struct {
+	Why     string
+	Missing bool // the last list lacked the machine, which may exist all the same
+}
+
 // sharesLimits reports whether the pool counts what all pools of its provider use.
 func (p *Pool) sharesLimits() bool { return p.Cloud != nil || p.Learned.Lesson.Failures > 0 }
 

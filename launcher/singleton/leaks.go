@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/configs/clock"
+	"poolkeeper/launcher/schedule"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/leak"
@@ -23,6 +24,8 @@ type LeakCloud interface {
 	// CleanLeaks deletes what belongs to machines and has outlived them, where the
 	// provider can; see providers.Cleaner.
 	CleanLeaks(ctx context.Context, site string) (map[string]int, error)
+	// Doubt notes which idle machines a complete list showed down or lacked, by external id.
+	Doubt(doubts map[string]schedule.Doubt)
 	// MoreRoom notes that the provider has more room than the records show.
 	MoreRoom()
 }
@@ -30,6 +33,7 @@ type LeakCloud interface {
 // LeakView is what Leaks sees of the tree.
 type LeakView interface {
 	Node(id string) *zkmodel.Node
+	Nodes() []*zkmodel.Node
 	Barrier(ctx context.Context) error
 	Unread(path string) error
 }
@@ -85,6 +89,7 @@ func (l *Leaks) Run(ctx context.Context, every time.Duration) error {
 	l.age = every / 2 // another may have searched a moment ago; that half is left for a late tick
 	tick := clock.NewTicker(ctx, every)
 	defer tick.Stop()
+	defer l.cloud.Doubt(nil) // another launcher reads the lists
 	for {
 		if err := l.pass(ctx); err != nil && ctx.Err() == nil {
 			l.log.Warn("Cannot look for leaks", "provider", l.provider, "error", err)
@@ -161,7 +166,9 @@ func (l *Leaks) remember(ctx context.Context) error {
 // Errors: providers.PartialError beside what was found, where the provider could not list all.
 func (l *Leaks) search(ctx context.Context) (kept map[string]time.Time, err error) {
 	var partial error
+	var idle []string
 	list, err := leak.List(ctx, "machines", func(ctx context.Context) ([]providers.NodeInfo, error) {
+		idle = l.idle()
 		list, err := l.cloud.ListNodes(ctx)
 		if _, ok := errors.AsType[*providers.PartialError](err); ok {
 			partial, err = err, nil
@@ -170,6 +177,9 @@ func (l *Leaks) search(ctx context.Context) (kept map[string]time.Time, err erro
 	}, l.view, zkmodel.NodesRoot)
 	if err != nil {
 		return nil, err
+	}
+	if partial == nil {
+		l.cloud.Doubt(doubts(idle, list))
 	}
 	found, untold := l.leaked(ctx, list)
 	kept, proven := leak.Confirm(found, func(m providers.NodeInfo) string { return m.ExternalID }, l.findings, l.now(), l.age)

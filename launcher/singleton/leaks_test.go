@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"poolkeeper/launcher/schedule"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -33,7 +34,8 @@ type leakCloud struct {
 	memory   error // why that cannot be used
 	saving   error // why that cannot be written
 	log      *book // of the last worker
-	inside   int   // decisions under way
+	doubts   map[string]schedule.Doubt
+	inside   int // decisions under way
 	wrong    []string
 }
 
@@ -68,6 +70,8 @@ func (c *leakCloud) CleanLeaks(_ context.Context, site string) (map[string]int, 
 	c.did = append(c.did, "clean "+site)
 	return c.cleaned, nil
 }
+
+func (c *leakCloud) Doubt(doubts map[string]schedule.Doubt) { c.doubts = doubts }
 
 func (c *leakCloud) MoreRoom() { c.did = append(c.did, "more room") }
 

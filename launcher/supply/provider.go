@@ -55,6 +55,7 @@ type Provider struct {
 	mute     bool                                 // it did not answer the last creation
 	static   bool                                 // its machines exist already; known when it is open
 	paused   string                               // who has paused it, and why
+	doubts   map[string]schedule.Doubt            // of idle machines, by external id
 }
 
 // New makes a Provider of a section of the configuration. notify is called, and may not

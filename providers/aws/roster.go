@@ -209,6 +209,16 @@ func hasEnded(i *types.Instance) bool {
 	return stateOf(i) == types.InstanceStateNameTerminated
 }
 
+// down says why nobody can use an instance; "" for one that runs or starts.
+func down(i *types.Instance) string {
+	switch state := stateOf(i); state {
+	case types.InstanceStateNamePending, types.InstanceStateNameRunning:
+		return ""
+	default:
+		return "its instance is " + string(state)
+	}
+}
+
 // isLeaving tells an instance that ends or has.
 func isLeaving(i *types.Instance) bool {
 	return hasEnded(i) || stateOf(i) == types.InstanceStateNameShuttingDown

@@ -239,7 +239,7 @@ func (p *Provider) ListNodes(ctx context.Context) ([]providers.NodeInfo, error) 
 		if meta[providers.MetaProvider] != p.cfg.Name {
 			continue // the service need not heed the filter
 		}
-		list = append(list, providers.NodeInfo{ExternalID: id, Name: meta[nameTag], Metadata: meta})
+		list = append(list, providers.NodeInfo{ExternalID: id, Name: meta[nameTag], Metadata: meta, Down: down(&i)})
 	}
 	return list, nil
 }

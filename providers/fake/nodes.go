@@ -184,6 +184,18 @@ func (p *Provider) remove(ctx context.Context, id string) error {
 	return p.after(ctx, OpDeleteNode, id)
 }
 
+// Break makes a machine one that nobody can use, and says why, as a cloud that has stopped it.
+func (p *Provider) Break(externalID, why string) error {
+	return p.ledger.change(func(s *state) (*event, error) {
+		n, ok := s.nodes[externalID]
+		if !ok {
+			return nil, providers.ErrNotFound
+		}
+		n.Down = why
+		return &event{Node: &n}, nil
+	})
+}
+
 // ListNodes implements providers.Nodes, sorted by external id.
 func (p *Provider) ListNodes(ctx context.Context) ([]providers.NodeInfo, error) {
 	if err := p.before(ctx, OpList, ""); err != nil {
@@ -193,7 +205,7 @@ func (p *Provider) ListNodes(ctx context.Context) ([]providers.NodeInfo, error) 
 	err := p.ledger.read(func(s *state) {
 		for _, n := range s.nodes {
 			if n.Metadata[providers.MetaProvider] == p.cfg.Name {
-				list = append(list, providers.NodeInfo{ExternalID: n.ID, Name: n.Name, Metadata: maps.Clone(n.Metadata)})
+				list = append(list, providers.NodeInfo{ExternalID: n.ID, Name: n.Name, Metadata: maps.Clone(n.Metadata), Down: n.Down})
 			}
 		}
 	})

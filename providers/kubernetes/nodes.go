@@ -134,7 +134,7 @@ func (p *Provider) ListNodes(ctx context.Context) ([]providers.NodeInfo, error) 
 		if o.Metadata.Name == "" || !at.isValid() {
 			return nil, fmt.Errorf("list nodes of provider %s: %w: the list has an object without a name that can be one: %q", p.cfg.Name, providers.ErrTransient, providers.Words(at.id()))
 		}
-		nodes = append(nodes, providers.NodeInfo{ExternalID: at.id(), Name: o.Metadata.Name, Metadata: meta})
+		nodes = append(nodes, providers.NodeInfo{ExternalID: at.id(), Name: o.Metadata.Name, Metadata: meta, Down: o.down()})
 	}
 	return nodes, err
 }

@@ -1,11 +1,14 @@
 package kubernetes
 
 import (
+	"cmp"
 	"path"
 	"regexp"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"poolkeeper/providers"
 )
 
 // object is a namespace or a pod, as far as we look at either.
@@ -39,6 +42,17 @@ type containerStatus struct {
 
 // leaving reports whether its deletion has begun.
 func (o *object) leaving() bool { return o.Metadata.DeletionTimestamp != nil }
+
+// down says why nobody can use it; "" while it runs or starts.
+func (o *object) down() string {
+	switch {
+	case o.leaving():
+		return "it is being deleted in the cluster"
+	case o.Status.Phase == "Failed", o.Status.Phase == "Succeeded":
+		return "its pod has ended: " + providers.Words(cmp.Or(o.Status.Message, o.Status.Reason, o.Status.Phase))
+	}
+	return ""
+}
 
 // place is where an object is. Its id is what records have: of a namespace its name, of a pod
 // its namespace's and its own, as Nodepool writes them.

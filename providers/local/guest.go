@@ -156,9 +156,17 @@ func (p *Provider) ListNodes(ctx context.Context) ([]providers.NodeInfo, error) 
 	}
 	var list []providers.NodeInfo
 	for _, g := range guests {
-		if g.Metadata[providers.MetaProvider] == p.cfg.Name {
-			list = append(list, providers.NodeInfo{ExternalID: g.ID, Name: g.Hostname, Metadata: g.Metadata})
+		if g.Metadata[providers.MetaProvider] != p.cfg.Name {
+			continue
 		}
+		m := providers.NodeInfo{ExternalID: g.ID, Name: g.Hostname, Metadata: g.Metadata}
+		switch runs, err := p.alive(g.ID); {
+		case err != nil:
+			return nil, fmt.Errorf("list nodes: %w", err)
+		case !runs:
+			m.Down = "its QEMU has ended"
+		}
+		list = append(list, m)
 	}
 	return list, nil
 }

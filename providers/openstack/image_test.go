@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -217,6 +218,28 @@ func TestListsAreWhole(t *testing.T) {
 		nodes, nodeErr := p.ListNodes(t.Context())
 		if imageErr == nil && len(images) != 3 || nodeErr == nil && len(nodes) != 3 || imageErr == nil && nodeErr == nil {
 			t.Errorf("%s: %d images, %v, %d nodes, %v", call, len(images), imageErr, len(nodes), nodeErr)
+		}
+	}
+}
+
+// Mistake: a list shows a server that was stopped, shelved or has failed like one that runs.
+func TestListsShowServersThatAreDown(t *testing.T) {
+	s := newStub(t)
+	p := s.open(t, section())
+	for status, down := range map[string]bool{
+		"ACTIVE": false, "BUILD": false, "REBOOT": false, "MIGRATING": false,
+		"SHUTOFF": true, "SUSPENDED": true, "PAUSED": true, "SHELVED": true, "SHELVED_OFFLOADED": true, "ERROR": true,
+	} {
+		v := s.addServer(map[string]any{"name": status, "metadata": map[string]any{providers.MetaProvider: "north"}})
+		v.fields["status"], v.ready = status, time.Now().Add(time.Hour)
+		list, err := p.ListNodes(t.Context())
+		for _, m := range list {
+			if m.Name == status && strings.Contains(m.Down, status) != down {
+				t.Errorf("%s: down is %q", status, m.Down)
+			}
+		}
+		if err != nil || !slices.ContainsFunc(list, func(m providers.NodeInfo) bool { return m.Name == status }) {
+			t.Errorf("%s: %v, %v", status, list, err)
 		}
 	}
 }

@@ -211,7 +211,7 @@ func (p *Provider) ListNodes(ctx context.Context) ([]providers.NodeInfo, error) 
 	var list []providers.NodeInfo
 	for _, s := range all.servers {
 		if s.Metadata[providers.MetaProvider] == p.cfg.Name {
-			list = append(list, providers.NodeInfo{ExternalID: s.ID, Name: s.Name, Metadata: s.Metadata})
+			list = append(list, providers.NodeInfo{ExternalID: s.ID, Name: s.Name, Metadata: s.Metadata, Down: s.down()})
 		}
 	}
 	return list, nil

@@ -60,6 +60,20 @@ func (s *server) gone() bool {
 	return s.Status == statusDeleted || s.Status == statusSoftDeleted
 }
 
+// down says why nobody can use a server; "" for one that runs or starts.
+func (s *server) down() string {
+	switch s.Status {
+	case statusError, "SHUTOFF", "SUSPENDED", "PAUSED", "SHELVED", "SHELVED_OFFLOADED":
+	default:
+		return ""
+	}
+	why := "its server is in state " + s.Status
+	if s.Fault.Message != "" {
+		why += ": " + providers.Words(s.Fault.Message)
+	}
+	return why
+}
+
 // servers lists all servers of the project.
 func (p *Provider) servers(ctx context.Context) ([]server, error) {
 	s, err := p.session(ctx)
