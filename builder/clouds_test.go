@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"poolkeeper/builder/plan"
 	"poolkeeper/configs"
 	"poolkeeper/providers"
 	"poolkeeper/providers/fake"
@@ -196,5 +197,49 @@ func TestFormatIsAdded(t *testing.T) {
 	builds := s.builds("img", zkmodel.BuildReady)
 	if len(builds) != 2 || len(builds[1].Formats) != 2 {
 		t.Errorf("builds %+v", builds)
+	}
+}
+
+// busy is an error of a cloud that asked for a pause.
+type busy struct{ error }
+
+func (busy) Pause() time.Duration { return time.Hour }
+func (b busy) Unwrap() error      { return b.error }
+
+// An image that a cloud refused as such, or whose cloud asked for a pause, is not sent again within seconds; one that failed otherwise is.
+func TestRefusedImageIsNotSentAgainSoon(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	refusals := map[string]error{"full": providers.ErrQuota, "strict": providers.ErrInvalid, "busy": busy{providers.ErrTransient}, "shaky": providers.ErrTransient}
+	s.config.Providers = nil
+	for name, err := range refusals {
+		s.addProvider(name, "qcow2", "img")
+		s.cloud(name).SetHook(func(_ context.Context, c fake.Call) error {
+			if c.Op == fake.OpUpload {
+				return err
+			}
+			return nil
+		})
+	}
+	s.start(func(d *Deps) { d.Policy.UploadRetry = plan.Backoff{First: time.Second, Max: time.Minute} })
+	wait := func(provider string, failures int) (least time.Duration) {
+		s.eventually(provider+" refused the image", func() bool {
+			failed := s.uploads("img", provider, zkmodel.UploadFailed)
+			if len(failed) != 1 || failed[0].Failures < failures {
+				return false
+			}
+			least = failed[0].RetryAt.Time().Sub(failed[0].StateTime.Time())
+			return true
+		})
+		return least
+	}
+	wait("shaky", 2) // by then the others would have been tried again, too
+	for provider, want := range map[string]time.Duration{"full": 35 * time.Second, "strict": 35 * time.Second, "busy": time.Hour - time.Second} {
+		if got := wait(provider, 1); got < want {
+			t.Errorf("%s: tried again after %s, want at least %s", provider, got, want)
+		}
+		if failed := s.uploads("img", provider, zkmodel.UploadFailed); len(failed) != 1 || failed[0].Failures != 1 {
+			t.Errorf("%s was sent the image again: %d", provider, failed[0].Failures)
+		}
 	}
 }

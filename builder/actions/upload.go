@@ -12,6 +12,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/configs/clock"
 	"poolkeeper/configs/planted"
+	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 	"poolkeeper/zkmodel/trace"
@@ -185,13 +186,27 @@ func (s *sending) run(ctx context.Context, failures int) (kept bool, err error) 
 	if err := zkmodel.Move(s.record, zkmodel.UploadFailed, zkmodel.ByUs, zkmodel.EpochOf(s.Now())); err != nil {
 		return false, err
 	}
-	s.record.RetryAt = zkmodel.EpochOf(s.Policy.UploadAgain(s.record, s.Now()))
+	s.record.RetryAt = zkmodel.EpochOf(s.retryAt(err))
 	if err := s.lock.Session().UntilAllowed(ctx, func() error { return s.Store.SaveUpload(ctx, s.lock, s.record) }); err != nil {
 		return false, err
 	}
 	s.Metrics.FailedUpload(s.record)
 	s.Step(step.UploadFailed)
 	return false, nil
+}
+
+// retryAt is when an upload that failed with err is tried again. A cloud that refused the image itself, because of its size or of a
+// quota, is not sent the same bytes again within minutes.
+func (s *sending) retryAt(err error) time.Time {
+	pause := providers.PauseOf(err)
+	if errors.Is(err, providers.ErrQuota) || errors.Is(err, providers.ErrInvalid) {
+		pause = max(pause, s.Policy.RefusedUpload(s.record))
+	}
+	again := s.Policy.UploadAgain(s.record, s.Now())
+	if asked := s.Now().Add(pause); asked.After(again) {
+		return asked
+	}
+	return again
 }
 
 // save tells everybody that the image is there: ready, or as one that is tried, or waits.

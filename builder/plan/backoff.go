@@ -38,7 +38,21 @@ func (p Policy) BuildAgain(b *zkmodel.Build, now time.Time) time.Time {
 	return rebuild.Since(b.StateTime, zkmodel.NoLater(b.StateTime, b.Stat), now).Add(p.BuildRetry.After(max(1, b.Failures), b.Name()))
 }
 
-// UploadAgain is when a failed upload is tried again.
+// UploadAgain is when a failed upload is tried again: as its number of failures says, and not before its retry_at, which is
+// later if the cloud refused the image or asked for a pause. A retry_at more than longestPause after the failure is wrong.
 func (p Policy) UploadAgain(u *zkmodel.Upload, now time.Time) time.Time {
-	return rebuild.Since(u.StateTime, zkmodel.NoLater(u.StateTime, u.Stat), now).Add(p.UploadRetry.After(max(1, u.Failures), u.Path()))
+	failed := rebuild.Since(u.StateTime, zkmodel.NoLater(u.StateTime, u.Stat), now)
+	again := failed.Add(p.UploadRetry.After(max(1, u.Failures), u.Path()))
+	if at := u.RetryAt.Time(); u.RetryAt != 0 && at.After(again) && at.Sub(failed) <= longestPause {
+		return at
+	}
+	return again
+}
+
+// longestPause bounds what a retry_at of an upload is honored for.
+const longestPause = 24 * time.Hour
+
+// RefusedUpload is how long to wait before an image that a cloud refused as such is sent again.
+func (p Policy) RefusedUpload(u *zkmodel.Upload) time.Duration {
+	return Backoff{First: 40 * p.UploadRetry.First, Max: 4 * p.UploadRetry.Max}.After(max(1, u.Failures), u.Path())
 }

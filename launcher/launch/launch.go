@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/clock"
 	"poolkeeper/launcher/canary"
 	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/lesson"
@@ -214,6 +215,12 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) (failed error) 
 		}
 		if n.Node.Attempt >= last || useless || undone != nil {
 			return errors.Join(err, l.giveUp(ctx, n, zkmodel.NodeFailed, errors.Join(err, undone)))
+		}
+		if pause := providers.PauseOf(err); pause > 0 {
+			log.Info("The cloud asked for a pause before the next attempt", "pause", pause)
+			if err := clock.Sleep(ctx, pause); err != nil {
+				return err
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -449,4 +450,22 @@ func TestNodeThatCouldNotBeGivenUp(t *testing.T) {
 	if err := r.Bring(t.Context(), r.order, dead); !errors.Is(err, node.ErrNoAnswer) || dead.Node.State != zkmodel.NodeReady {
 		t.Errorf("one that is dead is %s: %v", dead.Node.State, err)
 	}
+}
+
+// later is an error of a cloud that asked for a pause.
+type later struct{ error }
+
+func (later) Pause() time.Duration { return time.Hour }
+func (l later) Unwrap() error      { return l.error }
+
+// After a refusal with Retry-After the next attempt waits for as long as the cloud asked.
+func TestNextAttemptWaitsAsTheCloudAsks(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t, &sky{create: first(1, later{providers.ErrTransient})})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := r.Bring(ctx, r.order, r.building()); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("launch ended with %v", err)
+	}
+	r.calls("create")
 }

@@ -105,7 +105,7 @@ func connect(cfg *configs.Provider, own *configs.AWSDriver, opts Options) (*acco
 		a.transport.ResponseHeaderTimeout = defaultCallTime
 	}
 	a.transport.MaxIdleConnsPerHost = blocksAtOnce
-	found.HTTPClient = &http.Client{Transport: a.transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	found.HTTPClient = &http.Client{Transport: new(providers.Courtesy).Transport(a.transport), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	found.Credentials = sdk.NewCredentialsCache(&told{from: found.Credentials, secrets: opts.Secrets, whose: cfg.Name, profile: own.Profile})
 	a.ec2, a.ebs, a.quotas, a.sts = newEC2(ec2.NewFromConfig(found)), ebs.NewFromConfig(found), servicequotas.NewFromConfig(found), sts.NewFromConfig(found)
 	a.s3 = s3.NewFromConfig(found, func(o *s3.Options) {

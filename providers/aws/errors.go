@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
@@ -65,18 +66,38 @@ func failure(err error) error {
 		return &refusal{kind: providers.ErrTransient, text: providers.Words(err.Error()), cause: err} // nobody has answered
 	}
 	text := said(fmt.Sprintf("%s: %s", api.ErrorCode(), strings.TrimSpace(api.ErrorMessage())))
-	if answer, ok := errors.AsType[*awshttp.ResponseError](err); ok && answer.ServiceRequestID() != "" {
-		text += " (request " + providers.Words(answer.ServiceRequestID()) + ")" // what Amazon's support asks for first
+	r := &refusal{kind: meaning(api.ErrorCode(), statusOf(err)), code: api.ErrorCode()}
+	if answer, ok := errors.AsType[*awshttp.ResponseError](err); ok {
+		if answer.ServiceRequestID() != "" {
+			text += " (request " + providers.Words(answer.ServiceRequestID()) + ")" // what Amazon's support asks for first
+		}
+		r.limited(answer)
 	}
-	return &refusal{kind: meaning(api.ErrorCode(), statusOf(err)), code: api.ErrorCode(), text: text}
+	r.text = text
+	return r
+}
+
+// limited notes for how long an answer asks to wait. A refusal with Retry-After holds for the moment only.
+func (r *refusal) limited(answer *awshttp.ResponseError) {
+	if answer.ResponseError == nil || answer.Response == nil {
+		return
+	}
+	var asked bool
+	if r.pause, asked = providers.RetryAfter(answer.Response.Header, time.Now()); asked && !errors.Is(r.kind, providers.ErrQuota) {
+		r.kind = providers.ErrTransient
+	}
 }
 
 // refusal is an answer that is an error, or that there was none.
 type refusal struct {
 	kind       error
 	code, text string
-	cause      error // without an answer
+	cause      error         // without an answer
+	pause      time.Duration // for which the service asked; 0 if it did not ask
 }
+
+// Pause returns the time for which the service asked (Retry-After); without an answer, that of the cause.
+func (r *refusal) Pause() time.Duration { return max(r.pause, providers.PauseOf(r.cause)) }
 
 // Error tells the meaning and the service's words.
 func (r *refusal) Error() string { return r.kind.Error() + ": " + r.text }

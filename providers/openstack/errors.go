@@ -19,13 +19,13 @@ import (
 // cloudError is a failure as a daemon and its operator need it: the sentinel
 // says what to do, the text what happened.
 type cloudError struct {
-	op      string // what we were about to do
-	kind    error  // one of package providers' sentinels
-	status  int    // HTTP; 0 when there was no answer
-	message string // the cloud's own words
-	request string // the id under which the cloud has logged it
-	after   int    // seconds that the cloud asks us to wait; 0 when it does not
-	cause   error  // without an answer
+	op      string        // what we were about to do
+	kind    error         // one of package providers' sentinels
+	status  int           // HTTP; 0 when there was no answer
+	message string        // the cloud's own words
+	request string        // the id under which the cloud has logged it
+	pause   time.Duration // for which the cloud asked; 0 if it did not ask
+	cause   error         // without an answer
 }
 
 // Error names what a cloud's operator asks for first: the request's id.
@@ -43,6 +43,9 @@ func (e *cloudError) Error() string {
 	}
 	return text
 }
+
+// Pause returns the time for which the cloud asked (Retry-After).
+func (e *cloudError) Pause() time.Duration { return e.pause }
 
 // Unwrap gives the sentinel and, without an answer, the cause.
 func (e *cloudError) Unwrap() []error {
@@ -107,10 +110,11 @@ func failure(ctx context.Context, op string, err error) error {
 // answered judges an answer by its status, and by its words where OpenStack
 // uses one status for several things.
 func answered(op string, answer gophercloud.ErrUnexpectedResponseCode) error {
+	pause, _ := providers.RetryAfter(answer.ResponseHeader, time.Now())
 	e := &cloudError{
 		op: op, status: answer.Actual, message: messageOf(answer.Body),
 		request: requestID(answer.ResponseHeader), kind: providers.ErrTransient,
-		after: retryAfter(answer.ResponseHeader, time.Now()),
+		pause: pause,
 	}
 	if e.message == "" {
 		e.message = http.StatusText(e.status)
@@ -120,15 +124,27 @@ func answered(op string, answer gophercloud.ErrUnexpectedResponseCode) error {
 		e.kind = providers.ErrQuota
 	case e.status == http.StatusUnauthorized:
 		e.message = "the cloud refuses our credentials: " + e.message
+	case rateLimited(&http.Response{StatusCode: e.status, Header: answer.ResponseHeader}, answer.Body):
+		// A later call gets another answer, whatever the status.
 	case e.status == http.StatusNotFound || e.status == http.StatusGone:
 		e.kind = providers.ErrNotFound
-	case e.status == http.StatusConflict || e.status == http.StatusRequestTimeout || e.status == http.StatusTooManyRequests,
-		e.status == http.StatusRequestEntityTooLarge && e.after > 0: // an older Nova's "too many"
+	case e.status == http.StatusConflict || e.status == http.StatusRequestTimeout:
 		// of the moment
 	case e.status < http.StatusInternalServerError:
 		e.kind = providers.ErrInvalid
 	}
 	return e
+}
+
+// rateLimited reports whether an answer refuses a call for now: 429, 413 with an object "overLimit" (older Nova, and the
+// proxies of some public clouds), or any refusal with Retry-After.
+func rateLimited(resp *http.Response, body []byte) bool {
+	var answer struct {
+		OverLimit json.RawMessage `json:"overLimit"`
+	}
+	_, asked := providers.RetryAfter(resp.Header, time.Time{})
+	return asked || resp.StatusCode == http.StatusTooManyRequests ||
+		resp.StatusCode == http.StatusRequestEntityTooLarge && json.Unmarshal(body, &answer) == nil && answer.OverLimit != nil
 }
 
 // is tells an answer's status.

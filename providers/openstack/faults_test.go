@@ -56,10 +56,15 @@ func TestFaultsOfTheMoment(t *testing.T) {
 		"401":               answer(401),
 		"429":               answer(429),
 		"503 Retry-After 0": answer(503, "Retry-After", "0"),
-		"500":               answer(500),
-		"502":               answer(502),
-		"504":               answer(504),
-		"reset":             hangUp,
+		"403 Retry-After":   answer(403, "Retry-After", "Thu, 01 Jan 2026 11:00:00 GMT"),
+		"413 overLimit": func(w http.ResponseWriter, _ *http.Request) bool {
+			reply(w, 413, map[string]any{"overLimit": map[string]any{"code": 413, "message": "This request was rate-limited."}})
+			return true
+		},
+		"500":   answer(500),
+		"502":   answer(502),
+		"504":   answer(504),
+		"reset": hangUp,
 		"reset in the answer": func(w http.ResponseWriter, _ *http.Request) bool {
 			w.Header().Set("Content-Length", "1000")
 			_, _ = io.WriteString(w, `{"half`) // then the connection ends

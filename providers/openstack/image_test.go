@@ -269,13 +269,14 @@ func TestFileGoes(t *testing.T) {
 // the quota may, later; a service that is busy says when to come again.
 func TestTooLarge(t *testing.T) {
 	for name, c := range map[string]struct {
-		message string
-		header  []string
-		want    error
+		object, message string
+		header          []string
+		want            error
 	}{
-		"cap":   {"Image exceeds the size cap", nil, providers.ErrInvalid},
-		"quota": {"The request exceeds the quota for image_size_total", nil, providers.ErrQuota},
-		"busy":  {"Over limit", []string{"Retry-After", "3600"}, providers.ErrTransient},
+		"cap":     {"error", "Image exceeds the size cap", nil, providers.ErrInvalid},
+		"quota":   {"error", "The request exceeds the quota for image_size_total", nil, providers.ErrQuota},
+		"busy":    {"error", "Over limit", []string{"Retry-After", "1"}, providers.ErrTransient},
+		"limited": {"overLimit", "This request was rate-limited.", nil, providers.ErrTransient},
 	} {
 		s := newStub(t)
 		p := s.open(t, section())
@@ -283,7 +284,7 @@ func TestTooLarge(t *testing.T) {
 			for i := 0; i+1 < len(c.header); i += 2 {
 				w.Header().Set(c.header[i], c.header[i+1])
 			}
-			refuse(w, http.StatusRequestEntityTooLarge, "overLimit", c.message)
+			refuse(w, http.StatusRequestEntityTooLarge, c.object, c.message)
 			return true
 		})
 		if _, err := p.UploadImage(t.Context(), describe(t, imageFile(t))); !errors.Is(err, c.want) || len(s.images) > 0 {

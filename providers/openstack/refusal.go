@@ -69,8 +69,7 @@ func (p *Provider) refused(o offer, err error) error {
 		p.gate.full()
 		return fmt.Errorf("%s: %w", o, err)
 	}
-	switch e.status {
-	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests:
+	if errors.Is(err, providers.ErrTransient) && e.status != http.StatusConflict {
 		return err
 	}
 	p.forget()

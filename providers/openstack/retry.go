@@ -49,8 +49,8 @@ func (l later) Unwrap() []error { return []error{l.error, l.wait} }
 
 // again is the error of a try that is to be repeated, when the cloud wants.
 func again(err error) error {
-	if e := (*cloudError)(nil); errors.As(err, &e) && e.after > 0 {
-		return later{err, backoff.RetryAfter(e.after)}
+	if wait := providers.PauseOf(err); wait > 0 {
+		return later{err, &backoff.RetryAfterError{Duration: wait}}
 	}
 	return err
 }

@@ -9,13 +9,16 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strconv"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/time/rate"
+
+	"poolkeeper/configs/clock"
+	"poolkeeper/providers"
 )
 
 // maxAnswer bounds an answer that we take into memory, in bytes: a list of
@@ -30,6 +33,7 @@ type transport struct {
 	short   *http.Transport
 	bulk    *http.Transport // for image data
 	limiter *rate.Limiter
+	polite  providers.Courtesy
 	pace    pace
 	log     hclog.Logger
 	// told hears how each try ended whose caller still waits; nil is nobody.
@@ -92,7 +96,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // stream sends image data, its length told in advance.
 func (t *transport) stream(req *http.Request, data *imageData) (*http.Response, error) {
-	if err := t.turn(req.Context()); err != nil {
+	if err := t.turn(req.Context(), req.URL); err != nil {
 		return nil, errors.Join(err, data.Close())
 	}
 	sized := req.Clone(req.Context())
@@ -101,11 +105,17 @@ func (t *transport) stream(req *http.Request, data *imageData) (*http.Response, 
 	start := time.Now()
 	resp, err := t.bulk.RoundTrip(sized)
 	t.trace(req, resp, err, start)
+	if err == nil {
+		t.polite.Note(req.Context(), req.URL, resp)
+	}
 	return resp, err
 }
 
-// turn waits until the rate allows a call.
-func (t *transport) turn(ctx context.Context) error {
+// turn waits until the rate allows a call, and the service has not asked for a pause.
+func (t *transport) turn(ctx context.Context, to *url.URL) error {
+	if err := t.polite.Hold(ctx, to); err != nil {
+		return err
+	}
 	err := t.limiter.Wait(ctx)
 	if err == nil {
 		return nil
@@ -119,7 +129,7 @@ func (t *transport) turn(ctx context.Context) error {
 // try makes one call and reads the whole answer, so that a connection that dies
 // in the middle of it is a failed try like any other.
 func (t *transport) try(req *http.Request) (*http.Response, error) {
-	if err := t.turn(req.Context()); err != nil {
+	if err := t.turn(req.Context(), req.URL); err != nil {
 		return nil, backoff.Permanent(err)
 	}
 	ctx, release := t.outlasting(req.Context())
@@ -153,6 +163,7 @@ func (t *transport) try(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.polite.Note(ctx, req.URL, resp)
 	q.answered(resp)
 	resp.Request = req
 	return resp, nil
@@ -187,26 +198,29 @@ func (t *transport) judge(req *http.Request, resp *http.Response, err error) err
 		return err
 	case err != nil:
 		return backoff.Permanent(err)
-	case !worthRepeating(req, resp.StatusCode):
+	case !worthRepeating(req, resp):
 		return nil
 	}
-	if seconds := retryAfter(resp.Header, time.Now()); seconds > 0 {
-		return backoff.RetryAfter(seconds)
+	if wait, _ := providers.RetryAfter(resp.Header, clock.Now(req.Context())); wait > 0 {
+		return &backoff.RetryAfterError{Duration: wait}
 	}
 	return fmt.Errorf("answered %s", resp.Status)
 }
 
-// worthRepeating tells the answers behind which a repetition may succeed. One
-// that says "too many" was not acted upon, so any call may be repeated then.
-func worthRepeating(req *http.Request, status int) bool {
-	switch status {
-	case http.StatusTooManyRequests:
-		return true
+// worthRepeating reports whether a call that was answered like this may succeed if it is repeated. The service did not
+// act on a call that it refused for its rate limit, so such a call is repeated whatever its method.
+func worthRepeating(req *http.Request, resp *http.Response) bool {
+	switch resp.StatusCode {
 	case http.StatusInternalServerError, http.StatusBadGateway,
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return repeatable(req)
 	}
-	return false
+	if resp.StatusCode < http.StatusBadRequest || resp.StatusCode > http.StatusBadGateway {
+		return false
+	}
+	content, _ := io.ReadAll(resp.Body) // from memory, see readWhole
+	resp.Body = io.NopCloser(bytes.NewReader(content))
+	return rateLimited(resp, content) && !isQuota(resp.StatusCode, string(content))
 }
 
 // idempotent marks a context whose calls may be repeated whatever their method.
@@ -226,19 +240,6 @@ func repeatable(req *http.Request) bool {
 		return true
 	}
 	return req.Context().Value(idempotent{}) != nil || strings.HasSuffix(req.URL.Path, "/tokens")
-}
-
-// retryAfter is how many seconds an answer asks us to wait, 0 when it does not
-// say.
-func retryAfter(header http.Header, now time.Time) int {
-	text := header.Get("Retry-After")
-	if seconds, err := strconv.Atoi(text); err == nil {
-		return max(seconds, 0)
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return max(int(at.Sub(now).Seconds())+1, 0)
-	}
-	return 0
 }
 
 // trace logs one try.
