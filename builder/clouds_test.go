@@ -200,17 +200,17 @@ func TestFormatIsAdded(t *testing.T) {
 	}
 }
 
-// busy is an error of a cloud that asked for a pause.
-type busy struct{ error }
+// later is an error of a cloud that asked for a pause.
+type later struct{ error }
 
-func (busy) Pause() time.Duration { return time.Hour }
-func (b busy) Unwrap() error      { return b.error }
+func (later) Pause() time.Duration { return time.Hour }
+func (l later) Unwrap() error      { return l.error }
 
 // An image that a cloud refused as such, or whose cloud asked for a pause, is not sent again within seconds; one that failed otherwise is.
 func TestRefusedImageIsNotSentAgainSoon(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	refusals := map[string]error{"full": providers.ErrQuota, "strict": providers.ErrInvalid, "busy": busy{providers.ErrTransient}, "shaky": providers.ErrTransient}
+	refusals := map[string]error{"full": providers.ErrQuota, "strict": providers.ErrInvalid, "busy": later{providers.ErrTransient}, "shaky": providers.ErrTransient}
 	s.config.Providers = nil
 	for name, err := range refusals {
 		s.addProvider(name, "qcow2", "img")
@@ -242,4 +242,77 @@ func TestRefusedImageIsNotSentAgainSoon(t *testing.T) {
 			t.Errorf("%s was sent the image again: %d", provider, failed[0].Failures)
 		}
 	}
+}
+
+// unheard is a cloud that creates an image after the upload was called off.
+type unheard struct {
+	kept
+	begun   chan struct{}
+	deleted chan string
+}
+
+func (u unheard) UploadImage(ctx context.Context, up providers.ImageUpload) (string, error) {
+	if err := up.Asking(ctx, "late"); err != nil {
+		return "", err
+	}
+	close(u.begun)
+	<-ctx.Done()
+	return "", errors.Join(context.Cause(ctx), providers.ErrUnanswered)
+}
+
+// A builder stops while the cloud was asked to create an image. The record names the image until the cloud can no longer create it, and
+// another builder deletes the image then.
+func TestStoppedBeforeTheImageIsCreated(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.config.Providers[0].UnansweredCreateTimeout = time.Second
+	cloud := unheard{begun: make(chan struct{}), deleted: make(chan string, 10)}
+	stop := s.start(func(d *Deps) {
+		open := d.Open
+		d.Open = func(c configs.Provider) (providers.Provider, error) {
+			if c.Name != "north" {
+				return open(c)
+			}
+			cloud.kept = kept{s.cloud(c.Name)}
+			return cloud, nil
+		}
+	})
+	<-cloud.begun
+	stop()
+	left := s.uploads("img", "north", zkmodel.UploadUploading)
+	if len(left) != 1 || left[0].AskedID != "late" || left[0].Asked == 0 {
+		t.Fatalf("the record of the upload is gone, or does not name the image: %+v", left)
+	}
+	s.start(func(d *Deps) {
+		d.Open = func(c configs.Provider) (providers.Provider, error) {
+			if c.Name == "north" {
+				return watched{kept{s.cloud(c.Name)}, cloud.deleted}, nil
+			}
+			return kept{s.cloud(c.Name)}, nil
+		}
+	})
+	select {
+	case id := <-cloud.deleted:
+		if id != "late" || time.Since(left[0].Asked.Time()) < time.Second {
+			t.Errorf("deleted %s after %s", id, time.Since(left[0].Asked.Time()))
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the image was not deleted")
+	}
+	s.eventually("the record is gone", func() bool {
+		_, err := s.store.Upload(t.Context(), left[0].UploadKey)
+		return errors.Is(err, zkmodel.ErrNotFound)
+	})
+	s.ready("img", 1, "north")
+}
+
+// watched is a cloud whose deletions of images are seen.
+type watched struct {
+	kept
+	deleted chan string
+}
+
+func (w watched) DeleteImage(ctx context.Context, id string) error {
+	w.deleted <- id
+	return w.kept.DeleteImage(ctx, id)
 }

@@ -36,7 +36,7 @@ type Images interface {
 	// or ctx ends, nothing of the image is left in the cloud.
 	//
 	// Errors: ErrInvalid (no such file, a format that the cloud cannot take),
-	// ErrQuota, ErrTransient, ErrChecksum.
+	// ErrQuota, ErrTransient, ErrChecksum; ErrUnanswered if the cloud may still create the image that Asking named.
 	UploadImage(ctx context.Context, image ImageUpload) (externalID string, err error)
 
 	// DeleteImage removes an image. Deleting one that is gone is no error.
@@ -170,6 +170,9 @@ type ImageUpload struct {
 	// provider then need not read it again to check, and may let the kernel
 	// copy it.
 	Verified bool
+	// Asking, if set, is called right before the cloud is asked to create the image, each time, with the id that the driver
+	// chose for it. If it fails, the cloud is not asked. Drivers whose clouds choose the id do not call it.
+	Asking func(ctx context.Context, externalID string) error
 	// Progress, when set, is told how many bytes have left so far. It is called
 	// often and must return at once.
 	Progress func(sent int64)

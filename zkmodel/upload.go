@@ -29,6 +29,10 @@ type Upload struct {
 	Suspect  string    `wire:"suspect,omitempty"`  // why launchers prefer an older build
 	RetryAt  Epoch     `wire:"retry_at,omitempty"` // when it is tried again
 	Transfer *Transfer `wire:"transfer,omitempty"` // of providers that send less than the whole
+	// Asked is when the cloud was asked to create image AskedID; 0 once it answered. Until unanswered-create-timeout is over,
+	// the cloud may still create that image, and the record stays.
+	Asked   Epoch  `wire:"asked_time,omitempty"`
+	AskedID string `wire:"asked_id,omitempty"`
 
 	by   Actor // who moved it since it was read or written
 	rest wire.Extra

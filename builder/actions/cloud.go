@@ -79,12 +79,15 @@ func (w *Worker) emptyCloud(ctx context.Context, cloud lent, lock *recipe.Held, 
 	if id := upload.ExternalID.Text(); id != "" {
 		return cloud.remove(ctx, proof, upload.UploadKey, id)
 	}
-	images, err := cloud.ListImages(ctx)
-	if errors.Is(err, providers.ErrNotSupported) {
-		return nil
+	if upload.AskedID != "" { // a list need not show it yet
+		err = cloud.remove(ctx, proof, upload.UploadKey, upload.AskedID)
 	}
-	if err != nil {
+	images, failed := cloud.ListImages(ctx)
+	if errors.Is(failed, providers.ErrNotSupported) {
 		return err
+	}
+	if failed != nil {
+		return errors.Join(err, failed)
 	}
 	for _, image := range images {
 		if isImageOf(image.Metadata, upload.UploadKey, w.Site) {

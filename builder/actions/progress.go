@@ -19,6 +19,7 @@ type progress struct {
 	total  int64
 	over   chan struct{}
 	writer sync.WaitGroup
+	record sync.Mutex // held while the record is changed and written
 }
 
 // newProgress starts to tell; stop must be called before anybody else writes
@@ -57,9 +58,25 @@ func (p *progress) write(ctx context.Context, s *sending) {
 		if report.Rate > 0 {
 			report.ETA = float64(p.total-sent) / report.Rate
 		}
+		p.record.Lock()
 		s.record.Progress = report
-		if err := s.Store.SaveUpload(ctx, s.lock, s.record); err != nil && ctx.Err() == nil {
+		if sent > 0 {
+			s.record.Asked, s.record.AskedID = 0, "" // the cloud has created the image
+		}
+		err := s.Store.SaveUpload(ctx, s.lock, s.record)
+		p.record.Unlock()
+		if err != nil && ctx.Err() == nil {
 			s.Log.Warn("Cannot tell the progress of an upload", "upload", s.record.Path(), "error", err)
 		}
+	}
+}
+
+// asking notes in the record which image the cloud is about to be asked for, so that it is deleted even if the answer never comes.
+func (p *progress) asking(s *sending) func(context.Context, string) error {
+	return func(ctx context.Context, id string) error {
+		p.record.Lock()
+		defer p.record.Unlock()
+		s.record.Asked, s.record.AskedID = zkmodel.EpochOf(s.Now()), id
+		return s.Store.SaveUpload(ctx, s.lock, s.record)
 	}
 }

@@ -48,10 +48,13 @@ func (s *sending) send(ctx context.Context) (id string, err error) {
 		Name: s.record.ExternalName, Path: path, Format: s.format,
 		Size: file.Size, MD5: file.MD5, SHA256: file.SHA256,
 		Metadata: s.metadata(),
-		Verified: true, Progress: progress.sent,
+		Verified: true, Asking: progress.asking(s), Progress: progress.sent,
 		Sent: func(sent, saved int64) { s.record.Transfer = &zkmodel.Transfer{Sent: sent, Saved: saved} },
 	})
 	progress.stop()
+	if !errors.Is(err, providers.ErrUnanswered) {
+		s.record.Asked, s.record.AskedID = 0, ""
+	}
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = errors.Join(context.Cause(ctx), err)

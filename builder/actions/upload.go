@@ -174,6 +174,10 @@ func (s *sending) run(ctx context.Context, failures int) (kept bool, err error) 
 			log.Info("Upload is sent, and is tried before it serves", "external_id", id)
 		}
 		return s.trial != nil, nil
+	case stopped(ctx, s.lock) && s.record.Asked != 0:
+		log.Info("Upload stopped before the cloud answered; its record stays until the cloud can no longer create the image",
+			"external_id", s.record.AskedID, "why", context.Cause(ctx))
+		return false, nil
 	case stopped(ctx, s.lock):
 		log.Info("Upload is given up, its record goes", "why", context.Cause(ctx))
 		return false, s.drop(ctx)

@@ -188,6 +188,11 @@ func (d *decision) decideUploadsEnd(b *zkmodel.BuildTree, u *zkmodel.Upload, f f
 		d.say(subject, "keep", For, "this builder is at it")
 		return
 	}
+	if until := mayComeUntil(u, p, d.Now); d.Now.Before(until) {
+		d.say(subject, "unanswered", For, "%s; until %s the cloud may still create image %s", why, clock(until), u.AskedID)
+		d.at(until)
+		return
+	}
 	d.say(subject, "keep", Against, "%s", why)
 	kind := DeleteUpload
 	if u.State == zkmodel.UploadUploading {
@@ -195,6 +200,14 @@ func (d *decision) decideUploadsEnd(b *zkmodel.BuildTree, u *zkmodel.Upload, f f
 	}
 	d.leaving[u] = true
 	d.act(Action{Kind: kind, Build: b.ID, Provider: u.Provider, Upload: u.ID, Why: why})
+}
+
+// mayComeUntil is until when a cloud that did not answer may still create the image of an upload; zero if it answered.
+func mayComeUntil(u *zkmodel.Upload, p *configs.Provider, now time.Time) time.Time {
+	if u.Asked == 0 {
+		return time.Time{}
+	}
+	return rebuild.Since(u.Asked, zkmodel.NoLater(u.Asked, u.Stat), now).Add(p.UnansweredCreateTimeout)
 }
 
 // whyGone says why an upload goes, "" when it stays, and why nothing follows from that it

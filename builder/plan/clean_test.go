@@ -242,3 +242,25 @@ func TestFilesHere(t *testing.T) {
 		}, "remove-format 1 qcow2"},
 	})
 }
+
+// An upload whose creation the cloud did not answer stays until the cloud can no longer create its image.
+func TestUnansweredUploadStays(t *testing.T) {
+	for state, kind := range map[zkmodel.UploadState]Kind{
+		zkmodel.UploadUploading: ReclaimUpload, zkmodel.UploadDeleting: DeleteUpload,
+	} {
+		s := newScene()
+		s.Config.Providers[0].UnansweredCreateTimeout = 5 * time.Minute
+		b := s.build(zkmodel.BuildReady, hour)
+		s.upload(b, "north", state, func(u *zkmodel.Upload) {
+			u.AskedID, u.Asked = "late", zkmodel.EpochOf(s.Now.Add(-4*time.Minute))
+		})
+		p := Decide(s.Input)
+		if got := why(p, kind); got != "" || !p.Next.Equal(s.Now.Add(time.Minute)) {
+			t.Errorf("%s, a minute too early: %q, next look at %s", state, got, p.Next)
+		}
+		s.Now = s.Now.Add(time.Minute)
+		if got := why(Decide(s.Input), kind); got == "" {
+			t.Errorf("%s, in time: the upload is not removed: %s", state, brief(Decide(s.Input)))
+		}
+	}
+}

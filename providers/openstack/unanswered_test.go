@@ -99,3 +99,38 @@ func TestCreationThatNeverLeft(t *testing.T) {
 		t.Errorf("without a connection CreateNode gave %v", err)
 	}
 }
+
+// An upload that ends while Glance creates its image names that image: it can be deleted once Glance has created it.
+func TestUploadEndsBeforeItsImageIsCreated(t *testing.T) {
+	t.Parallel()
+	s := newStub(t)
+	p := s.open(t, section())
+	if _, err := p.ListImages(t.Context()); err != nil { // logs in
+		t.Fatal(err)
+	}
+	p.pace.hearing = 100 * time.Millisecond
+	s.fail("POST /image/v2/images", 1, s.silence)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	up := describe(t, imageFile(t))
+	asked := ""
+	up.Asking = func(_ context.Context, id string) error {
+		asked = id
+		time.AfterFunc(50*time.Millisecond, cancel)
+		return nil
+	}
+	if _, err := p.UploadImage(ctx, up); !errors.Is(err, providers.ErrUnanswered) || !errors.Is(err, context.Canceled) || asked == "" {
+		t.Errorf("UploadImage: %v, asked for %q", err, asked)
+	}
+	// Glance answers: then nothing is left, and nothing is unanswered.
+	forbidden := errors.New("the record cannot be written")
+	up.Asking = func(_ context.Context, id string) error { return forbidden }
+	if _, err := p.UploadImage(t.Context(), up); !errors.Is(err, forbidden) || errors.Is(err, providers.ErrUnanswered) || len(s.images) != 0 {
+		t.Errorf("UploadImage without a record: %v, %d images", err, len(s.images))
+	}
+	s.fail("/file", 100, answer(400))
+	up.Asking = func(_ context.Context, id string) error { asked = id; return nil }
+	if _, err := p.UploadImage(t.Context(), up); err == nil || errors.Is(err, providers.ErrUnanswered) || len(s.images) != 0 {
+		t.Errorf("UploadImage with an answer: %v, %d images", err, len(s.images))
+	}
+}

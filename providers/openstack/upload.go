@@ -36,8 +36,18 @@ func (p *Provider) UploadImage(ctx context.Context, up providers.ImageUpload) (s
 		return "", p.failure(ctx, op, err)
 	}
 	id := newUUID()
-	if err := p.fill(ctx, s, id, up); err != nil {
-		return "", errors.Join(p.failure(ctx, op, err), p.discard(ctx, s, id))
+	q := &question{asking: func(ctx context.Context) error {
+		if up.Asking == nil {
+			return nil
+		}
+		return up.Asking(ctx, id)
+	}}
+	if err := p.fill(ctx, s, q, id, up); err != nil {
+		found, undone := p.discard(ctx, s, id)
+		if q.open() && !found {
+			undone = errors.Join(undone, fmt.Errorf("%w: image %s", providers.ErrUnanswered, id))
+		}
+		return "", errors.Join(p.failure(ctx, op, err), undone)
 	}
 	return id, nil
 }
@@ -53,12 +63,12 @@ func (p *Provider) uploadTime(ctx context.Context) (context.Context, context.Can
 }
 
 // fill makes the record and brings the data into it.
-func (p *Provider) fill(ctx context.Context, s *session, id string, up providers.ImageUpload) error {
+func (p *Provider) fill(ctx context.Context, s *session, q *question, id string, up providers.ImageUpload) error {
 	opts, err := record(id, up)
 	if err != nil {
 		return err
 	}
-	if err := queue(ctx, s, opts); err != nil {
+	if err := queue(ctx, s, q, opts); err != nil {
 		return err
 	}
 	if err := p.transfer(ctx, s, id, up); err != nil {
@@ -79,23 +89,26 @@ func (p *Provider) fill(ctx context.Context, s *session, id string, up providers
 
 // queue makes the record. That it exists already means that the answer to an
 // earlier try was lost: nobody else knows the id.
-func queue(ctx context.Context, s *session, opts images.CreateOpts) error {
-	_, err := images.Create(repeating(ctx), s.image, opts).Extract()
+func queue(ctx context.Context, s *session, q *question, opts images.CreateOpts) error {
+	_, err := images.Create(hearing(repeating(ctx), q), s.image, opts).Extract()
 	if is(err, 409) && !lacksCapacity(err.Error()) {
-		return nil
+		err = nil
+	}
+	if err == nil {
+		q.sent.Store(false)
 	}
 	return failure(ctx, "create its record", err)
 }
 
-// discard removes what a failed upload left, although its time may be over.
-func (p *Provider) discard(ctx context.Context, s *session, id string) error {
+// discard removes what a failed upload left, although its time may be over. It reports whether Glance knew the image.
+func (p *Provider) discard(ctx context.Context, s *session, id string) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
 	defer cancel()
-	err := images.Delete(ctx, s.image, id).ExtractErr()
+	err = images.Delete(ctx, s.image, id).ExtractErr()
 	if err == nil || missing(err) {
-		return nil
+		return err == nil, nil
 	}
-	return failure(ctx, "remove what is left of it, image "+id, err)
+	return false, failure(ctx, "remove what is left of it, image "+id, err)
 }
 
 // waitActive waits until Glance has taken the image in. After a plain upload
