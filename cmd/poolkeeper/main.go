@@ -7,8 +7,11 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
+
+	"poolkeeper/builder/dib"
 )
 
 // sameSignal is how long after a signal another is taken for the same.
@@ -19,5 +22,20 @@ func main() {
 	// A second signal ends the process at once. One is often delivered more than once: by
 	// a terminal and by sudo, or by the kernel for each thread of a parent that is killed.
 	context.AfterFunc(ctx, func() { time.AfterFunc(sameSignal, stop) })
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(ctx, arguments(os.Args), os.Stdout, os.Stderr))
+}
+
+// arguments returns the arguments of a command line. A binary or link with the name of a daemon of Nodepool's is that daemon,
+// so that units and images of Nodepool can start it.
+func arguments(line []string) []string {
+	if len(line) > 1 && line[1] == dib.GuardCommand { // a daemon starts its own program
+		return line[1:]
+	}
+	switch filepath.Base(line[0]) {
+	case "nodepool-builder":
+		return append([]string{"builder"}, line[1:]...)
+	case "nodepool-launcher":
+		return append([]string{"launcher"}, line[1:]...)
+	}
+	return line[1:]
 }

@@ -22,7 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"poolkeeper": main})
+	testscript.Main(m, map[string]func(){"poolkeeper": main, "nodepool-builder": main, "nodepool-launcher": main})
 }
 
 // The scripts in testdata/script run the program as its users do. Each has a

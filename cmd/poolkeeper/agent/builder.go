@@ -22,6 +22,7 @@ type BuilderCmd struct {
 	daemonFlags
 	workers
 	webFlags
+	Fake bool `hidden:""` // Nodepool's: files are made without diskimage-builder, for tests
 }
 
 // workers are the flags for how much is done at the same time.
@@ -32,6 +33,7 @@ type workers struct {
 
 // Run is the command.
 func (c BuilderCmd) Run(ctx context.Context, a *app.App) error {
+	a.FakeBuilds = c.Fake
 	return c.serve(ctx, a, "builder", func(s site) (daemon, *web.Server, error) {
 		return servedBuilder(ctx, s, c.workers, func(o web.Options) (*web.Server, error) {
 			return c.listen(ctx, s, builderPort, o)

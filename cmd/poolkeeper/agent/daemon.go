@@ -5,8 +5,10 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -29,8 +31,8 @@ import (
 	"poolkeeper/zkmodel/trace"
 )
 
-// daemonFlags are Nodepool's flags of a daemon that units and scripts carry.
-// Poolkeeper always stays in the foreground; systemd or a container keeps it.
+// daemonFlags are Nodepool's flags of a daemon that units and scripts carry. The daemon always stays in the foreground,
+// and writes the file of -p.
 type daemonFlags struct {
 	Foreground bool   `short:"f" hidden:""`
 	NoDaemon   bool   `short:"d" hidden:""`
@@ -96,9 +98,11 @@ func (f daemonFlags) run(ctx context.Context, a *app.App, name string, s site, b
 	for _, warning := range cfg.Warnings {
 		log.Warn("Configuration", "finding", warning)
 	}
-	if f.PIDFile != "" {
-		log.Warn("No pid file is written: -p has no effect")
+	remove, err := writePID(f.PIDFile)
+	if err != nil {
+		return err
 	}
+	defer remove()
 	_, host, err := app.Hostnames(ctx)
 	if err != nil {
 		return err
@@ -135,6 +139,22 @@ func (f daemonFlags) run(ctx context.Context, a *app.App, name string, s site, b
 	}
 	log.Info("Stopped", "daemon", name)
 	return nil
+}
+
+// writePID writes our process id into a file, if one is given; remove deletes it, unless another process has replaced it.
+func writePID(file string) (remove func(), err error) {
+	if file == "" {
+		return func() {}, nil
+	}
+	id := strconv.Itoa(os.Getpid()) + "\n"
+	if err := os.WriteFile(file, []byte(id), 0o644); err != nil { //nolint:gosec // scripts of other users read it
+		return nil, fmt.Errorf("write pid file: %w", err)
+	}
+	return func() {
+		if now, err := os.ReadFile(file); err == nil && string(now) == id {
+			_ = os.Remove(file) // the next start overwrites it
+		}
+	}, nil
 }
 
 // accompany runs a daemon with its web server, reloads its configuration and
