@@ -20,11 +20,15 @@ func (s *session) observe(ctx context.Context) (*schedule.Snapshot, time.Time) {
 	for name, c := range s.clouds {
 		s.refusals.Tell(name, c)
 	}
+	nodes := s.own.Nodes()
+	for _, c := range s.clouds {
+		c.Recovered(nodes)
+	}
 	snap := &schedule.Snapshot{
 		Now:        s.now(),
 		Lag:        s.ahead(),
 		Requests:   s.mirror.Requests(),
-		Nodes:      s.own.Nodes(),
+		Nodes:      nodes,
 		Registered: s.mirror.Components(zkmodel.KindPool),
 		Busy:       s.own.Requests(),
 		Lost:       s.requests.Lost(),

@@ -19,8 +19,10 @@ type Component struct {
 
 	// Commands are those that an operator can give to this daemon (package manage).
 	Commands Strings `wire:"commands,omitempty"`
-	Hostname string  `wire:"hostname"`
-	ID       string  `wire:"id,omitempty"` // pools: the launcher id
+	// Failing are the labels of a pool whose launches fail, by name; Poolkeeper's own key.
+	Failing  map[string]Failing `wire:"failing,omitempty"`
+	Hostname string             `wire:"hostname"`
+	ID       string             `wire:"id,omitempty"` // pools: the launcher id
 	// Instance names the process of a daemon, whatever sessions it has.
 	Instance string `wire:"instance,omitempty"`
 	Kind     string `wire:"kind"`
@@ -39,15 +41,18 @@ type Component struct {
 	// its file says.
 	Refused *Refusal `wire:"refused_configuration,omitempty"`
 	// Shares are what a daemon does for all at the moment, by name (ShareName), and since when.
-	Shares          map[string]Epoch `wire:"shares,omitempty"`
-	State           string           `wire:"state"`
-	SupportedLabels Strings          `wire:"supported_labels,omitempty"`
+	Shares map[string]Epoch `wire:"shares,omitempty"`
+	// Slow is the call to which a pool's cloud answers slowly, or nil; Poolkeeper's own key.
+	Slow            *Slow   `wire:"slow,omitempty"`
+	State           string  `wire:"state"`
+	SupportedLabels Strings `wire:"supported_labels,omitempty"`
 
 	// What follows is ours alone. Trouble says of a pool why its provider cannot be
 	// used at the moment; TroubledLabels are those that it has, but does not offer
 	// while its provider has never worked. Troubles says the same of each provider
 	// that a builder cannot use, by name.
 	Trouble        string            `wire:"trouble,omitempty"`
+	TroubleSince   Epoch             `wire:"trouble_since,omitempty"`
 	TroubledLabels Strings           `wire:"troubled_labels,omitempty"`
 	Troubles       map[string]string `wire:"troubles,omitempty"`
 
@@ -71,6 +76,20 @@ func (r *Refusal) String() string {
 		at += ":" + strconv.Itoa(r.Line)
 	}
 	return at + ": " + r.Reason
+}
+
+// Failing counts the launches for a label that have failed since the last one that succeeded.
+type Failing struct {
+	Failed int    `json:"failed"`
+	Since  Epoch  `json:"since"` // of the first failure
+	Last   Epoch  `json:"last"`
+	Error  string `json:"error"` // of the last failure
+}
+
+// Slow is a call to a cloud that takes long.
+type Slow struct {
+	Call  string `json:"call"`
+	Since Epoch  `json:"since"`
 }
 
 // The kinds of components.
@@ -204,6 +223,33 @@ func WaitsForProvider(pools []*Component, r *Request) string {
 		case text == "":
 			text = cmp.Or(c.Trouble, c.Reason)
 		}
+	}
+	return text
+}
+
+// Fails returns why a pool launches no node for at least one of some labels; "" when it does.
+func (c *Component) Fails(labels []string) string {
+	for _, l := range labels {
+		if f, fails := c.Failing[l]; fails {
+			return fmt.Sprintf("launches for label %s have failed %d times since %s: %s", l, f.Failed, f.Since.Time().UTC().Format("15:04:05 UTC"), f.Error)
+		}
+	}
+	return ""
+}
+
+// LaunchesFail returns why a request does not get its nodes although pools offer them: the
+// launches of all these pools fail. It is "" when one of them launches nodes, or none offers them.
+func LaunchesFail(pools []*Component, r *Request) string {
+	text := ""
+	for _, c := range pools {
+		if c.Broken != nil || r.DeclinedByPool(c.ID) || !c.Offers(r.NodeTypes) || r.Provider != "" && r.Provider != c.ProviderName {
+			continue
+		}
+		fails := c.Fails(r.NodeTypes)
+		if fails == "" {
+			return ""
+		}
+		text = cmp.Or(text, "provider "+c.ProviderName+": "+fails)
 	}
 	return text
 }

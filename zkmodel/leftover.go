@@ -2,6 +2,7 @@ package zkmodel
 
 import (
 	"errors"
+	"fmt"
 
 	"poolkeeper/zkmodel/recipe"
 )
@@ -30,6 +31,14 @@ func (b *Build) Unknown() bool { return b.Broken != nil && !b.Leftover() }
 
 // Unknown is as Build.Unknown.
 func (u *Upload) Unknown() bool { return u.Broken != nil && !u.Leftover() }
+
+// UnreadNodes says of node records that cannot be read that they take room, and how to remove them.
+func UnreadNodes(ids []string) string {
+	if len(ids) == 1 {
+		return "the record of node " + ids[0] + " cannot be read, so it counts as a node: to remove the record: poolkeeper node-delete --broken " + ids[0]
+	}
+	return fmt.Sprintf("the records of %d nodes cannot be read, so each counts as a node: to remove the first: poolkeeper node-delete --broken %s", len(ids), ids[0])
+}
 
 // Unknown is as Build.Unknown.
 func (n *Node) Unknown() bool { return n.Broken != nil && !n.Leftover() }

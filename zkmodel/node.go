@@ -67,6 +67,8 @@ type Node struct {
 	Asked Epoch `wire:"asked_time,omitempty"`
 	// Validates is the upload, by its path, that the node is there to try; no request has it.
 	Validates string `wire:"validates,omitempty"`
+	// DeleteError is why the last attempt to delete its machine failed.
+	DeleteError string `wire:"delete_error,omitempty"`
 
 	by   Actor // who moved it since it was read or written
 	rest wire.Extra
@@ -78,6 +80,17 @@ func (n *Node) Path() string { return NodePath(n.ID) }
 // Unanswered reports whether the cloud was asked for the machine and has not answered, so
 // that it may make it yet.
 func (n *Node) Unanswered() bool { return n.Asked != 0 && n.ExternalID.IsNull() }
+
+// Serverless reports whether the node ends without a machine: the cloud was never asked for one,
+// refused it, or its id is not known and no creation is unanswered.
+func (n *Node) Serverless() bool {
+	switch n.State {
+	case NodeFailed, NodeAborted, NodeDeleting, NodeDeleted:
+		return n.ExternalID.IsNull() && !n.Unanswered()
+	default:
+		return false
+	}
+}
 
 // DecodeNode reads a node record; what cannot be read is Broken.
 func DecodeNode(id string, data []byte, stat recipe.Stat) *Node {

@@ -29,7 +29,9 @@ type Request struct {
 	CreatedTime      Epoch        `wire:"created_time"`
 	TenantName       string       `wire:"tenant_name"`
 
-	Reason string `wire:"reason,omitempty"` // why it was declined or failed; Poolkeeper's own
+	// Poolkeeper's own: why it was declined or failed, and why each pool in DeclinedBy declined it.
+	Reason   string            `wire:"reason,omitempty"`
+	Declines map[string]string `wire:"declines,omitempty"`
 
 	by   Actor // who moved it since it was read or written
 	rest wire.Extra

@@ -33,6 +33,8 @@ type Upload struct {
 	// the cloud may still create that image, and the record stays.
 	Asked   Epoch  `wire:"asked_time,omitempty"`
 	AskedID string `wire:"asked_id,omitempty"`
+	// DeleteError is why the last attempt to delete its image failed.
+	DeleteError string `wire:"delete_error,omitempty"`
 
 	by   Actor // who moved it since it was read or written
 	rest wire.Extra

@@ -51,7 +51,7 @@ func (w *Worker) deleteUpload(ctx context.Context, a plan.Action) error {
 		w.Step(step.DeleteMarked)
 	}
 	if err := w.emptyCloud(ctx, cloud, lock, upload); err != nil {
-		return err
+		return errors.Join(err, w.noteFailure(ctx, lock, upload, err))
 	}
 	w.Step(step.DeleteCloud)
 	if err := w.Store.DropUpload(ctx, lock, upload, a.Why); err != nil {
@@ -60,6 +60,16 @@ func (w *Worker) deleteUpload(ctx context.Context, a plan.Action) error {
 	w.Log.Info("Upload deleted", "image", a.Image, "build", a.Build, "provider", a.Provider, "upload", a.Upload, "why", a.Why)
 	w.Step(step.DeleteUpload)
 	return nil
+}
+
+// noteFailure records why the image of an upload cannot be deleted, unless the record says so.
+func (w *Worker) noteFailure(ctx context.Context, lock *recipe.Held, upload *zkmodel.Upload, failed error) error {
+	why := Reason(failed)
+	if ctx.Err() != nil || zkmodel.Alike(upload.DeleteError) == zkmodel.Alike(why) {
+		return nil
+	}
+	upload.DeleteError = zkmodel.BriefTrouble(why)
+	return w.Store.SaveUpload(ctx, lock, upload)
 }
 
 // dropLeftover removes the record of an upload that never held anything, if the cloud

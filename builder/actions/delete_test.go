@@ -34,6 +34,9 @@ func TestUploadIsDeleted(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	r.is(u.Path(), true, step.DeleteMarked)
+	if now, err := r.Store.Upload(t.Context(), u.UploadKey); err != nil || now.DeleteError != down.Error() {
+		t.Errorf("the record says %q: %v", now.DeleteError, err)
+	}
 	r.north.holds(t, "of "+u.ID, "of "+other.ID)
 	r.north.deletes = nil
 	if err := r.Do(t.Context(), action(plan.DeleteUpload, u.UploadKey)); err != nil {

@@ -108,7 +108,9 @@ func (l *Launches) machine(ctx context.Context, p supply.Machines, o *Order, n *
 // create asks for a machine. Without an answer it looks for it.
 func (l *Launches) create(ctx context.Context, p supply.Machines, o *Order, n *Run, spec providers.NodeSpec) (string, error) {
 	spec.Asking = l.asking(n)
+	answered := o.Cloud.Timing(ctx, "create server")
 	id, failed := p.CreateNode(ctx, spec)
+	answered()
 	l.answered(ctx, n, failed)
 	switch {
 	case failed == nil || !n.Node.Unanswered():

@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -175,7 +176,7 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) (failed error) 
 		if err == nil {
 			l.accepted(ctx, o, n)
 			l.trust().Booted(n.Node.ImageID)
-			l.Tried(o.Pool, n.Node, o.Request.Requestor, nil, l.Now().Sub(start))
+			l.tried(o, n, nil, start, true)
 			log.Info("Node is ready", "external_id", n.Node.ExternalID.Text(), "address", n.Node.InterfaceIP,
 				"image", n.Node.ImageID, "took", l.Now().Sub(start))
 			return nil
@@ -186,7 +187,7 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) (failed error) 
 		if Lost(err) {
 			return err
 		}
-		l.Tried(o.Pool, n.Node, o.Request.Requestor, err, l.Now().Sub(start))
+		l.tried(o, n, err, start, n.Node.Attempt >= last)
 		onTrial := l.Book.Is(n.Node.ImageID)
 		if !n.Node.Unanswered() { // else nothing has booted
 			if n.notes = l.Book.Failed(n.Node, err); !onTrial { // whose failures all launchers count
@@ -222,6 +223,17 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) (failed error) 
 				return err
 			}
 		}
+	}
+}
+
+// tried counts how an attempt ended. last says that no other attempt follows.
+func (l *Launches) tried(o *Order, n *Run, err error, start time.Time, last bool) {
+	l.Tried(o.Pool, n.Node, o.Request.Requestor, err, l.Now().Sub(start))
+	is := func(causes ...error) bool {
+		return slices.ContainsFunc(causes, func(cause error) bool { return errors.Is(err, cause) })
+	}
+	if !is(providers.ErrQuota, providers.ErrGivesWay, pool.ErrNoImage) {
+		o.Cloud.Launched(n.Node.Pool, n.Place.Label, err, last || is(providers.ErrInvalid, providers.ErrUnusable, providers.ErrUnanswered))
 	}
 }
 

@@ -66,7 +66,7 @@ type Cloud struct {
 type gauges struct {
 	source atomic.Pointer[Source]
 
-	nodes, labels, requests, addressable, pools, tenants, usable, validation, canaries, elected *prometheus.Desc
+	nodes, labels, requests, addressable, pools, tenants, usable, validation, canaries, elected, stuck *prometheus.Desc
 
 	oldest, quota, taken, refusing, wanted, backing, slots *prometheus.Desc
 
@@ -87,6 +87,7 @@ func newGauges() *gauges {
 		tenants:     desc("tenant_limit", "Limits of the tenant.", "tenant", "resource"),
 		validation:  desc("validation_nodes", "Nodes in the tree that try an upload before it serves, and have no request.", "provider"),
 		elected:     desc("elected", "1 at the one launcher whose figures of the tree are to count where all are summed, else 0."),
+		stuck:       desc("stuck_nodes", "Nodes of the provider whose deletion is stuck.", "provider"),
 		usable:      desc("provider_usable", "1 while this launcher can use the provider, 0 while it cannot; page and log say why.", "provider"),
 		canaries:    desc("canary_nodes", "Nodes of a canary, and of the build before since it is one.", "provider", "image", "build", "result"),
 		oldest:      desc("oldest_request_seconds", "Age of the oldest request that waits, by why this launcher leaves it waiting; 0 when none does.", "reason"),
@@ -104,7 +105,7 @@ func newGauges() *gauges {
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		g.nodes, g.labels, g.requests, g.addressable, g.pools, g.tenants, g.usable, g.validation, g.canaries, g.elected,
+		g.nodes, g.labels, g.requests, g.addressable, g.pools, g.tenants, g.usable, g.validation, g.canaries, g.elected, g.stuck,
 		g.oldest, g.quota, g.taken, g.refusing, g.wanted, g.backing, g.slots,
 	} {
 		out <- d
@@ -153,8 +154,11 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		}
 		tell(g.usable, value, name)
 	}
-	for provider, n := range of.countTried() {
+	for provider, n := range of.countNodesOf(func(n *zkmodel.Node) bool { return n.Validates != "" }) {
 		tell(g.validation, n, provider)
+	}
+	for provider, n := range of.countNodesOf(func(n *zkmodel.Node) bool { return n.Stuck(of.Now()) }) {
+		tell(g.stuck, n, provider)
 	}
 	of.eachTally(func(provider, image, build, result string, n int) {
 		tell(g.canaries, n, provider, image, build, result)
@@ -170,7 +174,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 
 // collectMore tells of what waits, of the room in clouds, and of the stock.
 func (g *gauges) collectMore(of *Source, requests []*zkmodel.Request, tell func(*prometheus.Desc, int, ...string)) {
-	oldest, now := schedule.Oldest(requests, of.Decisions()), of.Now()
+	oldest, now := schedule.Oldest(requests, of.Decisions(), of.Tree.Components(zkmodel.KindPool)), of.Now()
 	for _, cause := range schedule.Causes() {
 		age := 0
 		if since, waits := oldest[cause]; waits {
@@ -260,14 +264,14 @@ func (of *Source) countNodes() map[nodeCount]int {
 	return counts
 }
 
-// countTried counts the nodes that try an upload; every provider of ours is there.
-func (of *Source) countTried() map[string]int {
+// countNodesOf counts nodes by provider; every provider of ours is in the result.
+func (of *Source) countNodesOf(is func(*zkmodel.Node) bool) map[string]int {
 	counts := map[string]int{}
 	for name := range of.Usable {
 		counts[name] = 0
 	}
 	for _, n := range of.Tree.Nodes() {
-		if n.Broken == nil && n.Validates != "" {
+		if n.Broken == nil && is(n) {
 			counts[n.Provider]++
 		}
 	}

@@ -5,6 +5,7 @@ package presence
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -55,8 +56,9 @@ type Self struct {
 // poolRecord is the record of a pool of ours.
 type poolRecord struct {
 	Record
-	shown poolState // the caller's of Show
-	since time.Time // from when on it has been so
+	shown   poolState // the caller's of Show
+	failing map[string]zkmodel.Failing
+	since   time.Time // from when on it has been so
 }
 
 // NewSelf makes a Self of a launcher with some providers (zkmodel.Served), what it
@@ -139,22 +141,24 @@ func (s *Self) Show(decisions []schedule.Decision, cloud func(provider string) s
 		view := cloud(p.Provider.Name)
 		now := poolState{
 			paused: full[p.ID] || view.Held || p.Provider.MaxConcurrency == 0,
-			broken: view.Broken, trouble: view.Trouble, stopped: view.Paused,
+			broken: view.Broken, trouble: view.Trouble, since: view.TroubleSince, stopped: view.Paused, slow: view.Slow,
 		}
-		record := s.records[p.ID]
-		if record.shown == now {
+		failing, record := view.Failing[p.Section.Name], s.records[p.ID]
+		if record.shown == now && maps.Equal(record.failing, failing) {
 			continue
 		}
 		if due := record.since.Add(pauseTime); due.After(s.now()) {
 			again = schedule.Earlier(again, due)
 			continue
 		}
-		data, err := s.component(p, now).Encode()
+		c := s.component(p, now)
+		c.Failing = failing
+		data, err := c.Encode()
 		if err != nil {
 			s.log.Warn("Pool cannot be shown as it is", "pool", p.ID, "error", err)
 			continue
 		}
-		record.shown, record.since = now, s.now()
+		record.shown, record.failing, record.since = now, failing, s.now()
 		record.Set(data)
 	}
 	return again

@@ -88,6 +88,16 @@ func TestRecordStaysWithItsMachine(t *testing.T) {
 	if err := r.reap(n, reap.DutyRemove); !errors.Is(err, providers.ErrTransient) {
 		t.Errorf("%v", err)
 	}
+	marked := r.is(n, zkmodel.NodeDeleting)
+	if marked.DeleteError != providers.ErrTransient.Error() {
+		t.Errorf("the record says %q", marked.DeleteError)
+	}
+	if err := r.reap(marked, reap.DutyRemove); !errors.Is(err, providers.ErrTransient) {
+		t.Errorf("%v", err)
+	}
+	if again := r.is(n, zkmodel.NodeDeleting); again.Stat.Version != marked.Stat.Version {
+		t.Error("one cause is written twice")
+	}
 	r.here.removing = func(string) error { return nil }
 	if err := r.reap(r.is(n, zkmodel.NodeDeleting), reap.DutyRemove); err != nil {
 		t.Error(err)

@@ -3,6 +3,7 @@ package reaper
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -44,7 +45,7 @@ func (r *Reaper) remove(ctx context.Context, lock *recipe.Held, n *zkmodel.Node,
 	}
 	if machine {
 		if err := r.removeMachine(ctx, lock, n); err != nil {
-			return err
+			return errors.Join(err, r.noteFailure(ctx, lock, n, err))
 		}
 		r.Step(step.DeleteCloud)
 	}
@@ -55,6 +56,19 @@ func (r *Reaper) remove(ctx context.Context, lock *recipe.Held, n *zkmodel.Node,
 	r.Step(step.Deleted)
 	r.Deleted(n.Provider)
 	r.of(n).Info("Node is deleted", "node", n.ID, "provider", n.Provider)
+	return nil
+}
+
+// noteFailure records why the machine of a node cannot be deleted, unless the record says so.
+func (r *Reaper) noteFailure(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, failed error) error {
+	if ctx.Err() != nil || zkmodel.Alike(n.DeleteError) == zkmodel.Alike(failed.Error()) {
+		return nil
+	}
+	n.DeleteError = zkmodel.BriefTrouble(failed.Error())
+	if err := r.Store.SaveNode(ctx, lock, n); err != nil {
+		return err
+	}
+	r.Own.Note(n)
 	return nil
 }
 

@@ -31,7 +31,7 @@ func (s *Server) decline(ctx context.Context, d schedule.Decline) error {
 		return err
 	}
 	span := s.Tracer.Request(r, "decline", s.Ahead())
-	err = s.writeDecline(ctx, lock, r, d.Pools, d.Reason)
+	err = s.writeDecline(ctx, lock, r, d.Pools, d.Reason, d.Reasons)
 	if err == nil && r.State == zkmodel.RequestFailed {
 		span.Over(string(r.State), d.Reason)
 	}
@@ -47,7 +47,7 @@ func (s *Server) decline(ctx context.Context, d schedule.Decline) error {
 // writeDecline adds pools to those that declined a request. When no registered
 // pool is left, it has failed. It fails with zkmodel.ErrConflict while a launcher is waited for that
 // may serve it.
-func (s *Server) writeDecline(ctx context.Context, lock *recipe.Held, r *zkmodel.Request, pools []string, reason string) error {
+func (s *Server) writeDecline(ctx context.Context, lock *recipe.Held, r *zkmodel.Request, pools []string, reason string, each map[string]string) error {
 	other, registered, err := s.awaited(ctx, r)
 	if err != nil {
 		return fmt.Errorf("decline request %s: %w", r.ID, err)
@@ -60,6 +60,13 @@ func (s *Server) writeDecline(ctx context.Context, lock *recipe.Held, r *zkmodel
 		if !r.DeclinedByPool(id) {
 			r.DeclinedBy = append(r.DeclinedBy, id)
 		}
+	}
+	r.Declines = maps.Clone(r.Declines)
+	for id, why := range each {
+		if r.Declines == nil {
+			r.Declines = map[string]string{}
+		}
+		r.Declines[id] = zkmodel.BriefTrouble(why)
 	}
 	to := zkmodel.RequestRequested
 	if schedule.DeclinedByAll(registered, r) {
@@ -111,7 +118,7 @@ func (s *Server) declineFailed(ctx context.Context, h *run, reason error) error 
 		return err
 	}
 	if other == nil {
-		return s.writeDecline(ctx, h.lock, h.Request, []string{h.Pool.ID}, text)
+		return s.writeDecline(ctx, h.lock, h.Request, []string{h.Pool.ID}, text, map[string]string{h.Pool.ID: text})
 	}
 	s.mu.Lock()
 	if s.failed[h.Request.ID] == nil {

@@ -63,6 +63,7 @@ type assignment struct {
 	waits    queues                       // for room, by pool id
 	shared   queues                       // for room in all of a provider, by provider
 	patient  queues                       // for the limit of a tenant, by tenant
+	phantoms *phantoms
 }
 
 func newAssignment(s *Snapshot) *assignment {
@@ -71,6 +72,7 @@ func newAssignment(s *Snapshot) *assignment {
 		Snapshot: s, tenants: tenantUsage(s), reserved: newUsage(nil, nil), freed: freedPools(s, gone), claims: map[PoolKey]*zkmodel.Request{},
 		used: newUsage(s.Nodes, s.Pools), leaving: newUsage(gone, s.Pools), ready: newIdleNodes(s.Nodes, s.Evicted, s.Frozen), owing: owing(s.Nodes),
 		uses: map[string]*lesson.Use{}, room: map[string]int{}, waits: queues{}, shared: queues{}, patient: queues{},
+		phantoms: newPhantoms(s),
 	}
 	for _, p := range s.Pools {
 		a.room[p.Provider] = p.Room
@@ -117,9 +119,10 @@ func (a *assignment) declines(r *zkmodel.Request, said answers) (Decline, bool) 
 	if len(said.never) == 0 {
 		return Decline{}, false
 	}
-	d := Decline{About: About{r, said.never[0].reason}}
+	d := Decline{About: About{r, said.never[0].reason}, Reasons: map[string]string{}}
 	for _, no := range said.never {
 		d.Pools = append(d.Pools, no.pool.ID)
+		d.Reasons[no.pool.ID] = no.reason
 		if no.imageless {
 			d.Imageless = append(d.Imageless, no.pool.ID)
 		}
@@ -145,13 +148,24 @@ func (a *assignment) accept(r *zkmodel.Request, y *yes, able []candidate) Decisi
 	_, limited := a.Tenants[r.TenantName] // who is usesQuota over all providers, ready nodes too
 	usesQuota := len(y.needs) > 0 || limited
 	if usesQuota && !y.pool.HoldsQuota {
-		reason := "the quota of provider " + y.pool.Provider + " is another launcher's at the moment"
-		return Wait{About: About{r, reason}, Cause: Busy, Pool: y.pool, NeedsQuota: true, Since: since}
+		cause, reason := a.quotaWait(y.pool)
+		return Wait{About: About{r, reason}, Cause: cause, Pool: y.pool, NeedsQuota: true, Since: since}
 	}
 	return Accept{
 		About: About{r, y.reason}, Pool: y.pool, Places: y.places, Zone: y.zone, UsesQuota: usesQuota, Since: since,
 		Asked: lesson.Asked{Round: y.pool.Learned.Lesson.Round, Kind: y.kind},
 	}
+}
+
+// quotaWait says why the lock of a quota is awaited: another launcher may have it only if one is
+// registered for the provider.
+func (a *assignment) quotaWait(p *Pool) (Cause, string) {
+	for _, c := range a.Registered {
+		if c.ProviderName == p.Provider && !slices.ContainsFunc(a.Pools, func(ours *Pool) bool { return ours.ID == c.ID }) {
+			return Busy, "another launcher has the quota of provider " + p.Provider + " at the moment"
+		}
+	}
+	return Undecided, "the launcher locks the quota of provider " + p.Provider
 }
 
 // wait is the decision over a request that may be served later.

@@ -35,6 +35,11 @@ func aNode(id string, state zkmodel.NodeState, label string) *zkmodel.Node {
 	}
 }
 
+func withServer(n *zkmodel.Node) *zkmodel.Node {
+	n.ExternalID = zkmodel.TextValue("vm")
+	return n
+}
+
 // other is a pool of another launcher.
 func other(id, provider string, priority int, labels ...string) *zkmodel.Component {
 	return &zkmodel.Component{ID: id, ProviderName: provider, Priority: priority, SupportedLabels: labels}
@@ -138,7 +143,7 @@ func TestAssign(t *testing.T) {
 		{
 			name:     "the cloud's memory counts too",
 			pools:    []*Pool{aPool(func(p *Pool) { p.Cloud = providers.Resources{providers.RAM: 1500} })},
-			nodes:    []*zkmodel.Node{aNode("7", "deleting", "a")},
+			nodes:    []*zkmodel.Node{withServer(aNode("7", "deleting", "a"))},
 			requests: []*zkmodel.Request{aRequest("100-1", "a")},
 			want:     []string{"wait"},
 			reason:   "provider cloud is full: ram 1024 used, 1024 needed, limit 1500",

@@ -58,6 +58,8 @@ type Place struct {
 type Decline struct {
 	About
 	Pools []string // their ids; none where all have declined already
+	// Reasons are those of each of Pools, by id.
+	Reasons map[string]string
 	// Imageless are those of Pools that decline as no image is ready there. An image that was
 	// ready before the request was made may not be seen yet: carried out is only what a view
 	// says that is as new as the request.
@@ -217,8 +219,9 @@ func Causes() []Cause {
 
 // Oldest is for each cause since when the oldest request waits for it; causes for which none
 // waits are left out, and so are requests of launchers for their stock: nobody waits for
-// those. Decisions are the last ones.
-func Oldest(requests []*zkmodel.Request, last []Decision) map[Cause]time.Time {
+// those. Decisions are the last ones, registered the pools of all launchers: where all launches
+// for a request fail, it waits for its provider.
+func Oldest(requests []*zkmodel.Request, last []Decision, registered []*zkmodel.Component) map[Cause]time.Time {
 	causes := map[string]Cause{}
 	for _, d := range last {
 		switch d := d.(type) {
@@ -236,6 +239,9 @@ func Oldest(requests []*zkmodel.Request, last []Decision) map[Cause]time.Time {
 		cause := causes[r.ID]
 		if cause == "" {
 			cause = Undecided
+		}
+		if (cause == Undecided || cause == Quota) && zkmodel.LaunchesFail(registered, r) != "" {
+			cause = Provider
 		}
 		if first, known := oldest[cause]; !known || r.Stat.Ctime.Before(first) {
 			oldest[cause] = r.Stat.Ctime

@@ -128,7 +128,8 @@ func (a *assignment) notNow(p *Pool, r *zkmodel.Request, needs providers.Resourc
 		}
 	}
 	if why, lacks, cloud := a.shortage(p, needs); lacks {
-		l := no(Quota, "%s", why)
+		cause, why := a.blame(p, needs, why)
+		l := no(cause, "%s", why)
 		if l.shared = cloud; l.queued {
 			l.needs = needs
 			l.evict = a.evictions(p, func(left *usage) bool { _, lacks := left.shortage(p, needs); return lacks })

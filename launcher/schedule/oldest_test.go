@@ -29,7 +29,7 @@ func TestOldest(t *testing.T) {
 		Yield{About: About{Request: left}},
 		Accept{About: About{Request: taken}},
 	}
-	got := Oldest([]*zkmodel.Request{first, second, third, left, fresh, taken, pending, broken, stock}, last)
+	got := Oldest([]*zkmodel.Request{first, second, third, left, fresh, taken, pending, broken, stock}, last, nil)
 	want := map[Cause]time.Time{Quota: second.Stat.Ctime, Others: left.Stat.Ctime, Undecided: taken.Stat.Ctime}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"fmt"
 
 	"poolkeeper/providers"
@@ -154,6 +155,50 @@ func (u *usage) shortage(p *Pool, need providers.Resources) (why string, lacks b
 		return "provider " + p.Provider + " is full: " + s, true
 	}
 	return "", false
+}
+
+// phantoms are the records of a snapshot that count as nodes although nothing shows that they
+// have a server: those that cannot be read, and those without a server whose deletion is stuck.
+type phantoms struct {
+	used    *usage
+	unread  []string // ids
+	ending  int
+	deletes string // why deletions fail
+}
+
+func newPhantoms(s *Snapshot) *phantoms {
+	p := &phantoms{}
+	var nodes []*zkmodel.Node
+	for _, n := range s.Nodes {
+		switch {
+		case n.Unknown():
+			p.unread = append(p.unread, n.ID)
+		case n.Serverless() && n.Stuck(s.Now.Add(s.Lag)):
+			p.ending++
+			p.deletes = cmp.Or(p.deletes, n.DeleteError, "no answer")
+		default:
+			continue
+		}
+		nodes = append(nodes, n)
+	}
+	if len(nodes) > 0 {
+		p.used = newUsage(nodes, s.Pools)
+	}
+	return p
+}
+
+// blame returns why a pool lacks room: why, unless it has room but for phantoms.
+func (a *assignment) blame(p *Pool, need providers.Resources, why string) (Cause, string) {
+	if _, lacks := a.used.shortage(p, need); !lacks || a.phantoms.used == nil {
+		return Quota, why
+	}
+	if _, lacks := a.used.without(a.phantoms.used).shortage(p, need); lacks {
+		return Quota, why
+	}
+	if len(a.phantoms.unread) > 0 {
+		return Quota, zkmodel.UnreadNodes(a.phantoms.unread)
+	}
+	return Provider, fmt.Sprintf("provider %s does not confirm the deletion of %d nodes: %s", p.Provider, a.phantoms.ending, a.phantoms.deletes)
 }
 
 // cloudShort reports whether the limits of pool p's provider stand in the way of need.

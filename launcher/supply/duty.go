@@ -21,6 +21,7 @@ func (d Duty) ListNodes(ctx context.Context) ([]providers.NodeInfo, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer d.Timing(ctx, "list servers")()
 	return p.ListNodes(ctx)
 }
 
@@ -47,6 +48,7 @@ func (d Duty) Limits(ctx context.Context, ours providers.Ours) (providers.Resour
 	if err != nil {
 		return nil, err
 	}
+	defer d.Timing(ctx, "read limits")()
 	limits, err := p.Limits(ctx, ours)
 	if errors.Is(err, providers.ErrNoLimits) && !d.honorsLimits() {
 		return providers.Resources{}, nil

@@ -86,6 +86,7 @@ func (c *Provider) firstLimits(ctx context.Context, p providers.Provider) (limit
 	if known != nil {
 		return known, false, nil
 	}
+	defer c.Timing(ctx, "read limits")()
 	limits, err = p.Limits(ctx, nil)
 	return limits, true, err
 }

@@ -56,6 +56,9 @@ type Provider struct {
 	static   bool                                 // its machines exist already; known when it is open
 	paused   string                               // who has paused it, and why
 	doubts   map[string]schedule.Doubt            // of idle machines, by external id
+	failures map[poolLabel]failure                // launches that failed
+	slow     map[string]slowCall                  // calls that the cloud answers slowly
+	troubled time.Time                            // since when it has a trouble; zero when it has none
 }
 
 // New makes a Provider of a section of the configuration. notify is called, and may not

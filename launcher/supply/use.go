@@ -59,7 +59,12 @@ type View struct {
 	Unavailable string // why nothing can be launched, "" when it can
 	Broken      bool   // it never worked yet, for a reason that it told
 	// Trouble is why it, or some of it, cannot be used at the moment, "" when it can.
-	Trouble string
+	Trouble      string
+	TroubleSince zkmodel.Epoch
+	// Failing are the labels whose launches fail, by pool; Slow is the call that is answered
+	// slowly, or the zero value.
+	Failing map[string]map[string]zkmodel.Failing
+	Slow    zkmodel.Slow
 	Held    bool // nothing is launched for that
 	// Paused says who has paused it, and why; "" when nobody has. It is no Trouble.
 	Paused string
@@ -95,6 +100,7 @@ func (c *Provider) seen() View {
 	defer c.mu.Unlock()
 	v := View{Zones: c.zones, Limits: c.limits, NoLimits: c.noLimits, Needs: c.needs, Taught: c.taught, Mute: c.mute, Static: c.static, Paused: c.paused}
 	v.Trouble = cmp.Or(c.failing, c.trouble)
+	c.fails(&v)
 	v.Held = v.Trouble != "" && (!c.known || !c.answered)
 	v.Broken = v.Held && !c.known
 	if v.Held {

@@ -49,6 +49,9 @@ func (s *snapshot) itemsOf(of func(*thing) bool) *table {
 func (s *snapshot) groupTable(groups []attention.Group) *table {
 	return tableOf("What needs attention, alike things in one line", "Nothing.", []string{"What", "Since", "Why", "What to type"}, groups, func(g attention.Group) row {
 		what := linked(layout.Link{Text: g.What, To: listTo("/attention", "kind", string(g.Kind))})
+		if len(g.Providers) == 1 {
+			what = linked(layout.Link{Text: g.What, To: listTo("/attention", "provider", g.Providers[0])})
+		}
 		return row{Cells: []cell{what, since(layout.Moment(g.Since, s.now)), {Why: firstLine(g.Why)}, mono(g.Do)}}
 	})
 }

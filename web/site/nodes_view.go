@@ -40,7 +40,7 @@ func (s *snapshot) viewNode(n *zkmodel.Node) nodeView {
 		Locked: n.Locked, Labels: strings.Join(n.Type, ", "), Provider: n.Provider, Pool: n.Pool,
 		Server:  cmp.Or(n.Hostname, n.ExternalID.Text()),
 		Address: cmp.Or(n.InterfaceIP, n.PublicIPv4, n.PublicIPv6, n.PrivateIPv4),
-		Image:   n.ImageID, AllocatedTo: n.AllocatedTo, Reason: listing.Words(": ", listing.Why(n.Reason, n.Broken), n.Comment),
+		Image:   n.ImageID, AllocatedTo: n.AllocatedTo, Reason: listing.Words(": ", listing.Why(listing.Words("; ", n.Reason, listing.Undeleted(n.DeleteError)), n.Broken), n.Comment),
 	}
 	if port, ok := n.ConnectionPort.Int(); ok && v.Address != "" && port != 22 {
 		v.Address = fmt.Sprintf("%s port %d", v.Address, port)

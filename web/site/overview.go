@@ -202,9 +202,12 @@ func (s *snapshot) matter(m overview.Matter) matter {
 	if m.Since != nil {
 		v.Since = layout.Moment(*m.Since, s.now)
 	}
-	if len(m.Images) == 1 && s.Tree.Images != nil {
+	switch of := len(m.Providers) == 1; {
+	case of && m.Count > 1:
+		v.To = listTo("/attention", "provider", m.Providers[0])
+	case len(m.Images) == 1 && s.Tree.Images != nil:
 		v.To = imageLink(m.Images[0]).To
-	} else if len(m.Images) == 0 && len(m.Providers) == 1 && m.Count == 1 && s.Tree.Components != nil {
+	case len(m.Images) == 0 && of && s.Tree.Components != nil:
 		v.To = providerLink(m.Providers[0]).To
 	}
 	return v

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"poolkeeper/zkmodel"
 )
 
 // Group is what is told in one line: alike items.
@@ -22,17 +24,25 @@ type Group struct {
 	Images, Providers []string
 }
 
+// ofCloud are the kinds that have one cause where they concern one provider: its cloud.
+// What concerns most is first.
+var ofCloud = []Kind{ProviderDown, ProviderFails, UploadFailed, UploadStuck, NodeFailed, NodeStuck}
+
 // Fold puts alike items together: those of one kind, with one reason but for what they are
-// of and for numbers. What is urgent comes first, otherwise the order stays.
+// of and for numbers; of a provider's cloud, all. What is urgent comes first, otherwise the order stays.
 func Fold(items []Item) []Group {
 	type key struct {
-		kind Kind
-		why  string
+		kind     Kind
+		why      string
+		provider string
 	}
 	place := map[key]int{}
 	var folded [][]Item
 	for _, i := range items {
-		k := key{i.Kind, i.alike()}
+		k := key{kind: i.Kind, why: i.alike()}
+		if slices.Contains(ofCloud, i.Kind) && i.Provider != "" {
+			k = key{provider: i.Provider}
+		}
 		at, known := place[k]
 		if !known {
 			at = len(folded)
@@ -55,9 +65,6 @@ func rank(urgent bool) int {
 	return 1
 }
 
-// figures are what differs between alike reasons: ids and numbers.
-var figures = regexp.MustCompile(`[0-9a-fA-F]{8}[0-9a-fA-F-]*|\d+`)
-
 // alike is the item's reason without what only this one has.
 func (i *Item) alike() string {
 	text := i.Why
@@ -66,17 +73,29 @@ func (i *Item) alike() string {
 			text = regexp.MustCompile(`\b`+regexp.QuoteMeta(name)+`\b`).ReplaceAllLiteralString(text, "*")
 		}
 	}
-	return figures.ReplaceAllString(text, "#")
+	return zkmodel.Alike(text)
 }
 
-// groupOf tells alike items in one line.
+// groupOf folds alike items, or those of one cloud: the reason is that of the provider, else the newest.
 func groupOf(items []Item) Group {
-	newest := &items[0]
-	g := Group{Kind: newest.Kind, Count: len(items)}
+	slices.SortStableFunc(items, func(a, b Item) int {
+		return cmp.Compare(slices.Index(ofCloud, a.Kind), slices.Index(ofCloud, b.Kind))
+	})
+	best := &items[0]
+	g := Group{Count: len(items)}
+	var parts []string
+	for rest := items; len(rest) > 0; {
+		kind := rest[0].Kind
+		n := slices.IndexFunc(rest, func(i Item) bool { return i.Kind != kind })
+		if n < 0 {
+			n = len(rest)
+		}
+		parts, rest = append(parts, describe(rest[:n])), rest[n:]
+	}
 	for n := range items {
 		i := &items[n]
-		if i.Since.After(newest.Since) {
-			newest = i
+		if best.Kind != ProviderDown && best.Kind != ProviderFails && i.Since.After(best.Since) {
+			best = i
 		}
 		if !i.Since.IsZero() && (g.Since.IsZero() || i.Since.Before(g.Since)) {
 			g.Since = i.Since
@@ -84,17 +103,27 @@ func groupOf(items []Item) Group {
 		g.Urgent = g.Urgent || i.Urgent
 		g.Images, g.Providers = with(g.Images, i.Image), with(g.Providers, i.Provider)
 	}
-	g.What, g.Why, g.Do = newest.What, newest.Why, newest.Do()
-	if g.Count > 1 {
-		g.What = fmt.Sprintf("%d %s", g.Count, kinds[g.Kind].many)
-		if in := Names(g.Providers, 2); in != "" {
-			g.What += " in " + in
-		}
-		if of := Names(g.Images, 3); of != "" {
-			g.What += ": " + of
-		}
-	}
+	g.Kind, g.What, g.Why, g.Do = best.Kind, strings.Join(parts, "; "), best.Why, best.Do()
 	return g
+}
+
+// describe says in one clause what items of one kind are.
+func describe(items []Item) string {
+	if len(items) == 1 {
+		return items[0].What
+	}
+	var images, providers []string
+	for n := range items {
+		images, providers = with(images, items[n].Image), with(providers, items[n].Provider)
+	}
+	text := fmt.Sprintf("%d %s", len(items), kinds[items[0].Kind].many)
+	if in := Names(providers, 2); in != "" {
+		text += " in " + in
+	}
+	if of := Names(images, 3); of != "" {
+		text += ": " + of
+	}
+	return text
 }
 
 // with is a sorted list with another name in it, once; "" is none.

@@ -11,6 +11,7 @@ type Kind string
 // The kinds.
 const (
 	ProviderDown  Kind = "provider-unusable"
+	ProviderFails Kind = "provider-fails"
 	Withdrawn     Kind = "builder-withdrawn"
 	DaemonUnread  Kind = "daemon-unreadable"
 	NoBuilder     Kind = "no-builder"
@@ -24,6 +25,7 @@ const (
 	BuildFailed   Kind = "build-failed"
 	NoReadyBuild  Kind = "no-ready-build"
 	UploadFailed  Kind = "upload-failed"
+	UploadStuck   Kind = "upload-not-deleted"
 	UploadUnread  Kind = "upload-unreadable"
 	Suspect       Kind = "image-suspect"
 	Verdict       Kind = "build-taken-back"
@@ -60,34 +62,36 @@ type told struct{ many, do string }
 // kinds has all of them.
 var kinds = map[Kind]told{
 	ProviderDown:  {"times a provider cannot be used", "poolkeeper config-validate --clouds"},
+	ProviderFails: {"times a provider fails", "poolkeeper config-validate --clouds"},
+	UploadStuck:   {"uploads are not deleted", "poolkeeper image-list --detail --state deleting"},
 	Withdrawn:     {"builders build nothing", "poolkeeper daemon list"},
 	DaemonUnread:  {"daemons say what cannot be read", "poolkeeper daemon list --detail"},
-	NoBuilder:     {"times no builder is running", "systemctl start poolkeeper-builder"},
-	NoLauncher:    {"times no launcher is running", "systemctl start poolkeeper-launcher"},
-	Guarded:       {"items of the configuration are not in effect", "poolkeeper config-accept FILE"},
+	NoBuilder:     {"times no builder is running", "systemctl status poolkeeper-builder"},
+	NoLauncher:    {"times no launcher is running", "systemctl status poolkeeper-launcher"},
+	Guarded:       {"items of the configuration are not in effect", "poolkeeper config-accept --dry-run FILE"},
 	LeftOut:       {"items of the configuration are left out, as something is wrong with them", "poolkeeper config-validate"},
 	Refused:       {"daemons do not use what their configuration file says", "poolkeeper config-validate"},
 	ImageUnread:   {"images cannot be read in part", "poolkeeper dib-image-list --detail"},
-	BuildUnread:   {"builds cannot be read", "poolkeeper dib-image-delete --broken IMAGE-BUILD"},
-	BuildLeft:     {"builds were left behind", "poolkeeper explain IMAGE"},
+	BuildUnread:   {"builds cannot be read", "poolkeeper dib-image-list --detail --image IMAGE"},
+	BuildLeft:     {"builds were left behind", "poolkeeper dib-image-list --detail --image IMAGE"},
 	BuildFailed:   {"builds failed", "poolkeeper build-log IMAGE-BUILD"},
 	NoReadyBuild:  {"images have no ready build", "poolkeeper explain IMAGE"},
-	UploadFailed:  {"uploads failed", "poolkeeper explain IMAGE"},
+	UploadFailed:  {"uploads failed", "poolkeeper image-list --detail --image IMAGE"},
 	UploadUnread:  {"uploads cannot be read", "poolkeeper image-list --detail"},
 	Suspect:       {"images do not boot, older ones are used", "poolkeeper image-list --detail"},
-	Verdict:       {"builds were taken back", "poolkeeper image-promote IMAGE-BUILD --provider PROVIDER"},
-	Pinned:        {"images are pinned", "poolkeeper image-rollback --release IMAGE --provider PROVIDER"},
-	Deaf:          {"times a launcher goes on with a build that was taken back", "poolkeeper image-rollback --delete IMAGE"},
-	CanaryAsks:    {"canaries wait for a decision", "poolkeeper image-promote IMAGE-BUILD --provider PROVIDER"},
+	Verdict:       {"builds were taken back", "poolkeeper image-list --detail --image IMAGE"},
+	Pinned:        {"images are pinned", "poolkeeper image-status --detail --image IMAGE"},
+	Deaf:          {"times a launcher goes on with a build that was taken back", "poolkeeper daemon list --detail"},
+	CanaryAsks:    {"canaries wait for a decision", "poolkeeper image-list --detail --image IMAGE"},
 	CanaryRefused: {"images serve without being a canary first", "poolkeeper daemon list --detail"},
-	Untried:       {"uploads are not tried", "poolkeeper image-promote IMAGE-BUILD --provider PROVIDER"},
-	TrialFailed:   {"builds have failed their trial", "poolkeeper image-build IMAGE"},
-	NodeUnread:    {"nodes cannot be read", "poolkeeper node-delete --broken NAME"},
+	Untried:       {"uploads are not tried", "poolkeeper image-list --detail --image IMAGE"},
+	TrialFailed:   {"builds have failed their trial", "poolkeeper image-list --detail --image IMAGE"},
+	NodeUnread:    {"nodes cannot be read", "poolkeeper list --detail"},
 	NodeFailed:    {"nodes failed", "poolkeeper list --detail"},
-	NodeStuck:     {"nodes are not deleted", "poolkeeper list --detail"},
+	NodeStuck:     {"nodes are not deleted", "poolkeeper node-explain NAME"},
 	RequestUnread: {"requests cannot be read", "poolkeeper request-list --detail"},
-	RequestFailed: {"requests failed", "poolkeeper request-list --detail"},
-	RequestWaits:  {"requests wait", "poolkeeper request-list --detail"},
+	RequestFailed: {"requests failed", "poolkeeper request-explain NAME"},
+	RequestWaits:  {"requests wait", "poolkeeper request-explain NAME"},
 	Stale:         {"images are older than their schedule allows", "poolkeeper explain IMAGE"},
 	Missing:       {"times an image is missing", "poolkeeper explain IMAGE"},
 	Behind:        {"daemons do not run the fleet's configuration", "poolkeeper config who"},

@@ -16,10 +16,9 @@ import (
 
 // When something takes so long that a person should look at it.
 const (
-	slowDeletion = 10 * time.Minute
-	slowRequest  = 10 * time.Minute
-	starves      = time.Hour   // of a request
-	slowReclaim  = time.Minute // of a build that its builder left behind
+	slowRequest = 10 * time.Minute
+	starves     = time.Hour   // of a request
+	slowReclaim = time.Minute // of a build that its builder left behind
 )
 
 // Site is what is looked at, and when.
@@ -56,7 +55,7 @@ type Item struct {
 func (s *Site) Items() []Item {
 	list := s.daemonTroubles()
 	for _, line := range s.Guarded {
-		list = append(list, Item{Kind: Guarded, What: "Not all of the configuration is in effect (poolkeeper config-accept)", Why: line})
+		list = append(list, Item{Kind: Guarded, What: "Not all of the configuration is in effect", Why: line})
 	}
 	for _, line := range s.LeftOut {
 		if strings.Contains(line, configs.Unopened) {
@@ -69,6 +68,7 @@ func (s *Site) Items() []Item {
 		list = append(list, s.imageTroubles(image)...)
 		list = append(list, s.uploadTroubles(image)...)
 		list = append(list, s.trialTroubles(image)...)
+		list = append(list, s.stuckUploads(image)...)
 	}
 	for _, n := range s.Nodes {
 		list = append(list, s.nodeTroubles(n)...)
@@ -117,38 +117,6 @@ func (s *Site) daemonTroubles() []Item {
 	return list
 }
 
-// providerTroubles tells of providers that launchers or builders cannot use, one line
-// for all pools and hosts of which the same is said.
-func (s *Site) providerTroubles() []Item {
-	type said struct{ provider, kind, why string }
-	hosts := map[said][]string{}
-	note := func(k said, host string) {
-		if !slices.Contains(hosts[k], host) {
-			hosts[k] = append(hosts[k], host)
-		}
-	}
-	for _, c := range s.Pools {
-		if c.Trouble != "" && c.Broken == nil {
-			note(said{c.ProviderName, zkmodel.KindLauncher, c.Trouble}, c.Hostname)
-		}
-	}
-	for _, c := range s.Daemons {
-		for provider, why := range c.Troubles {
-			note(said{provider, c.Kind, why}, c.Hostname)
-		}
-	}
-	list := make([]Item, 0, len(hosts))
-	for k, on := range hosts {
-		slices.Sort(on)
-		list = append(list, Item{
-			What: fmt.Sprintf("Provider %s cannot be used by the %s on %s", k.provider, k.kind, strings.Join(on, ", ")), Why: k.why,
-			Kind: ProviderDown, Provider: k.provider, Name: strings.Join(on, ", "),
-		})
-	}
-	slices.SortFunc(list, func(a, b Item) int { return cmp.Or(cmp.Compare(a.What, b.What), cmp.Compare(a.Why, b.Why)) })
-	return list
-}
-
 // imageTroubles judges an image by its newest build that is of any use.
 func (s *Site) imageTroubles(image *zkmodel.Image) []Item {
 	var list []Item
@@ -162,7 +130,8 @@ func (s *Site) imageTroubles(image *zkmodel.Image) []Item {
 		switch {
 		case b.Broken != nil:
 			list = append(list, Item{
-				What: "Build " + b.Name() + " cannot be read", Why: b.Broken.Error(), Since: since,
+				What: "Build " + b.Name() + " cannot be read", Since: since,
+				Why:  b.Broken.Error() + "; to remove the record: poolkeeper dib-image-delete --broken " + b.Name(),
 				Kind: BuildUnread, Image: b.Image, Build: b.ID,
 			})
 		case b.State == zkmodel.BuildBuilding:
@@ -247,19 +216,19 @@ func (s *Site) uploadTroubles(image *zkmodel.Image) []Item {
 // nodeTroubles judges a node.
 func (s *Site) nodeTroubles(n *zkmodel.Node) []Item {
 	since := listing.Changed(n.StateTime, n.Stat.Mtime)
-	slow := s.Now.Sub(since) > slowDeletion
-	kind, what := NodeStuck, " is not deleted"
+	kind, what, why := NodeStuck, " is not deleted", listing.Why(cmp.Or(n.DeleteError, n.Reason), n.Broken)
 	switch {
 	case n.Broken != nil:
-		kind, what = NodeUnread, " cannot be read"
+		kind, what = NodeUnread, " cannot be read, and counts in every pool"
+		why += "; to remove the record: poolkeeper node-delete --broken " + n.ID
 	case n.State == zkmodel.NodeFailed || n.State == zkmodel.NodeAborted:
 		kind, what = NodeFailed, " failed"
-	case slow && (n.State == zkmodel.NodeDeleting || n.State == zkmodel.NodeUsed && !n.Locked):
+	case n.Stuck(s.Now), n.State == zkmodel.NodeUsed && !n.Locked && s.Now.Sub(since) > slowReclaim:
 	default:
 		return nil // of tens of thousands most; no text is made for these
 	}
 	return []Item{{
-		Kind: kind, What: listing.Words(" in ", "Node "+n.ID, n.Provider) + what, Why: listing.Why(n.Reason, n.Broken), Since: since, Provider: n.Provider, Name: n.ID,
+		Kind: kind, What: listing.Words(" in ", "Node "+n.ID, n.Provider) + what, Why: why, Since: since, Provider: n.Provider, Name: n.ID,
 	}}
 }
 

@@ -47,6 +47,7 @@ type Collector struct {
 	components, pools                                   *prometheus.Desc
 	ready, readyAt, builtAt, builds, uploads, paused    *prometheus.Desc
 	given, maintained                                   *prometheus.Desc
+	failing, slow, stuck                                *prometheus.Desc
 }
 
 // New makes one.
@@ -72,6 +73,9 @@ func New(of Source) *Collector {
 		uploads:    desc("image_upload_failures", "Uploads of the image's newest build that failed in a row.", "image", "provider"),
 		given:      desc("image_builds", "Ready builds of the image, but for those whose first uploads are under way.", "image"),
 		maintained: desc("provider_paused", "1 while a person has paused the provider, else 0.", "provider"),
+		failing:    desc("provider_failing_launches", "Launches in the provider that have failed since the last one that succeeded, of all labels and launchers.", "provider"),
+		slow:       desc("provider_slow", "1 while a call to the provider's cloud takes more than 30 seconds, else 0.", "provider"),
+		stuck:      desc("image_stuck_uploads", "Uploads of the provider whose deletion is stuck.", "provider"),
 		paused:     desc("image_paused", "1 while builds of the image are paused by its configuration or an operator, else 0.", "image"),
 	}
 }
@@ -81,6 +85,7 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.build, c.reloaded, c.reloadedAt, c.frozen, c.sealed, c.expiry, c.components, c.pools,
 		c.ready, c.readyAt, c.builtAt, c.builds, c.uploads, c.paused, c.given, c.maintained,
+		c.failing, c.slow, c.stuck,
 	} {
 		out <- d
 	}
@@ -118,6 +123,10 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 		for _, kind := range []string{zkmodel.KindBuilder, zkmodel.KindPool} {
 			tell(c.components, float64(len(c.of.Tree.Components(kind))), kind)
 		}
+		for provider, f := range failuresOf(cfg, c.of.Tree.Components(zkmodel.KindPool)) {
+			tell(c.failing, float64(f.launches), provider)
+			tell(c.slow, number(f.slow), provider)
+		}
 		for provider, n := range poolsOf(cfg, c.of.Tree.Components(zkmodel.KindPool)) {
 			tell(c.pools, float64(n), provider)
 		}
@@ -152,8 +161,19 @@ func (c *Collector) seen() bool {
 // neither ready nor missing.
 func (c *Collector) images(cfg *configs.Config, tell func(*prometheus.Desc, float64, ...string)) {
 	known := map[string]*zkmodel.Image{}
+	stuck := map[string]int{}
 	for _, image := range c.of.Tree.Images() {
 		known[image.Name] = image
+		for _, b := range image.Builds {
+			for _, u := range b.Uploads {
+				if u.Stuck(time.Now()) {
+					stuck[u.Provider]++
+				}
+			}
+		}
+	}
+	for _, p := range cfg.Providers {
+		tell(c.stuck, float64(stuck[p.Name]), p.Name)
 	}
 	for i := range cfg.DiskImages {
 		configured := &cfg.DiskImages[i]
@@ -202,6 +222,34 @@ func poolsOf(cfg *configs.Config, registered []*zkmodel.Component) map[string]in
 		}
 	}
 	return count
+}
+
+// failures are what pools report of a provider.
+type failures struct {
+	launches int
+	slow     bool
+}
+
+// failuresOf returns what registered pools report of the providers of a configuration that have pools.
+func failuresOf(cfg *configs.Config, registered []*zkmodel.Component) map[string]failures {
+	all := map[string]failures{}
+	for i := range cfg.Providers {
+		if len(cfg.Providers[i].Pools) > 0 {
+			all[cfg.Providers[i].Name] = failures{}
+		}
+	}
+	for _, pool := range registered {
+		f, ours := all[pool.ProviderName]
+		if !ours || pool.Broken != nil {
+			continue
+		}
+		for _, label := range pool.Failing {
+			f.launches += label.Failed
+		}
+		f.slow = f.slow || pool.Slow != nil
+		all[pool.ProviderName] = f
+	}
+	return all
 }
 
 // unsent is how long a build may wait for its first upload to begin, for a worker above all.

@@ -88,7 +88,7 @@ func uploads(images []*zkmodel.Image, now time.Time, tried func(*zkmodel.Upload)
 					text(u.ExternalName), foreign(u.ExternalID), state(u.State, u.Broken),
 					since(changed(u.StateTime, u.Stat.Mtime), now),
 					text(u.Format), progress(u.Progress), failures(u.Failures),
-					retry(u.RetryAt, u.State == zkmodel.UploadFailed, now), reason(cmp.Or(u.Reason, said(image, b, u), u.Suspect), u.Broken),
+					retry(u.RetryAt, u.State == zkmodel.UploadFailed, now), reason(Words("; ", cmp.Or(u.Reason, said(image, b, u), u.Suspect), Undeleted(u.DeleteError)), u.Broken),
 				}
 				if tried != nil {
 					row = append(row, tried(u))

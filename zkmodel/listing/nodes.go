@@ -34,7 +34,7 @@ func Nodes(nodes []*zkmodel.Node, now time.Time) *Table {
 		{title: "User Data", key: "user_data", detail: true},
 		{title: "Driver Data", key: "driver_data", detail: true},
 		{key: "image_id"},
-		{key: "reason"},
+		{title: "Reason", key: "reason", detail: true},
 	}}
 	for _, n := range nodes {
 		t.note(n.Broken)
@@ -49,7 +49,7 @@ func Nodes(nodes []*zkmodel.Node, now time.Time) *Table {
 			text(n.Pool), text(n.Hostname), text(n.PrivateIPv4), text(n.AZ), text(n.Username),
 			port(n.ConnectionPort), text(n.Launcher), text(n.AllocatedTo), text(n.HoldJob),
 			text(n.Comment), foreign(n.UserData), foreign(n.DriverData),
-			text(n.ImageID), reason(n.Reason, n.Broken),
+			text(n.ImageID), reason(Words("; ", n.Reason, Undeleted(n.DeleteError)), n.Broken),
 		})
 	}
 	return t
@@ -66,7 +66,7 @@ func Requests(requests []*zkmodel.Request) *Table {
 		{title: "Nodes", key: "nodes"},
 		{title: "Declined By", key: "declined_by"},
 		{title: "Event ID", key: "event_id"},
-		{key: "reason"},
+		{title: "Reason", key: "reason", detail: true},
 	}}
 	for _, r := range requests {
 		t.note(r.Broken)

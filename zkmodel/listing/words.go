@@ -72,3 +72,11 @@ func nextTry(at zkmodel.Epoch, now time.Time) string {
 	}
 	return ""
 }
+
+// Undeleted says why the last deletion of something in a cloud failed; "" for none.
+func Undeleted(failed string) string {
+	if failed == "" {
+		return ""
+	}
+	return "not deleted: " + failed
+}

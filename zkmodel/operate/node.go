@@ -83,11 +83,16 @@ func (o *Operator) DeleteNodeNow(ctx context.Context, id string, check func(*zkm
 	if err == nil {
 		bound, unbind := lock.Bind(ctx)
 		defer unbind()
-		err = remove(bound, n)
+		if err = remove(bound, n); err != nil {
+			n.DeleteError = brief(err.Error())
+		}
 	}
 	if err != nil {
 		ending, cancel := clock.WithTimeout(context.WithoutCancel(ctx), LockWait)
 		defer cancel()
+		if n.DeleteError != "" {
+			err = errors.Join(err, o.store.SaveNode(ending, lock, n))
+		}
 		return errors.Join(err, lock.Release(ending))
 	}
 	// The lock ends within this, so it must not end with the lock.
@@ -99,8 +104,10 @@ func (o *Operator) markDeleting(ctx context.Context, lock *recipe.Held, n *zkmod
 	if n.Unknown() {
 		return fmt.Errorf("delete node %s: %w: %w", n.ID, zkmodel.ErrUndecodable, n.Broken)
 	}
-	if err := zkmodel.Move(n, zkmodel.NodeDeleting, zkmodel.ByOperator, o.epoch()); err != nil {
-		return err
+	if n.State != zkmodel.NodeDeleting { // else its age would begin again
+		if err := zkmodel.Move(n, zkmodel.NodeDeleting, zkmodel.ByOperator, o.epoch()); err != nil {
+			return err
+		}
 	}
 	if n.Reason == "" {
 		n.Reason = fmt.Sprintf("%s wanted it", o.who)

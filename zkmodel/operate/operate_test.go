@@ -1,6 +1,7 @@
 package operate_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -205,5 +206,28 @@ func TestNodesThatHaveChangedAreLeft(t *testing.T) {
 	}
 	if err := o.DeleteNodeIf(ctx, id, func(*zkmodel.Node) error { return nil }); err != nil {
 		t.Error(err)
+	}
+}
+
+// node-delete --now of a node that is being deleted already. Mistakes: its age begins again, so
+// that nobody sees that it is stuck; the cloud's error is lost with the command's output.
+func TestDeleteNodeNowKeepsTheAge(t *testing.T) {
+	o, store := setup(t)
+	n := &zkmodel.Node{Provider: "north", ExternalID: zkmodel.TextValue("vm")}
+	lock, err := store.CreateNode(t.Context(), n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := zkmodel.EpochOf(time.Now().Add(-time.Hour))
+	if err := errors.Join(zkmodel.Move(n, zkmodel.NodeDeleting, zkmodel.ByUs, long), store.SaveNode(t.Context(), lock, n), lock.Release(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	refused := errors.New("500 cannot delete")
+	err = o.DeleteNodeNow(t.Context(), n.ID, func(*zkmodel.Node) error { return nil }, func(context.Context, *zkmodel.Node) error { return refused })
+	if !errors.Is(err, refused) {
+		t.Errorf("%v", err)
+	}
+	if now, err := store.Node(t.Context(), n.ID); err != nil || now.StateTime != long || now.DeleteError != refused.Error() || !now.Stuck(time.Now()) {
+		t.Errorf("%v since %v, %q: %v", now.State, now.StateTime.Time(), now.DeleteError, err)
 	}
 }

@@ -1,11 +1,13 @@
 package overview
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/listing"
 )
 
 // The resources that pools have limits of, as providers name them.
@@ -47,6 +49,11 @@ type Capacity struct {
 	Launchers int    `json:"launchers"`
 	Trouble   string `json:"trouble,omitempty"`
 	Disabled  bool   `json:"disabled,omitempty"` // by max-servers: 0
+
+	// ending are what nodes without a server still count for, and whyEnding is what the cloud
+	// says about their deletion.
+	ending    map[string]int
+	whyEnding string
 }
 
 // Fullest is the resource of which the least is left, and how much of it is used.
@@ -66,8 +73,43 @@ func (c *Capacity) full() bool {
 	return use.full()
 }
 
-// capacities are all of them.
-type capacities struct{ providers, pools []Capacity }
+// fullWith reports whether no node fits where so much more is taken.
+func (c *Capacity) fullWith(more map[string]int) bool {
+	for name, use := range c.Uses {
+		use.Used += more[name]
+		if more[name] > 0 && use.full() {
+			return true
+		}
+	}
+	return false
+}
+
+// capacities are all of them, and the node records that cannot be read: each counts everywhere.
+type capacities struct {
+	providers, pools []Capacity
+	unread           []string
+}
+
+// verdict says whether a pool has room, as far as records tell.
+func (c *capacities) verdict(p *zkmodel.Component) (Verdict, string) {
+	provider, pool := c.of(p.ProviderName, p.PoolName)
+	if pool != nil && pool.full() {
+		return PoolFull, "the pool: " + pool.fullText()
+	}
+	if provider != nil && provider.full() {
+		return PoolFull, "the provider: " + provider.fullText()
+	}
+	for _, place := range []*Capacity{pool, provider} {
+		switch unread := map[string]int{instances: len(c.unread)}; {
+		case place == nil:
+		case place.fullWith(unread):
+			return PoolFull, zkmodel.UnreadNodes(c.unread)
+		case place.fullWith(place.ending):
+			return Undeleted, listing.Words(": ", "the cloud does not confirm the deletion of its nodes", place.whyEnding)
+		}
+	}
+	return MayServe, ""
+}
 
 // of finds a provider and a pool of it; nil for what is not configured.
 func (c *capacities) of(provider, pool string) (p, q *Capacity) {
@@ -84,11 +126,15 @@ func (c *capacities) of(provider, pool string) (p, q *Capacity) {
 	return p, q
 }
 
-// capacity counts what nodes take. Every record counts, whatever its state: while it is
-// there, so may be the machine.
+// capacity counts what nodes take. Nodes without a server are counted by themselves.
 func (t *Tree) capacity(cfg *configs.Config) *capacities {
 	all := &capacities{providers: []Capacity{}, pools: []Capacity{}}
 	nodes := t.takings()
+	for _, n := range t.Nodes {
+		if n.Unknown() {
+			all.unread = append(all.unread, n.ID)
+		}
+	}
 	for n := range cfg.Providers {
 		provider := &cfg.Providers[n]
 		of := newCapacity(provider.Name, "", t.Limits[provider.Name])
@@ -156,6 +202,9 @@ type takings struct {
 	// instances are those of nodes that do not say what they take.
 	instances int
 	resources map[string]int
+	// ending and whyEnding are as in Capacity.
+	ending    map[string]int
+	whyEnding string
 }
 
 // takings adds up the nodes of each pool. There may be tens of thousands of them.
@@ -168,10 +217,16 @@ func (t *Tree) takings() map[inPool]*takings {
 		at := inPool{node.Provider, node.Pool}
 		sum := all[at]
 		if sum == nil {
-			sum = &takings{nodes: map[zkmodel.NodeState]int{}, resources: map[string]int{}}
+			sum = &takings{nodes: map[zkmodel.NodeState]int{}, resources: map[string]int{}, ending: map[string]int{}}
 			all[at] = sum
 		}
 		sum.nodes[node.State]++
+		if node.Serverless() {
+			if node.Stuck(t.Now) {
+				sum.end(node)
+			}
+			continue
+		}
 		if len(node.Resources) == 0 {
 			sum.instances++
 		}
@@ -187,11 +242,29 @@ func (t *Tree) takings() map[inPool]*takings {
 	return all
 }
 
+// end counts a node without a server.
+func (t *takings) end(n *zkmodel.Node) {
+	if len(n.Resources) == 0 {
+		t.ending[instances]++
+	}
+	for name, amount := range n.Resources {
+		t.ending[name] += amount
+	}
+	t.whyEnding = cmp.Or(n.DeleteError, t.whyEnding)
+}
+
 // count counts what nodes take.
 func (c *Capacity) count(t *takings) {
 	for state, n := range t.nodes {
 		c.Nodes[string(state)] += n
 	}
+	if c.ending == nil {
+		c.ending = map[string]int{}
+	}
+	for name, amount := range t.ending {
+		c.ending[name] += amount
+	}
+	c.whyEnding = cmp.Or(c.whyEnding, t.whyEnding)
 	for name, amount := range t.resources {
 		use, known := c.Uses[name]
 		if !known && name != cores && name != ram {

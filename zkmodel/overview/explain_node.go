@@ -42,7 +42,8 @@ type NodeExplained struct {
 	HeldBy   string     `json:"held_by,omitempty"`
 	HeldTill *time.Time `json:"held_until,omitempty"`
 	Comment  string     `json:"comment,omitempty"`
-	Reason   string     `json:"reason,omitempty"` // why it failed or goes
+	Reason   string     `json:"reason,omitempty"`       // why it failed or goes
+	Failed   string     `json:"delete_error,omitempty"` // why its machine could not be deleted
 	Next     string     `json:"next"`
 }
 
@@ -83,7 +84,7 @@ func (t *Tree) node(cfg *configs.Config, n *zkmodel.Node, locks []recipe.Contend
 		Node: n.ID, State: string(n.State), Since: when(n.Since()), Made: when(n.Stat.Ctime), Labels: slices.Clone([]string(n.Type)),
 		Provider: n.Provider, Pool: n.Pool, Launcher: n.Launcher, Attempt: n.Attempt, Machine: n.ExternalID.Text(), Host: n.Hostname,
 		Address: n.InterfaceIP, Request: n.AllocatedTo, Asker: n.Requestor, Tenant: n.TenantName, Tries: n.Validates, Locks: inLine(locks),
-		Locked: n.Locked, Comment: n.Comment, Reason: n.Reason, HeldTill: at(n.HoldEnds()), Image: t.booted(n),
+		Locked: n.Locked, Comment: n.Comment, Reason: n.Reason, Failed: n.DeleteError, HeldTill: at(n.HoldEnds()), Image: t.booted(n),
 	}
 	if n.Unanswered() {
 		e.Asked = when(n.Asked.Time())
@@ -226,7 +227,7 @@ func orStock(request string) string {
 // brief is a node in one line.
 func (e *NodeExplained) brief(now time.Time) string {
 	return listing.Words("  ", fmt.Sprintf("%-12s %-10s", e.Node, e.State), age(e.Since, now),
-		e.Provider+"/"+e.Pool, strings.Join(e.Labels, ", "), e.Reason)
+		e.Provider+"/"+e.Pool, strings.Join(e.Labels, ", "), e.Reason, e.Failed)
 }
 
 // Lines are what people read.
@@ -273,6 +274,7 @@ func (e *NodeExplained) Lines(now time.Time) []string {
 	add("backs", e.Backs)
 	add("comment", e.Comment)
 	add("reason", e.Reason)
+	add("undeleted", e.Failed)
 	add("next", e.Next)
 	return lines
 }

@@ -60,6 +60,8 @@ const (
 	PoolPaused   Verdict = "paused"
 	LacksImage   Verdict = "image"
 	PoolFull     Verdict = "quota"
+	LaunchFails  Verdict = "launch-fails"
+	Undeleted    Verdict = "undeleted" // nodes whose deletion is not confirmed take its room
 	MayServe     Verdict = "may-serve"
 )
 
@@ -156,26 +158,40 @@ func (t *Tree) verdicts(cfg *configs.Config, images map[string]*zkmodel.Image, c
 // verdict is that of a registered pool.
 func (t *Tree) verdict(cfg *configs.Config, images map[string]*zkmodel.Image, c *capacities, r *zkmodel.Request, p *zkmodel.Component) (Verdict, string) {
 	lacks := slices.DeleteFunc(slices.Clone(r.NodeTypes), func(l string) bool { return p.Has([]string{l}) })
-	provider, pool := c.of(p.ProviderName, p.PoolName)
 	switch {
 	case r.DeclinedByPool(p.ID):
-		return Declined, r.Reason
+		return Declined, declined(r, p)
 	case r.Provider != "" && r.Provider != p.ProviderName:
 		return Elsewhere, "only nodes of " + r.Provider + " are wanted"
 	case len(lacks) > 0:
 		return LacksLabel, "it has no label " + strings.Join(lacks, ", ")
 	case p.Trouble != "":
 		return ProviderDown, p.Trouble
-	case p.Reason != "" || p.Paused != nil && *p.Paused:
-		return PoolPaused, cmp.Or(p.Reason, "its launcher is paused, or drains a place for a larger request")
+	case t.pausedBy(cfg, p) != "":
+		return PoolPaused, t.pausedBy(cfg, p)
 	case lacksImage(cfg, images, p, r.NodeTypes):
 		return LacksImage, "no image is ready there for each label"
-	case pool != nil && pool.full():
-		return PoolFull, "the pool: " + pool.fullText()
-	case provider != nil && provider.full():
-		return PoolFull, "the provider: " + provider.fullText()
+	case p.Fails(r.NodeTypes) != "":
+		return LaunchFails, p.Fails(r.NodeTypes)
+	}
+	if verdict, why := c.verdict(p); verdict != MayServe {
+		return verdict, why
+	}
+	if p.Paused != nil && *p.Paused {
+		return PoolFull, "its launcher waits for room in it"
 	}
 	return MayServe, ""
+}
+
+// declined is why a pool has declined a request, as far as the record tells.
+func declined(r *zkmodel.Request, p *zkmodel.Component) string {
+	if why := r.Declines[p.ID]; why != "" {
+		return why
+	}
+	if len(r.DeclinedBy) == 1 {
+		return r.Reason
+	}
+	return ""
 }
 
 // fullText says what is full.
@@ -223,10 +239,12 @@ func (e *RequestExplained) nextOfRequested() string {
 		return "a launcher accepts it, or says in its log why not"
 	case count(Declined)+count(Elsewhere)+count(LacksLabel) == len(e.Pools):
 		return "it fails, as no pool is left that could serve it"
-	case count(Unserved) > 0 && count(PoolFull)+count(PoolPaused)+count(ProviderDown)+count(LacksImage) == 0:
+	case count(Unserved) > 0 && count(PoolFull)+count(PoolPaused)+count(ProviderDown)+count(LacksImage)+count(LaunchFails)+count(Undeleted) == 0:
 		return "it waits until a launcher runs that serves a pool with its labels"
 	case count(PoolFull) > 0:
 		return "it waits until nodes are given back"
+	case count(LaunchFails)+count(Undeleted) > 0:
+		return "its launcher tries again until the cloud works"
 	case count(LacksImage) > 0:
 		return "it waits for an image: explain IMAGE says why there is none"
 	}

@@ -56,7 +56,7 @@ func TestExplainRequest(t *testing.T) {
 	}
 	want := []string{
 		"cloud-00/main declined pool main: no flavor", "cloud-01/main provider no route to host",
-		"cloud-02/main paused its launcher is paused, or drains a place for a larger request",
+		"cloud-02/main quota its launcher waits for room in it",
 		"cloud-03/main paused provider cloud-03 is paused by ann", "cloud-04/main quota the pool: instances: 10 of 10 in use",
 		"cloud-05/main image no image is ready there for each label", "cloud-06/main may-serve ", "cloud-07/main not-served no launcher that runs serves it",
 	}

@@ -228,7 +228,7 @@ func TestOneScreenWhateverHappens(t *testing.T) {
 			}
 		}
 	}
-	if len(r.Attention) > 12 {
+	if len(r.Attention) > 15+3 { // one for each provider
 		t.Errorf("%d lines need attention", len(r.Attention))
 	}
 	if r.State != Urgent || r.Requests.Count != 500 {
@@ -288,6 +288,13 @@ func TestWhyRequestsWait(t *testing.T) {
 	yes := true
 	for _, p := range tree.Pools {
 		p.Paused = &yes
+	}
+	check(map[Cause]int{NoPool: 1, Launching: 1, NoImage: 2}) // launchers wait for room; no user has paused anything
+	tree.Daemons[2].State, tree.Daemons[2].Reason = zkmodel.ComponentPaused, "paused by ann"
+	check(map[Cause]int{NoPool: 1, Launching: 1, Paused: 2})
+	tree.Daemons[2].State = zkmodel.ComponentRunning
+	for _, p := range tree.Pools {
+		p.Reason = "provider is paused by ann"
 	}
 	check(map[Cause]int{NoPool: 1, Launching: 1, Paused: 2})
 	for _, p := range tree.Pools {
@@ -419,5 +426,53 @@ func TestPausedUploadsAreNotMissing(t *testing.T) {
 	}
 	if len(r.Attention) != 1 || r.Attention[0].Kind != attention.Missing || !r.Attention[0].Urgent || !slices.Equal(r.Attention[0].Images, []string{"debian-01"}) {
 		t.Errorf("needs attention: %+v", r.Attention)
+	}
+}
+
+// Clouds fail: requests wait for the provider, in the words of each pool's own cloud, and nodes
+// whose deletion nobody confirms are no servers. Mistakes: "paused" or "pools are full" although
+// no user paused anything and no server exists; the cause of one pool quoted for another.
+func TestFailingCloudsAreTheCause(t *testing.T) {
+	tree, cfg := site(t, 1, 3)
+	r := ask(tree, "200-0000000001", "requested", time.Minute, `, "node_types": ["small"]`)
+	pending := ask(tree, "200-0000000002", "pending", time.Minute, `, "node_types": ["small"]`)
+	yes := true
+	for n, words := range []string{"503 from the first", "no key pair"} {
+		p := tree.Pools[2*n]
+		p.Paused = &yes // its launcher waits for room
+		p.Failing = map[string]zkmodel.Failing{"small": {Failed: 3, Since: zkmodel.EpochOf(night.Add(-time.Minute)), Last: zkmodel.EpochOf(night), Error: words}}
+	}
+	for n := range 10 { // all that the third pool may have
+		launched(tree, fmt.Sprintf("%010d", n), "deleting", time.Minute, `, "provider": "cloud-02", "pool": "main", "delete_error": "500 from the third"`)
+	}
+	launched(tree, "0000000099", "building", time.Minute, `, "type": ["small"], "provider": "cloud-00", "pool": "main", "allocated_to": "200-0000000002"`)
+	e, err := tree.ExplainRequest(cfg, r.ID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range e.Pools {
+		got = append(got, fmt.Sprintf("%s %s %s", p.Provider, p.Verdict, p.Why))
+	}
+	want := []string{
+		"cloud-00 launch-fails launches for label small have failed 3 times since 02:59:00 UTC: 503 from the first",
+		"cloud-01 launch-fails launches for label small have failed 3 times since 02:59:00 UTC: no key pair",
+		"cloud-02 undeleted the cloud does not confirm the deletion of its nodes: 500 from the third",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("pools (-want +got):\n%s", diff)
+	}
+	report := New(tree, cfg)
+	if e.Cause != Provider || report.Requests.CauseOf(r.ID) != Provider || report.Requests.CauseOf(pending.ID) != Provider {
+		t.Errorf("causes %s, %s, %s", e.Cause, report.Requests.CauseOf(r.ID), report.Requests.CauseOf(pending.ID))
+	}
+	if used := report.Providers[2].Uses[instances].Used; used != 0 {
+		t.Errorf("%d servers in use", used)
+	}
+	for n := range tree.Nodes {
+		tree.Nodes[n] = zkmodel.DecodeNode(tree.Nodes[n].ID, []byte("{"), recipe.Stat{})
+	}
+	if e, err = tree.ExplainRequest(cfg, r.ID, nil); err != nil || !strings.Contains(e.Pools[2].Why, "11 nodes cannot be read, so each counts as a node: to remove the first: poolkeeper node-delete --broken 0000000000") {
+		t.Errorf("%+v, %v", e.Pools[2], err)
 	}
 }

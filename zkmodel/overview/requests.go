@@ -8,6 +8,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/attention"
+	"poolkeeper/zkmodel/listing"
 )
 
 // Cause is why a request waits, as far as the tree tells. Those that launchers tell in
@@ -17,8 +18,8 @@ type Cause string
 // The causes.
 const (
 	NoPool    Cause = "no-pool"   // no registered pool has its labels
-	Provider  Cause = "provider"  // the providers that could serve it cannot be used
-	Paused    Cause = "paused"    // the launchers, or the providers, that could serve it are paused
+	Provider  Cause = "provider"  // the providers that could serve it cannot be used, or fail
+	Paused    Cause = "paused"    // a user has paused the launchers, or the providers, that could serve it
 	NoImage   Cause = "image"     // no image is ready in a provider that could serve it
 	Tenant    Cause = "tenant"    // its tenant's limit
 	Quota     Cause = "quota"     // pools or providers that could serve it are full
@@ -29,7 +30,7 @@ const (
 // Means says a cause in words.
 func (c Cause) Means() string {
 	return map[Cause]string{
-		NoPool: "no pool has their labels", Provider: "the provider cannot be used", Paused: "launchers or providers are paused",
+		NoPool: "no pool has their labels", Provider: "the provider fails", Paused: "launchers or providers are paused",
 		NoImage: "no image is ready", Tenant: "their tenant is at its limit", Quota: "pools are full",
 		Undecided: "not decided yet", Launching: "nodes are being launched",
 	}[c]
@@ -86,48 +87,77 @@ func (t *Tree) waiting(cfg *configs.Config, images map[string]*zkmodel.Image, c 
 	return w
 }
 
-// cause says why a request waits.
+// cause says why a request waits: for the pool that may serve it soonest.
 func (t *Tree) cause(cfg *configs.Config, images map[string]*zkmodel.Image, c *capacities, tenants map[string]int, r *zkmodel.Request) (cause Cause, reason string) {
 	if r.State == zkmodel.RequestPending {
+		if why := t.launchesFail(r); why != "" {
+			return Provider, why
+		}
 		return Launching, ""
 	}
-	var able []*zkmodel.Component
+	able := false
+	why := map[Verdict]string{}
 	for _, p := range t.Pools {
-		if p.Broken == nil && !r.DeclinedByPool(p.ID) && p.Has(r.NodeTypes) && (r.Provider == "" || r.Provider == p.ProviderName) {
-			able = append(able, p)
-		}
-	}
-	if len(able) == 0 {
-		return NoPool, r.Reason
-	}
-	if why := zkmodel.WaitsForProvider(able, r); why != "" {
-		if !slices.ContainsFunc(able, func(p *zkmodel.Component) bool { return p.Trouble != "" }) {
-			return Paused, why
-		}
-		return Provider, why
-	}
-	paused, imageless, full := true, true, true
-	for _, p := range able {
-		if p.Trouble != "" {
+		if p.Broken != nil || r.DeclinedByPool(p.ID) || !p.Has(r.NodeTypes) || r.Provider != "" && r.Provider != p.ProviderName {
 			continue
 		}
-		paused = paused && p.Paused != nil && *p.Paused
-		imageless = imageless && lacksImage(cfg, images, p, r.NodeTypes)
-		provider, pool := c.of(p.ProviderName, p.PoolName)
-		full = full && (provider != nil && provider.full() || pool != nil && pool.full())
+		able = true
+		verdict, text := t.verdict(cfg, images, c, r, p)
+		if had, known := why[verdict]; !known || had == "" {
+			why[verdict] = text
+		}
+	}
+	if !able {
+		return NoPool, r.Reason
 	}
 	limit, limited := cfg.TenantLimit(r.TenantName)
-	switch {
-	case paused:
-		return Paused, ""
-	case imageless:
-		return NoImage, ""
-	case limited && limit.Limits[instances] > 0 && tenants[r.TenantName] >= limit.Limits[instances]:
-		return Tenant, ""
-	case full:
-		return Quota, ""
+	limited = limited && limit.Limits[instances] > 0 && tenants[r.TenantName] >= limit.Limits[instances]
+	for _, one := range []struct {
+		verdict Verdict
+		cause   Cause
+	}{
+		{MayServe, Undecided}, {PoolFull, Quota}, {LaunchFails, Provider}, {Undeleted, Provider}, {ProviderDown, Provider}, {LacksImage, NoImage}, {PoolPaused, Paused},
+	} {
+		text, is := why[one.verdict]
+		switch {
+		case !is:
+		case limited && (one.cause == Undecided || one.cause == Quota):
+			return Tenant, ""
+		default:
+			return one.cause, text
+		}
 	}
 	return Undecided, ""
+}
+
+// launchesFail returns why the launches for a pending request fail; "" when they do not.
+func (t *Tree) launchesFail(r *zkmodel.Request) string {
+	for _, n := range t.Nodes {
+		if n.Broken != nil || n.AllocatedTo != r.ID {
+			continue
+		}
+		for _, p := range t.Pools {
+			if p.Broken == nil && p.ProviderName == n.Provider && p.PoolName == n.Pool {
+				if why := cmp.Or(p.Trouble, p.Fails(n.Type)); why != "" {
+					return "provider " + p.ProviderName + ": " + why
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// pausedBy returns why a user has paused the launcher of a pool, or its provider; "" when none has.
+func (t *Tree) pausedBy(cfg *configs.Config, p *zkmodel.Component) string {
+	for n := range t.Daemons {
+		if d := &t.Daemons[n]; d.Kind == zkmodel.KindLauncher && d.Hostname == p.Hostname && d.State == zkmodel.ComponentPaused {
+			return listing.Words(": ", "the launcher on "+d.Hostname+" is paused", d.Reason)
+		}
+	}
+	if section, known := cfg.Provider(p.ProviderName); known && section.MaxConcurrency == 0 {
+		return "its provider takes no requests (max-concurrency: 0)"
+	}
+	return p.Reason
 }
 
 // lacksImage reports whether a pool has no ready image for one of some labels, as far as

@@ -332,6 +332,9 @@ func (r *Report) requests(s *sheet) {
 	n := s.shown(len(r.Requests.Causes), mostCauses)
 	for _, w := range r.Requests.Causes[:n] {
 		s.line("  %5d  %-26s the oldest for %s, %s", w.Count, w.Cause.Means(), listing.Span(time.Duration(w.Oldest)*time.Second), w.ID)
+		if why, _, _ := strings.Cut(strings.TrimSpace(w.Reason), "\n"); why != "" {
+			s.line("         %s", why)
+		}
 	}
 	s.cut(len(r.Requests.Causes)-n, "causes")
 }

@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,7 +108,7 @@ func watchedRequests(m *zkmodel.Mirror, _ time.Time) *listing.Table {
 func requestTable(requests []*zkmodel.Request, pools []*zkmodel.Component) *listing.Table {
 	list := make([]*zkmodel.Request, 0, len(requests))
 	for _, r := range requests {
-		if why := zkmodel.WaitsForProvider(pools, r); why != "" && r.State == zkmodel.RequestRequested {
+		if why := cmp.Or(zkmodel.WaitsForProvider(pools, r), zkmodel.LaunchesFail(pools, r)); why != "" && r.State == zkmodel.RequestRequested {
 			one := *r // others see the mirror's, too
 			one.Reason = why
 			r = &one
