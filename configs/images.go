@@ -43,6 +43,7 @@ func (l *loader) diskImage(v value) *rawImage {
 	keys["parent"] = text(&raw.parent)
 	keys["abstract"] = flag(&raw.abstract)
 	v.require(v.decode("disk image", keys), "name")
+	v.unused(func() bool { return raw.abstract || raw.name == "" || l.listed(raw.name) }, "no provider lists the image %q, it is never uploaded", raw.name)
 	return raw
 }
 

@@ -104,8 +104,11 @@ func maxServers(out *int) decodeFunc {
 		if v.says(func() Shape { return Shape{Type: Integer} }) {
 			return // without one there is no limit, which no number says
 		}
-		number(out, -unlimited, unlimited)(v)
-		if *out < 0 {
+		n, ok := v.integer()
+		if !ok {
+			return
+		}
+		if *out = int(v.within(n, -unlimited, unlimited)); *out < 0 {
 			v.report(notice, "%d disables the pool, as 0 does; leave the key out for no limit", *out)
 			*out = 0
 		}

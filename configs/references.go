@@ -47,6 +47,37 @@ func (s *section) lacks(v value, name, format string, args ...any) {
 	s.missing = append(s.missing, reference{v, name, fmt.Sprintf(format, args...)})
 }
 
+// unused reports an item that no other section uses. Only a validation reports it: a daemon's file may be one of
+// several that are written together.
+func (v value) unused(isUsed func() bool, format string, args ...any) {
+	if !v.src.load.opts.Validate {
+		return
+	}
+	v.later(func() {
+		if !isUsed() && !v.src.load.section("providers").doubtful {
+			v.report(lint, format, args...)
+		}
+	})
+}
+
+// offered returns whether any pool has a label. What pools of unsupported drivers have is unknown, they may have it.
+func (l *loader) offered(label string) bool {
+	return len(l.cfg.Skipped) > 0 || slices.ContainsFunc(l.cfg.Providers, func(p Provider) bool {
+		return slices.ContainsFunc(p.Pools, func(pool Pool) bool {
+			return slices.ContainsFunc(pool.Labels, func(x PoolLabel) bool { return x.Name == label }) ||
+				slices.ContainsFunc(pool.Nodes, func(n StaticNode) bool { return slices.Contains(n.Labels, label) })
+		})
+	})
+}
+
+// listed returns whether any provider lists a disk image, one with an unsupported driver included.
+func (l *loader) listed(image string) bool {
+	return slices.ContainsFunc(l.cfg.Providers, func(p Provider) bool {
+		_, is := p.Image(image)
+		return is
+	}) || slices.ContainsFunc(l.cfg.Foreign, func(p ForeignProvider) bool { return slices.Contains(p.Images, image) })
+}
+
 // reportMissing tells of the names that are missing, each once, or of their
 // common cause alone.
 func (l *loader) reportMissing() {

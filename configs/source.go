@@ -89,7 +89,7 @@ func (s *source) expand(text string) string {
 			case ok:
 				s.replaced(name, content, &out)
 			case !strings.HasPrefix(strings.TrimSpace(line), "#"):
-				s.load.found.add(notice, Finding{
+				s.load.found.add(lint, Finding{
 					File: s.file, Line: number,
 					Message: fmt.Sprintf("environment variable %s is not set, %s stays as it is", name, found),
 				})

@@ -73,6 +73,7 @@ func (l *loader) label(v value) Label {
 		"max-ready-age": wholeSeconds(&label.MaxReadyAge, 0),
 	})
 	v.require(have, "name")
+	v.unused(func() bool { return label.Name == "" || l.offered(label.Name) }, "no pool has the label %q, no request for it can be fulfilled", label.Name)
 	return label
 }
 

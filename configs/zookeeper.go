@@ -115,18 +115,18 @@ func (l *loader) checkZooKeeper() {
 		return // each host's own file will say it
 	}
 	zk := l.cfg.ZooKeeper
-	file := Finding{File: l.cfg.Path, Key: "zookeeper-servers"}
+	sev, file := notice, Finding{File: l.cfg.Path, Key: "zookeeper-servers"}
 	switch {
 	case len(zk.Servers) == 0 && l.section("zookeeper-servers").doubtful:
 		return // that has been said
 	case len(zk.Servers) == 0:
-		file.Message = "there is no server, no daemon can start"
+		sev, file.Message = lint, "there is no server, no daemon can start"
 	case zk.TLS == nil && slices.ContainsFunc(zk.Servers, remote):
 		file.Message = "without zookeeper-tls everything is sent in plain text"
 	default:
 		return
 	}
-	l.found.add(notice, file)
+	l.found.add(sev, file)
 }
 
 // remote tells a server that is not on this host.

@@ -44,6 +44,17 @@ func (i Image) Argv(here string) ([]string, error) {
 	return argv, nil
 }
 
+// CheckCommand reports why a dib-cmd cannot be run on this host.
+//
+// Errors: ErrCommand.
+func CheckCommand(command string) error {
+	argv, err := Image{Command: command}.Argv(".")
+	if err == nil && !strings.Contains(command, "%p") {
+		_, err = lookPath(argv[0], os.Environ())
+	}
+	return err
+}
+
 // lookPath finds a command as execvp would with the environment of the build,
 // which may have another PATH than ours.
 func lookPath(command string, env []string) (string, error) {

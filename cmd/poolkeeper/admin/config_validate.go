@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/hashicorp/go-hclog"
@@ -13,9 +14,10 @@ import (
 // ConfigValidateCmd checks the configuration, and whether this host has the elements
 // that it names.
 type ConfigValidateCmd struct {
-	Strict  bool `help:"Fail also for what Nodepool accepts and what is surely not meant: keys and names given twice, labels that can never be launched, drivers that are not supported."`
-	Keyless bool `help:"Pass over sealed values that no key on this host opens; what is damaged is told all the same."`
-	Clouds  bool `help:"Ask each cloud (OpenStack, Kubernetes, Amazon) for what the configuration names: flavors, images, networks, key pairs, security groups, zones, rights. Fails for what is not there, and for a cloud that cannot be asked."`
+	Strict  bool   `help:"Fail also for what Nodepool accepts and what is surely not meant: keys and names given twice, labels that can never be launched or that no pool has, images that no provider lists, variables that are not set, no ZooKeeper server, drivers that are not supported, and what this host lacks."`
+	Host    string `name:"for" enum:"any,builder,launcher" default:"any" placeholder:"KIND" help:"What this host is to run: builder or launcher; fails if the host lacks what that daemon needs. By default, that is a warning."`
+	Keyless bool   `help:"Pass over sealed values that no key on this host opens; what is damaged is told all the same."`
+	Clouds  bool   `help:"Ask each cloud (OpenStack, Kubernetes, Amazon) for what the configuration names: flavors, images, networks, key pairs, security groups, zones, rights. Fails for what is not there, and for a cloud that cannot be asked."`
 }
 
 // Run is the command.
@@ -36,8 +38,8 @@ func (c ConfigValidateCmd) Run(ctx context.Context, a *app.App) error {
 		return err
 	}
 	a.Secrets.Add(cfg.Secrets()...)
-	for _, warning := range app.ElementWarnings(cfg) {
-		fmt.Fprintln(a.Stderr, "poolkeeper: warning:", warning)
+	if err := c.checkHost(a, cfg); err != nil {
+		return err
 	}
 	asked := ""
 	if c.Clouds {
@@ -50,4 +52,18 @@ func (c ConfigValidateCmd) Run(ctx context.Context, a *app.App) error {
 	_, err = fmt.Fprintf(a.Stdout, "%s: ok: %d images, %d providers, %d labels%s\n",
 		cfg.Path, len(cfg.DiskImages), len(cfg.Providers), len(cfg.Labels), asked)
 	return err
+}
+
+// checkHost prints what this host lacks for a configuration. It is an error with --strict, and with --for if that
+// daemon needs it.
+func (c ConfigValidateCmd) checkHost(a *app.App, cfg *configs.Config) error {
+	var failed error
+	for _, fact := range app.HostFacts(cfg) {
+		if c.Strict || c.Host != "any" && (fact.Kind == "" || fact.Kind == c.Host) {
+			failed = errors.Join(failed, errors.New(fact.Text))
+			continue
+		}
+		fmt.Fprintln(a.Stderr, "poolkeeper: warning:", fact.Text)
+	}
+	return failed
 }

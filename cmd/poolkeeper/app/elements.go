@@ -1,9 +1,12 @@
 package app
 
 import (
+	"encoding/pem"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"poolkeeper/builder/dib"
 	"poolkeeper/configs"
@@ -35,4 +38,46 @@ func ElementWarnings(cfg *configs.Config) []string {
 		}
 	}
 	return told
+}
+
+// HostFact is something that a configuration needs and this host does not have.
+type HostFact struct {
+	Kind string // of the daemon that needs it; "" means both
+	Text string
+}
+
+// HostFacts returns what a configuration needs and this host does not have: programs, elements, usable keys.
+func HostFacts(cfg *configs.Config) []HostFact {
+	var facts []HostFact
+	if tls := cfg.ZooKeeper.TLS; tls != nil && isEncryptedKey(tls.Key) {
+		facts = append(facts, HostFact{"", fmt.Sprintf("%s: zookeeper-tls.key: the key in %s is encrypted, no daemon can use it: store it without a passphrase", cfg.Path, tls.Key)})
+	}
+	checked := map[string]bool{}
+	for _, image := range cfg.DiskImages {
+		if checked[image.DIBCmd] {
+			continue
+		}
+		checked[image.DIBCmd] = true
+		if err := dib.CheckCommand(image.DIBCmd); err != nil {
+			facts = append(facts, HostFact{"builder", fmt.Sprintf("%s: diskimages[%s].dib-cmd: %v", cfg.Path, image.Name, err)})
+		}
+	}
+	for _, line := range ElementWarnings(cfg) {
+		facts = append(facts, HostFact{"builder", line})
+	}
+	return facts
+}
+
+// isEncryptedKey returns whether a file holds a private key that needs a passphrase.
+func isEncryptedKey(file string) bool {
+	data, err := os.ReadFile(file) //nolint:gosec // of the configuration
+	if err != nil {
+		return false
+	}
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type == "ENCRYPTED PRIVATE KEY" || strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED") {
+			return true
+		}
+	}
+	return false
 }
