@@ -36,6 +36,7 @@ func (c BuildLogCmd) Run(ctx context.Context, a *app.App) error {
 	if err := errors.Join(configs.CheckName("image", image), configs.CheckName("build", build)); err != nil {
 		return err
 	}
+	c.ID = image + "-" + build
 	out := terminal.Safe(a.Stdout)
 	var record *zkmodel.Build
 	var local string
@@ -44,6 +45,9 @@ func (c BuildLogCmd) Run(ctx context.Context, a *app.App) error {
 		local = buildlog.Path(cfg.BuildLogDir, image, build)
 		record, err = begunBuild(ctx, store, image, build)
 		if errors.Is(err, zkmodel.ErrNotFound) {
+			if record, err = c.deletedBuild(ctx, store, local); record != nil || err != nil {
+				return err
+			}
 			near := action.Near(ctx, store, cfg, action.Order{Image: image, Build: build})
 			return errors.New("Build " + c.ID + " not found" + near) // Nodepool's words
 		}
@@ -66,6 +70,33 @@ func (c BuildLogCmd) Run(ctx context.Context, a *app.App) error {
 	}
 	_, err = io.Copy(out, log)
 	return errors.Join(err, log.Close())
+}
+
+// deletedBuild returns a record with the place of a log whose build has no record any more: in a file of this host, or
+// at a builder that serves the log of any other build. It returns nil if the log is at none of them.
+func (c BuildLogCmd) deletedBuild(ctx context.Context, store *zkmodel.Store, local string) (*zkmodel.Build, error) {
+	if _, err := os.Stat(local); err == nil {
+		return &zkmodel.Build{}, nil
+	}
+	all, err := store.Images(ctx)
+	if err != nil {
+		return nil, err
+	}
+	asked := map[string]bool{}
+	for _, image := range all {
+		for _, b := range image.Builds {
+			folder, _, _ := strings.Cut(b.Log, "/log/")
+			if asked[folder] || !strings.HasPrefix(folder, "http") {
+				continue
+			}
+			asked[folder] = true
+			record := &zkmodel.Build{Log: folder + "/log/" + c.ID, Builder: b.Builder}
+			if err := c.fetch(ctx, io.Discard, record); err == nil {
+				return record, nil
+			}
+		}
+	}
+	return nil, nil
 }
 
 // closeIfOpen closes a file that may be nil.
