@@ -25,6 +25,7 @@ type RequestCmd struct {
 	Reason   string     `help:"With --hold, why; list --detail shows it."`
 	Provider string     `placeholder:"NAME" help:"Only nodes of this provider, if it has them."`
 	Priority string     `enum:"100,200,300" default:"200" placeholder:"100|200|300" help:"How urgent it is; 100 is most (${default})."`
+	Force    bool       `help:"Also for labels that neither the configuration nor a running launcher has."`
 	Fresh    bool       `help:"Only nodes that are launched for this request."`
 }
 
@@ -55,6 +56,11 @@ func (c RequestCmd) Run(ctx context.Context, a *app.App) error {
 				return err
 			}
 		}
+		if err := unknownLabels(ctx, cfg, store, c.Labels); err != nil && !c.Force {
+			return fmt.Errorf("nothing is requested (--force requests it anyway): %w", err)
+		} else if err != nil {
+			fmt.Fprintln(a.Stderr, "poolkeeper: warning:", err)
+		}
 		r := &zkmodel.Request{
 			NodeTypes: c.Labels, Requestor: app.Requestor(), Provider: c.Provider, Reuse: !c.Fresh,
 			CreatedTime: zkmodel.EpochOf(time.Now()),
@@ -63,7 +69,7 @@ func (c RequestCmd) Run(ctx context.Context, a *app.App) error {
 			if err := store.CreateRequest(ctx, c.Priority, r); err != nil {
 				return err
 			}
-			tellUnserved(ctx, a, cfg, store, r)
+			tellUnserved(ctx, a, store, r)
 			_, err := fmt.Fprintln(a.Stdout, r.ID)
 			return err
 		}

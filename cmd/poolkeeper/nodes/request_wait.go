@@ -3,6 +3,7 @@ package nodes
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,26 +56,36 @@ func (v requestView) obstacle() string {
 	return cmp.Or(strings.Join(slices.Compact(told), "; "), "a launcher has it to decide")
 }
 
-// tellUnserved says that no launcher that runs takes a request that was just made, and which
-// labels there are.
-func tellUnserved(ctx context.Context, a *app.App, cfg *configs.Config, store *zkmodel.Store, r *zkmodel.Request) {
+// unknownLabels returns an error for each label that neither the configuration nor a registered launcher has, with what
+// was probably meant.
+func unknownLabels(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, labels []string) error {
 	pools, err := store.Components(ctx, zkmodel.KindPool)
 	if err != nil {
-		fmt.Fprintln(a.Stderr, "poolkeeper: cannot tell who serves the request:", listing.Visible(err.Error()))
-		return
+		return nil //nolint:nilerr // a launcher that cannot be read may have them
 	}
 	var known []string
 	for _, l := range cfg.Labels {
 		known = append(known, l.Name)
 	}
 	for _, p := range pools {
-		known = append(known, p.SupportedLabels...)
+		known = slices.Concat(known, p.SupportedLabels, p.TroubledLabels)
 	}
-	for _, label := range r.NodeTypes {
+	var unknown error
+	for _, label := range labels {
 		if !slices.Contains(known, label) {
-			fmt.Fprintf(a.Stderr, "poolkeeper: label %q is not in %s, and no launcher that runs has it%s\n",
-				label, cfg.Path, listing.Visible(configs.Similar(label, known)))
+			unknown = errors.Join(unknown, fmt.Errorf("label %q is not in %s, and no launcher that runs has it%s",
+				label, cfg.Path, listing.Visible(configs.Similar(label, known))))
 		}
+	}
+	return unknown
+}
+
+// tellUnserved says that no launcher that runs takes a request that was just made.
+func tellUnserved(ctx context.Context, a *app.App, store *zkmodel.Store, r *zkmodel.Request) {
+	pools, err := store.Components(ctx, zkmodel.KindPool)
+	if err != nil {
+		fmt.Fprintln(a.Stderr, "poolkeeper: cannot tell who serves the request:", listing.Visible(err.Error()))
+		return
 	}
 	switch v := (requestView{request: r, pools: pools}); {
 	case !v.served():
