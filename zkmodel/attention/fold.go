@@ -109,14 +109,19 @@ func groupOf(items []Item) Group {
 
 // describe says in one clause what items of one kind are.
 func describe(items []Item) string {
+	first := items[0]
 	if len(items) == 1 {
-		return items[0].What
+		return first.What
 	}
 	var images, providers []string
 	for n := range items {
 		images, providers = with(images, items[n].Image), with(providers, items[n].Provider)
 	}
-	text := fmt.Sprintf("%d %s", len(items), kinds[items[0].Kind].many)
+	ofOneBuild := !slices.ContainsFunc(items, func(i Item) bool { return i.Image != first.Image || i.Build != first.Build })
+	if text, is := oneBuild[first.Kind]; is && ofOneBuild && len(providers) == len(items) {
+		return fmt.Sprintf("1 %s in %d providers: %s-%s", text, len(items), first.Image, first.Build)
+	}
+	text := fmt.Sprintf("%d %s", len(items), kinds[first.Kind].many)
 	if in := Names(providers, 2); in != "" {
 		text += " in " + in
 	}
@@ -125,6 +130,9 @@ func describe(items []Item) string {
 	}
 	return text
 }
+
+// oneBuild describes several items of one build, for the kinds that are about a build and not about its copy in a provider.
+var oneBuild = map[Kind]string{Verdict: "build was taken back", TrialFailed: "build has failed its trial", Untried: "build is not tried"}
 
 // with is a sorted list with another name in it, once; "" is none.
 func with(list []string, name string) []string {

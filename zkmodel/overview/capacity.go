@@ -69,8 +69,12 @@ func (c *Capacity) Fullest() (resource string, use Use) {
 
 // full reports whether no node fits any more.
 func (c *Capacity) full() bool {
-	_, use := c.Fullest()
-	return use.full()
+	for _, use := range c.Uses {
+		if use.full() {
+			return true
+		}
+	}
+	return false
 }
 
 // fullWith reports whether no node fits where so much more is taken.

@@ -277,7 +277,8 @@ func (r *Report) capacity(s *sheet) {
 		_, most := c.Fullest()
 		if s.page.All || most.Share() >= 90 && !c.Disabled || c.Trouble != "" || c.Launchers == 0 && !c.Disabled {
 			close = append(close, c)
-		} else {
+		}
+		if r.hasRoom(c) {
 			open++
 		}
 	}
@@ -302,6 +303,14 @@ func (r *Report) capacity(s *sheet) {
 		s.line("  %-32s %s", Cut(strings.TrimSuffix(c.Provider+" "+c.Pool, " "), 32), c.words())
 	}
 	s.cut(len(close)-n, "pools")
+}
+
+// hasRoom returns whether a node more fits into a pool and into its provider, as far as their limits are known.
+func (r *Report) hasRoom(pool *Capacity) bool {
+	if pool.Disabled || pool.Launchers == 0 || pool.Trouble != "" || pool.full() {
+		return false
+	}
+	return !slices.ContainsFunc(r.Providers, func(p Capacity) bool { return p.Provider == pool.Provider && p.full() })
 }
 
 // words says what of a pool is used, and what is wrong with it.
