@@ -88,12 +88,24 @@ func ParseUploadPath(p string) (UploadKey, error) {
 	return UploadKey{Image: parts[0], Build: parts[2], Provider: parts[4], ID: parts[6]}, nil
 }
 
+// WholeID returns the id of a node, request, build or upload with the leading zeros that a user left out: 200-7 is
+// 200-0000000007. An id that ends in no number, or in a longer one, stays as it is.
+func WholeID(id string) string {
+	const digits = 10 // of ZooKeeper's sequential nodes
+	at := strings.LastIndexByte(id, '-') + 1
+	number := id[at:]
+	if number == "" || len(number) >= digits || strings.Trim(number, "0123456789") != "" {
+		return id
+	}
+	return id[:at] + strings.Repeat("0", digits-len(number)) + number
+}
+
 // ParseBuildName splits "<image>-<build id>", as the command line shows builds,
-// at the last dash.
+// at the last dash. The build id may lack leading zeros.
 func ParseBuildName(name string) (image, build string, err error) {
 	i := strings.LastIndexByte(name, '-')
 	if i <= 0 || i == len(name)-1 || strings.Contains(name, "/") {
 		return "", "", fmt.Errorf("parse build %q: want IMAGE-BUILDID, as dib-image-list shows it", name)
 	}
-	return name[:i], name[i+1:], nil
+	return name[:i], WholeID(name[i+1:]), nil
 }

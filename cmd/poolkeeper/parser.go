@@ -3,14 +3,17 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
 	"poolkeeper/cmd/poolkeeper/app"
+	"poolkeeper/configs/kit"
 )
 
 // line is a command line that was read.
@@ -83,6 +86,7 @@ func parseAs(model any, args []string, stdout, stderr io.Writer) (*line, error) 
 		kong.ExplicitGroups(groups),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
 		kong.Writers(stdout, stderr),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
 		kong.Exit(func(int) { read.printed = true }),
 	)
 	if err != nil { // a mistake in the tags of commands
@@ -93,4 +97,18 @@ func parseAs(model any, args []string, stdout, stderr io.Writer) (*line, error) 
 		read.Context, err = failed.Context, nil // what is missing then is of no interest
 	}
 	return read, err
+}
+
+// decodeDuration reads the value of a flag that is a duration.
+func decodeDuration(typed *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := typed.Scan.PopValueInto("duration", &text); err != nil {
+		return err
+	}
+	d, err := kit.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("expected a duration, such as 30m, 2d or 1w, got %q", text)
+	}
+	target.SetInt(int64(d))
+	return nil
 }

@@ -40,3 +40,14 @@ func TestRandomHex(t *testing.T) {
 		seen[id] = true
 	}
 }
+
+func TestParseDuration(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"2d": 48 * time.Hour, "1w": 168 * time.Hour, "1w1d": 192 * time.Hour, "1d12h": 36 * time.Hour, "30m": 30 * time.Minute, "1.5h": 90 * time.Minute,
+		"": 0, "2": 0, "d": 0, "1d-1h": 0, "1h2d": 0, "99999d9": 0,
+	} {
+		if got, err := kit.ParseDuration(text); got != want || (err == nil) != (want > 0) {
+			t.Errorf("%q: %s, %v; want %s", text, got, err, want)
+		}
+	}
+}

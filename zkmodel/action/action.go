@@ -91,6 +91,17 @@ func Named(name string) (Action, bool) {
 	return all[at], true
 }
 
+// whole returns the order with whole ids. What is broken may have any name, which is taken as it is.
+func (o Order) whole() Order {
+	if o.Broken {
+		return o
+	}
+	for _, id := range []*string{&o.Build, &o.Upload, &o.Node, &o.Request} {
+		*id = zkmodel.WholeID(*id)
+	}
+	return o
+}
+
 // Check says what is wrong with an order, without looking at the tree.
 func (o Order) Check() error {
 	a, ok := Named(o.Action)
@@ -143,6 +154,7 @@ func (d *Doer) Do(ctx context.Context, o Order) error {
 	if err := o.Check(); err != nil {
 		return err
 	}
+	o = o.whole()
 	a, _ := Named(o.Action) // Check has found it
 	err := a.do(d, ctx, o)
 	if errors.Is(err, zkmodel.ErrNotFound) {

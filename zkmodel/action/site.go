@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/configs"
+	"poolkeeper/configs/kit"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/operate"
@@ -115,9 +116,9 @@ func (o Order) Target() string {
 
 // ParseFor reads how long a pause or hold is to last.
 func ParseFor(text string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
+	d, err := kit.ParseDuration(text)
 	if err != nil || d < time.Second {
-		return 0, fmt.Errorf("%q is no time that something can last: expected at least 1s, such as 30m, 2h or 48h", text)
+		return 0, fmt.Errorf("%q is no time that something can last: expected at least 1s, such as 30m, 2h, 2d or 1w", text)
 	}
 	return d, nil
 }

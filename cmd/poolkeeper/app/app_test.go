@@ -2,6 +2,7 @@ package app
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,6 +59,15 @@ diskimages: [{name: a, env-vars: {PLAIN: value-of-plain}}]
 	} {
 		if got := a.Secrets.Has("value-of-" + name); got != secret {
 			t.Errorf("value-of-%s: is a secret: %t, want %t", name, got, secret)
+		}
+	}
+}
+
+func TestConfirmed(t *testing.T) {
+	for answer, want := range map[string]bool{"y\n": true, "yes\n": true, " YES \n": true, "Y\n": true, "": false, "\n": false, "n\n": false, "yesterday\n": false} {
+		a := &App{Stdin: strings.NewReader(answer), Stdout: io.Discard}
+		if got := a.Confirmed(t.Context(), "Really? "); got != want {
+			t.Errorf("%q: %t", answer, got)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Confirmed asks a question; only y is yes, and the end of ctx is no.
+// Confirmed asks a question. The answers y and yes are yes, and the end of ctx is no.
 func (a *App) Confirmed(ctx context.Context, question string) bool {
 	fmt.Fprint(a.Stdout, question)
 	answer := make(chan string, 1)
@@ -17,7 +17,8 @@ func (a *App) Confirmed(ctx context.Context, question string) bool {
 	}()
 	select {
 	case line := <-answer:
-		return strings.TrimSpace(line) == "y"
+		answer := strings.ToLower(strings.TrimSpace(line))
+		return answer == "y" || answer == "yes"
 	case <-ctx.Done():
 		return false
 	}

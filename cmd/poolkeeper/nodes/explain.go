@@ -67,6 +67,7 @@ func (*RequestExplainCmd) Help() string {
 
 // Run is the command.
 func (c RequestExplainCmd) Run(ctx context.Context, a *app.App) error {
+	c.ID = zkmodel.WholeID(c.ID)
 	if err := configs.CheckName("request", c.ID); err != nil {
 		return err
 	}
@@ -88,6 +89,7 @@ func (*NodeExplainCmd) Help() string {
 
 // Run is the command.
 func (c NodeExplainCmd) Run(ctx context.Context, a *app.App) error {
+	c.ID = zkmodel.WholeID(c.ID)
 	if err := configs.CheckName("node", c.ID); err != nil {
 		return err
 	}

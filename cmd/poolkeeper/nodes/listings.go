@@ -50,7 +50,7 @@ func doAndList(ctx context.Context, a *app.App, ids []string, order func(id stri
 			err := a.Doer(cfg, store).Do(ctx, order(id))
 			if err == nil {
 				var n *zkmodel.Node
-				if n, err = store.Node(ctx, id); err == nil {
+				if n, err = store.Node(ctx, zkmodel.WholeID(id)); err == nil {
 					done = append(done, n)
 				}
 				if errors.Is(err, zkmodel.ErrNotFound) {

@@ -33,6 +33,7 @@ func (c NodeDeleteCmd) now(ctx context.Context, a *app.App) error {
 		defer d.close()
 		var failed error
 		for _, id := range c.IDs {
+			id = zkmodel.WholeID(id)
 			err := configs.CheckName("node", id)
 			if err == nil {
 				err = action.NotThere(ctx, store, app.Operator(store).DeleteNodeNow(ctx, id, d.check, d.remove), id)

@@ -25,6 +25,7 @@ type SSHCmd struct {
 
 // Run is the command.
 func (c SSHCmd) Run(ctx context.Context, a *app.App) error {
+	c.ID = zkmodel.WholeID(c.ID)
 	if err := configs.CheckName("node", c.ID); err != nil {
 		return err
 	}
