@@ -54,8 +54,8 @@ func (o *Operator) inUse(ctx context.Context, id string) error {
 		return err
 	}
 	line, err := recipe.Contenders(ctx, o.store.Session(), zkmodel.LockPath(n.Path()))
-	if err != nil || len(line) == 0 {
-		return fmt.Errorf("node %s is %s and locked by another process", id, n.State)
+	if err != nil || len(line) == 0 || line[0].Identifier == "" { // Nodepool's locks name no holder
+		return fmt.Errorf("node %s is %s and locked by another process (%s)", id, n.State, zkmodel.LockPath(n.Path()))
 	}
 	return fmt.Errorf("node %s is %s and locked by %q", id, n.State, line[0].Identifier)
 }

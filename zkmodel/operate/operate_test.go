@@ -64,6 +64,15 @@ func TestNodesAreHeldAndDeleted(t *testing.T) {
 	if err := o.DeleteNode(t.Context(), n.ID); err == nil || !strings.Contains(err.Error(), `is hold and locked by "zuul"`) {
 		t.Errorf("delete a locked node: %v", err)
 	}
+	if err := lock.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if lock, _, err = store.LockNode(t.Context(), n.ID, ""); err != nil { // as Nodepool's locks may be
+		t.Fatal(err)
+	}
+	if err := o.DeleteNode(t.Context(), n.ID); err == nil || !strings.Contains(err.Error(), "locked by another process ("+zkmodel.LockPath(n.Path())+")") {
+		t.Errorf("delete a node whose lock names no holder: %v", err)
+	}
 	if err := errors.Join(lock.Release(t.Context()), o.DeleteNode(t.Context(), n.ID)); err != nil {
 		t.Fatal(err)
 	}

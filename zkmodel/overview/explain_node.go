@@ -165,6 +165,9 @@ func (e *NodeExplained) next(cfg *configs.Config, n *zkmodel.Node, now time.Time
 		case n.Unanswered():
 			return "the cloud was asked for its machine and has not answered; the launcher waits for that"
 		}
+		if e.Gone {
+			return "its launcher boots it; request " + n.AllocatedTo + " is deleted, so another request gets it, or the stock"
+		}
 		return "its launcher boots it, and gives it to " + orStock(n.AllocatedTo) + " when it is ready"
 	case zkmodel.NodeReady:
 		return e.nextOfReady(cfg, n, now)

@@ -153,6 +153,7 @@ func TestExplainNode(t *testing.T) {
 			"a launcher of slots gives it back when nobody has used its slots", "backs      label slot of provider slots, 0 of 4 slots used; it has failed",
 		}},
 		{"in-use", `, "driver_data": {"backing_node": "0000000077", "slot": 3}`, held, []string{"slot       3 of backing node 0000000077"}},
+		{"building", `, "allocated_to": "200-0000000009"`, held, []string{"request 200-0000000009 is deleted, so another request gets it"}},
 		{"odd", "", nil, []string{"nobody of this release knows the state odd"}},
 	} {
 		id := fmt.Sprintf("%010d", n)

@@ -5,7 +5,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -108,6 +110,9 @@ func (s guarded) Broken(addr string, err error) {
 	alert := new(net.OpError)
 	if errors.As(err, &alert) && alert.Op == "remote error" { // how crypto/tls tells of a peer's alert
 		err = fmt.Errorf("%w: %w", ErrTLS, err)
+	}
+	if s.id.Load() == 0 && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) {
+		err = fmt.Errorf("the server closed the connection before it granted a session; its connection limit (maxClientCnxns) may be reached: %w", err)
 	}
 	s.report(addr, err)
 }

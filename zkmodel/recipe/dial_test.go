@@ -3,6 +3,7 @@ package recipe_test
 import (
 	"context"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -84,4 +85,32 @@ func TestBarrierInABubble(t *testing.T) {
 			t.Errorf("a barrier over two trees of one session took %s, one answer takes 1s", took)
 		}
 	})
+}
+
+// A server that is at its connection limit closes each further connection at once.
+func TestConnectionLimit(t *testing.T) {
+	server, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close() //nolint:errcheck // of a test
+	go func() {
+		for {
+			conn, err := server.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.Close() // as ZooKeeper does
+		}
+	}()
+	client, err := recipe.Dial(recipe.Config{Servers: []string{server.Addr().String()}, Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if _, err := client.Session(ctx); err == nil || !strings.Contains(err.Error(), "maxClientCnxns") {
+		t.Errorf("error %v", err)
+	}
 }
