@@ -23,6 +23,11 @@ func (d Daemon) Takes(verb string) bool {
 	return d.Broken == nil && d.Instance != "" && slices.Contains(d.Commands, verb)
 }
 
+// IsPoolkeeper returns whether the daemon is one of Poolkeeper, of any release; Nodepool's write none of these keys.
+func (d Daemon) IsPoolkeeper() bool {
+	return d.Instance != "" || d.Providers != nil || len(d.Knows) > 0
+}
+
 // Daemons lists the running builders and launchers, Nodepool's, too.
 func (st *Store) Daemons(ctx context.Context) ([]Daemon, error) {
 	var list []Daemon

@@ -176,13 +176,22 @@ func (d *Doer) noteUnended(ctx context.Context, limit time.Duration) {
 	}
 }
 
-// Unended says that nobody runs who would end what has a time; "" when one runs.
+// Unended says that no running daemon ends what has a time; "" if one does.
 func Unended(ctx context.Context, store *zkmodel.Store, limit time.Duration) string {
 	if limit == 0 {
 		return ""
 	}
-	if daemons, err := store.Daemons(ctx); err != nil || len(daemons) > 0 {
+	return unsupported(ctx, store, "what has a time ends")
+}
+
+// unsupported says that no running daemon supports something, and when it takes effect; "" if one does.
+func unsupported(ctx context.Context, store *zkmodel.Store, effect string) string {
+	daemons, err := store.Daemons(ctx)
+	switch {
+	case err != nil || slices.ContainsFunc(daemons, zkmodel.Daemon.IsPoolkeeper):
 		return ""
+	case len(daemons) == 0:
+		return "no builder or launcher runs: " + effect + " when one does"
 	}
-	return "no builder or launcher runs: what has a time ends when one does"
+	return "no running daemon supports this, all are Nodepool's: " + effect + " when a Poolkeeper daemon runs"
 }

@@ -57,10 +57,14 @@ func (d *Doer) halt(ctx context.Context, o Order, drain bool) error {
 		return err
 	}
 	p, err := d.operator().PauseProvider(ctx, o.Provider, o.Reason, o.For, drain)
-	if err == nil {
-		d.Say(p.Text())
+	if err != nil {
+		return err
 	}
-	return err
+	d.Say(p.Text())
+	if text := unsupported(ctx, d.Store, "it takes effect"); text != "" {
+		d.Note(text)
+	}
+	return nil
 }
 
 func (d *Doer) resumeProvider(ctx context.Context, o Order) error {
