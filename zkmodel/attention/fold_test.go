@@ -150,3 +150,18 @@ func TestOneItemPerProvider(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// One build that was taken back in three providers is one build.
+func TestOneBuildInProviders(t *testing.T) {
+	item := func(build, provider string) Item {
+		return Item{Kind: Verdict, What: "Image debian-" + build + " in " + provider + " was rejected", Why: "no network", Image: "debian", Build: build, Provider: provider}
+	}
+	same := Fold([]Item{item("0000000007", "a"), item("0000000007", "b"), item("0000000007", "c")})
+	if len(same) != 1 || same[0].What != "1 build was taken back in 3 providers: debian-0000000007" {
+		t.Errorf("%+v", same)
+	}
+	two := Fold([]Item{item("0000000007", "a"), item("0000000008", "b")})
+	if len(two) != 1 || two[0].What != "2 builds were taken back in a, b: debian" {
+		t.Errorf("%+v", two)
+	}
+}

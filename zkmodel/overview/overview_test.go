@@ -476,3 +476,22 @@ func TestFailingCloudsAreTheCause(t *testing.T) {
 		t.Errorf("%+v, %v", e.Pools[2], err)
 	}
 }
+
+// A pool has room if neither its own limit nor its provider's is reached. Mistakes: room in a pool of a provider that is
+// over its limit, in one that is disabled or that no launcher serves; none with --all.
+func TestPoolsWithRoom(t *testing.T) {
+	one := 1
+	pool := func(provider string, launchers, used int, limit *int) Capacity {
+		return Capacity{Provider: provider, Pool: "main", Launchers: launchers, Uses: map[string]Use{instances: {Used: used, Limit: limit}}}
+	}
+	r := &Report{
+		Providers: []Capacity{{Provider: "over", Uses: map[string]Use{instances: {Used: 3, Limit: &one}}}},
+		Pools:     []Capacity{pool("over", 1, 3, nil), pool("free", 1, 0, &one), pool("full", 1, 1, &one), pool("none", 0, 0, &one)},
+	}
+	for _, all := range []bool{false, true} {
+		var out strings.Builder
+		if err := r.Write(&out, Page{Width: 80, All: all}); err != nil || !strings.Contains(out.String(), "in 4 pools, 1 with room") {
+			t.Errorf("--all %t: %v\n%s", all, err, &out)
+		}
+	}
+}
