@@ -2,6 +2,7 @@ package builder
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -116,5 +117,98 @@ func TestNameAndModesOfFiles(t *testing.T) {
 		if others := info.Mode().Perm() & 0o007; others != 0 {
 			t.Errorf("%s has mode %o: everybody may read it", file, info.Mode().Perm())
 		}
+	}
+}
+
+// Records of running work that a foreign client marks or removes end the work first.
+// Catches: the record disappears while diskimage-builder or a transfer runs on for hours.
+func TestMarkedWhileItRuns(t *testing.T) {
+	t.Parallel()
+	for _, mark := range []string{"delete", "deleting", "removed"} {
+		t.Run("build "+mark, func(t *testing.T) {
+			t.Parallel()
+			s, _ := waitingSite(t)
+			undisturbed := s.beside()
+			trace := filepath.Join(s.dir, "trace")
+			s.image().EnvVars["FAKE_TRACE"] = trace
+			s.request()
+			s.start(func(d *Deps) { d.BuildWorkers = 2 })
+			b := s.underWay()
+			if err := s.store.PauseImage(t.Context(), "img"); err != nil { // so that no other takes its place
+				t.Fatal(err)
+			}
+			dir := s.config.ImagesDir
+			s.config.ImagesDir += "2"
+			s.start(func(d *Deps) { d.Client, d.Hostname, d.FQDN = s.dial(s.root), "second", "second.example.org" })
+			s.config.ImagesDir = dir
+			s.eventually("two builders are registered", func() bool {
+				names, err := s.store.Session().Children(t.Context(), zkmodel.ComponentsRoot+"/"+zkmodel.KindBuilder)
+				return err == nil && len(names) == 2
+			})
+			s.markByHand(b.Path(), mark)
+			s.eventually("the record is gone", func() bool { return len(s.tree("img").Builds) == 0 })
+			ended := func() bool {
+				text, err := os.ReadFile(trace)
+				return err == nil && strings.HasSuffix(string(text), "end\n")
+			}
+			if mark != "removed" && !ended() {
+				t.Error("the record disappeared while the command was running")
+			}
+			s.eventually("the command has ended, and left nothing", func() bool {
+				return ended() && len(s.imageFiles()) == 0 && !s.tree("img").BuildsLocked && s.tree("img").BuildRequested == nil
+			})
+			undisturbed()
+		})
+		t.Run("upload "+mark, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.addProvider("south", "qcow2", "img")
+			s.hangUploads("south")
+			s.start()
+			s.ready("img", 1, "north")
+			var first *zkmodel.Upload
+			s.eventually("the upload is in progress", func() bool {
+				now := s.uploads("img", "south", zkmodel.UploadUploading)
+				if len(now) == 1 {
+					first = now[0]
+				}
+				return first != nil
+			})
+			s.markByHand(first.Path(), mark)
+			s.eventually("another upload has begun", func() bool {
+				now := s.uploads("img", "south", zkmodel.UploadUploading)
+				return len(now) == 1 && now[0].ID > first.ID
+			})
+			if n := len(s.inCloud("south")); n > 0 {
+				t.Errorf("%d images are left in the cloud", n)
+			}
+		})
+	}
+}
+
+// markByHand removes a record, or writes a state into it, without any lock.
+func (s *site) markByHand(path, mark string) {
+	s.t.Helper()
+	session := s.store.Session()
+	if mark == "removed" {
+		if err := session.DeleteTree(s.t.Context(), path); err != nil {
+			s.t.Fatal(err)
+		}
+		return
+	}
+	data, stat, err := session.Get(s.t.Context(), path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	record := map[string]any{}
+	if err := json.Unmarshal(data, &record); err != nil {
+		s.t.Fatal(err)
+	}
+	record["state"] = mark
+	if data, err = json.Marshal(record); err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := session.Set(s.t.Context(), path, data, stat.Version); err != nil {
+		s.t.Fatal(err)
 	}
 }

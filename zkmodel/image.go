@@ -57,6 +57,12 @@ type BuildTree struct {
 	Uploads []*Upload // by provider, then in the order of their creation
 }
 
+// Newest reports whether an upload is the newest to its provider: the one in progress, if one
+// is.
+func (b *BuildTree) Newest(u *Upload) bool {
+	return !slices.ContainsFunc(b.Uploads, func(v *Upload) bool { return v.Provider == u.Provider && v.Stat.Czxid > u.Stat.Czxid })
+}
+
 // underWay is the id of the build that is being made; "" when none is. A younger one
 // shows that the maker of a build is gone, but for a record that nobody can read.
 func (i *Image) underWay() string {

@@ -106,8 +106,13 @@ func (w *Worker) finishBuild(ctx context.Context, lock *recipe.Held, a plan.Acti
 	defer w.Metrics.BuildEnds(record.Image)
 
 	making, unbind := w.Cancels.Bind(ctx, record)
+	making, kept := w.whileKept(making, record.Path(), func(data []byte, stat recipe.Stat) bool {
+		return zkmodel.DecodeBuild(record.Image, record.ID, data, stat).State == zkmodel.BuildDeleting
+	})
 	command := span.Next("command")
 	made, err := w.makeLogged(making, lock, in.Config, image, record)
+	deleted := errors.Is(context.Cause(making), ErrDeleted)
+	kept()
 	unbind()
 	command.Phases(made.Phases).End(err)
 	span.Next("record")
@@ -129,6 +134,11 @@ func (w *Worker) finishBuild(ctx context.Context, lock *recipe.Held, a plan.Acti
 		log.Info("Build is given up: this builder stops")
 		span.Over("given up", "its builder stops")
 		return w.giveUp(ctx, lock, record)
+	case ctx.Err() == nil && deleted:
+		log.Warn("Build canceled because its record was removed or marked for deletion")
+		span.Over("cancelled", ErrDeleted.Error())
+		w.serveRequest(ctx, lock, in, record)
+		err = nil // the record that is marked goes by the next plan
 	case ctx.Err() == nil && !made.Begun && !w.Host.CanBuild():
 		log.Warn("Build is given up: it is left to other builders", "reason", Reason(err))
 		span.Over("given up", Reason(err))
@@ -148,7 +158,7 @@ func (w *Worker) finishBuild(ctx context.Context, lock *recipe.Held, a plan.Acti
 	if err != nil || unproven != nil {
 		return err
 	}
-	return w.removeProven(ctx, plan.Action{Image: record.Image, Build: record.ID, Why: "the build failed"}, proof)
+	return w.removeProven(ctx, plan.Action{Image: record.Image, Build: record.ID, Why: "there is no build"}, proof)
 }
 
 // tellReplaced tells the end of the build that a new one replaces before it was everywhere.

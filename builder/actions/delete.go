@@ -34,8 +34,14 @@ func (w *Worker) deleteUpload(ctx context.Context, a plan.Action) error {
 	if upload.Unknown() && !planted.Bug("garbled") {
 		return fmt.Errorf("delete upload %s: %w", upload.Path(), upload.Broken)
 	}
-	if _, _, err := w.confirm(ctx, a, func(*plan.InFlight) {}); err != nil {
+	_, in, err := w.confirm(ctx, a, func(*plan.InFlight) {})
+	if err != nil {
 		return err
+	}
+	if upload.State == zkmodel.UploadDeleting {
+		if err := w.notSent(ctx, in.Image, upload); err != nil {
+			return err
+		}
 	}
 	if upload.Leftover() {
 		return w.dropLeftover(ctx, cloud, lock, upload)
@@ -70,6 +76,19 @@ func (w *Worker) noteFailure(ctx context.Context, lock *recipe.Held, upload *zkm
 	}
 	upload.DeleteError = zkmodel.BriefTrouble(why)
 	return w.Store.SaveUpload(ctx, lock, upload)
+}
+
+// notSent fails with recipe.ErrLocked while a builder may still send an upload that is marked for
+// deletion.
+func (w *Worker) notSent(ctx context.Context, i *zkmodel.Image, u *zkmodel.Upload) error {
+	if b := i.Build(u.Build); b == nil || !b.Newest(u) {
+		return nil
+	}
+	sent, err := recipe.Locked(ctx, w.Store.Session(), zkmodel.UploadsLockPath(u.Image, u.Build, u.Provider))
+	if err == nil && sent {
+		err = fmt.Errorf("delete upload %s: a builder is still sending it: %w", u.Path(), recipe.ErrLocked)
+	}
+	return err
 }
 
 // dropLeftover removes the record of an upload that never held anything, if the cloud

@@ -9,6 +9,9 @@ var (
 	ErrRecorded = errors.New("it failed, as its record says")
 	// ErrCancelled is the cause of a build that an operator has cancelled.
 	ErrCancelled = errors.New("cancelled by an operator")
+	// ErrDeleted is the cause of a build or an upload whose record was removed or marked
+	// for deletion while the work was running.
+	ErrDeleted = errors.New("its record was removed or marked for deletion")
 	// errUploadTimeout is the cause of an upload that took longer than
 	// image-upload-timeout.
 	errUploadTimeout = errors.New("image-upload-timeout exceeded")

@@ -35,6 +35,24 @@ func stopped(ctx context.Context, lock *recipe.Held) bool {
 	return ctx.Err() != nil && lock.Context().Err() == nil
 }
 
+// whileKept returns a context that ends with ErrDeleted when the record at path is removed or
+// marked for deletion. Nodepool's commands and scripts do so without any lock.
+func (w *Worker) whileKept(ctx context.Context, path string, isMarked func(data []byte, stat recipe.Stat) bool) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Store.Session().Watch(ctx, path, func(data []byte, stat recipe.Stat, exists bool) bool {
+			if exists && !isMarked(data, stat) {
+				return true
+			}
+			cancel(ErrDeleted)
+			return false
+		})
+	}()
+	return ctx, func() { cancel(nil); <-done }
+}
+
 // claim waits for a place under a limit that all builders share; 0 is none. The
 // context that it returns ends when the place is lost. why is what people are shown.
 func (w *Worker) claim(ctx context.Context, path, why string, limit int) (context.Context, func(), error) {

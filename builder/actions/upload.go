@@ -72,6 +72,10 @@ func (w *Worker) upload(ctx context.Context, a plan.Action) error {
 		return err
 	}
 	w.Step(step.UploadRecorded)
+	ctx, stopWatching := w.whileKept(ctx, record.Path(), func(data []byte, stat recipe.Stat) bool {
+		return zkmodel.DecodeUpload(record.UploadKey, data, stat).State == zkmodel.UploadDeleting
+	})
+	defer stopWatching()
 	w.Metrics.UploadBegins(a.Image, a.Provider)
 	defer w.Metrics.UploadEnds(a.Image, a.Provider)
 	span := w.Tracer.Build(build, "upload", time.Time{}, began, w.Now()).Waited(a.Provider, dueSince(in.Image, build, a.Provider), w.Now()).Set("provider", a.Provider).Set("upload", record.ID)

@@ -57,6 +57,8 @@ func (d *decision) judge(b *zkmodel.BuildTree) fate {
 		return fate{stays: "its record is empty, and files of it are here"}
 	case b.Broken != nil:
 		return fate{why: "its record is empty"}
+	case b == d.building && b.State == zkmodel.BuildDeleting:
+		return fate{stays: "it is marked for deletion, and goes once its builder has ended the build"}
 	case b.State == zkmodel.BuildDeleting:
 		return fate{why: "it is marked for deletion", dying: true}
 	case b == d.building || b.State == zkmodel.BuildBuilding && b.ID == d.InFlight.Builds:
@@ -184,7 +186,8 @@ func (d *decision) decideUploadsEnd(b *zkmodel.BuildTree, u *zkmodel.Upload, f f
 		d.say(subject, "keep", For, "state %s", u.State)
 		return
 	}
-	if u.State == zkmodel.UploadUploading && d.InFlight.Uploads[UploadKey(d.name, b.ID, u.Provider)] {
+	sent := u.State == zkmodel.UploadUploading || u.State == zkmodel.UploadDeleting && b.Newest(u) // marked while it runs
+	if sent && d.InFlight.Uploads[UploadKey(d.name, b.ID, u.Provider)] {
 		d.say(subject, "keep", For, "this builder is at it")
 		return
 	}

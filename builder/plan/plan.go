@@ -70,7 +70,8 @@ func newDecision(in Input) *decision {
 func (d *decision) underWay() *zkmodel.BuildTree {
 	if n := len(d.Image.Builds); n > 0 {
 		newest := d.Image.Builds[n-1]
-		if newest.State == zkmodel.BuildBuilding && (d.Image.BuildsLocked && !d.InFlight.Locked || newest.ID == d.InFlight.Builds) {
+		running := newest.State == zkmodel.BuildBuilding || newest.State == zkmodel.BuildDeleting // marked while it runs
+		if running && (d.Image.BuildsLocked && !d.InFlight.Locked || newest.ID == d.InFlight.Builds) {
 			return newest
 		}
 	}

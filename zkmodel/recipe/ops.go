@@ -143,6 +143,26 @@ func (s *Session) childrenWatch(ctx context.Context, path string) (node, error) 
 	})
 }
 
+// Watch calls see with the data of the node at path, now and after each change, until see
+// returns false or ctx or the session ends. exists is false once the node is gone.
+func (s *Session) Watch(ctx context.Context, path string, see func(data []byte, stat Stat, exists bool) (more bool)) {
+	for ctx.Err() == nil && s.ctx.Err() == nil {
+		n, err := s.getWatch(ctx, path)
+		if err != nil && !errors.Is(err, ErrNoNode) {
+			waitFor(ctx, s.Clock(), lastDiscard) // the read is refused, or ctx has ended
+			continue
+		}
+		if !see(n.data, n.stat, err == nil) || err != nil {
+			return
+		}
+		select {
+		case <-n.watch:
+		case <-ctx.Done():
+		case <-s.ctx.Done():
+		}
+	}
+}
+
 // Sync waits until the server that we are connected to has caught up with all
 // that the ensemble had committed when Sync was called. Reads after it are that fresh.
 func (s *Session) Sync(ctx context.Context) error {
