@@ -7,7 +7,9 @@ import (
 	"poolkeeper/providers/fake"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/operate"
+	"poolkeeper/zkmodel/recipe"
 )
 
 // judge says something of a build of "img", as the commands do.
@@ -101,6 +103,55 @@ func TestBuildersHeedVerdicts(t *testing.T) {
 	}
 	if builds := s.tree("img").Builds; len(builds) != 2 || builds[1].ID != last {
 		t.Errorf("%d builds, the last is %s", len(builds), builds[len(builds)-1].ID)
+	}
+}
+
+// A pinned build that Nodepool's command deletes, without a lock and without a question, ends its
+// pins: the previous build is active in both providers, and the event says so. Mistakes: a pin of
+// a deleted build that holds back canaries and newer builds without limit; a provider without a
+// build.
+func TestPinEndsWithItsBuild(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.addProvider("south", "qcow2", "img")
+	s.image().KeepBuilds = 3
+	events := recipe.NewLog(event.Root, "/poolkeeper/builder/host")
+	s.start(func(d *Deps) { d.Client.SetLog(events) })
+	everywhere := []string{"north", "south"}
+	s.ready("img", 1, everywhere...)
+	first := s.tree("img").Builds[0].ID
+	second := s.another(everywhere...)
+	bad := s.another(everywhere...)
+	s.judge(func(j *operate.Judgement) { j.Build, j.Pin = bad, true })
+	if err := s.store.PauseImage(t.Context(), "img"); err != nil { // so that no other takes its place
+		t.Fatal(err)
+	}
+	if !s.has("img", first, everywhere...) {
+		t.Fatal("the oldest build is cleaned")
+	}
+	s.markByHand(zkmodel.BuildPath("img", second), "deleting")
+	s.eventually("the pins have ended, and the oldest build is active", func() bool {
+		i := s.tree("img")
+		for _, p := range everywhere {
+			u := i.Serving(p, zkmodel.Suspect)
+			if u == nil || u.Build == second || u.Build == bad {
+				t.Errorf("in %s: %+v is active", p, u)
+			}
+			if i.Pin(p) != nil {
+				return false
+			}
+		}
+		return i.Build(second) == nil
+	})
+	var reason any
+	reader := events.Read(s.store.Session(), recipe.LogPosition{})
+	for entry, ok, err := reader.Poll(t.Context()); ok && err == nil; entry, ok, err = reader.Poll(t.Context()) {
+		if e, err := event.Of(entry); err == nil && e.Type == event.ImageJudged {
+			reason = e.Data["reason"]
+		}
+	}
+	if reason != "build "+second+" is deleted" {
+		t.Errorf("the last event's reason is %v", reason)
 	}
 }
 

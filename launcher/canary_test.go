@@ -399,6 +399,47 @@ func TestCanaryAsks(t *testing.T) {
 	}
 }
 
+// A Nodepool builder deletes the build that is active beside a canary, as it keeps two builds: the
+// canary is decided at once, with the reason, and no event calls it promoted. Mistake: a canary that passes untried.
+func TestPreviousBuildIsDeletedByNodepool(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, withCanary("{share: 100%, for: 3600, max-failures: 5}"))
+	old := s.image()
+	log, events := &book{}, recipe.NewLog(event.Root, "/poolkeeper/launcher/one")
+	s.launch(func(d *launcher.Deps) {
+		d.Client.SetLog(events)
+		d.Logger = hclog.New(&hclog.LoggerOptions{Output: log})
+	})
+	s.promoted(old, "cloud", "other")
+	fresh := s.imageOf("debian")
+	s.isCanary(fresh, "cloud", "other")
+	data, stat, err := s.store.Session().Get(t.Context(), old.Path())
+	if err == nil { // without any lock, as Nodepool does
+		data = []byte(strings.Replace(string(data), `"ready"`, `"deleting"`, 1))
+		_, err = s.store.Session().Set(t.Context(), old.Path(), data, stat.Version)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.promoted(fresh, "cloud", "other")
+	s.bootsFrom("cloud-debian", fresh)
+	want := []string{"began " + fresh.ID, "ended " + fresh.ID}
+	for _, p := range []string{"cloud", "other"} {
+		var got []string
+		for _, told := range s.told(events) {
+			if what, ok := strings.CutSuffix(told, " in "+p); ok {
+				got = append(got, what)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("events in %s: %v, want %v", p, got, want)
+		}
+		if why := "build " + old.ID + ", which was active, is not in " + p + " any more"; !strings.Contains(log.String(), why) {
+			t.Errorf("the log does not say %q", why)
+		}
+	}
+}
+
 // Beside a launcher that knows no canaries there is none: a build serves as soon as it is
 // ready, and the log says why. Mistake: a share that only we keep.
 func TestCanaryIsRefused(t *testing.T) {

@@ -192,6 +192,14 @@ func (c *Canary) Promote(b *Build, by, reason string) *Canary {
 	return one
 }
 
+// End is the record with a build that serves without a limit because no other build can be used.
+func (c *Canary) End(b *Build, reason string) *Canary {
+	one := c.Promote(b, "", reason)
+	one.news.kind = event.CanaryEnded
+	delete(one.news.data, "by")
+	return one
+}
+
 // Retreat is the record without its canary, which failed too often.
 func (c *Canary) Retreat(reason string) *Canary {
 	one := c.Drop()

@@ -267,7 +267,7 @@ func (st *Store) RejectValidation(ctx context.Context, lock *recipe.Held, u *Upl
 		if err != nil {
 			return err
 		}
-		err = st.endValidation(ctx, lock, u, v, endsWith{ops: ops, tell: judged(i, said)}, endsWith{tell: u.tried(event.UploadRejected, reason)})
+		err = st.endValidation(ctx, lock, u, v, endsWith{ops: ops, tell: judged(i, &Ruling{Verdicts: said})}, endsWith{tell: u.tried(event.UploadRejected, reason)})
 		if !errors.Is(err, errSaidMeanwhile) {
 			return err
 		}

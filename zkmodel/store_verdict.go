@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
@@ -18,6 +19,7 @@ type Ruling struct {
 	Changed  []*Upload // as they are to be
 	Relied   []*Upload // that must be as they were read
 	Canaries []*Canary // as they are to be
+	Reason   string    // of the event; "" for none
 }
 
 // rulings is how often a ruling is tried again after something has changed meanwhile.
@@ -88,7 +90,7 @@ func (st *Store) carryOut(ctx context.Context, i *Image, r *Ruling) (err error) 
 	for _, lock := range locks {
 		ops = append(ops, lock.Fence())
 	}
-	changed := []teller{judged(i, r.Verdicts)}
+	changed := []teller{judged(i, r)}
 	for _, u := range r.Changed {
 		changed = append(changed, u)
 	}
@@ -145,24 +147,14 @@ func (st *Store) lockAll(ctx context.Context, uploads []*Upload) ([]*recipe.Held
 	return held, nil
 }
 
-// ForgetVerdicts forgets what was said of builds of an image that are gone; see
-// Image.Settled.
-func (st *Store) ForgetVerdicts(ctx context.Context, image string, configured bool) error {
+// ForgetVerdicts removes verdicts and pins of deleted builds of an image; see Image.Settled.
+func (st *Store) ForgetVerdicts(ctx context.Context, image string) error {
 	return st.Rule(ctx, image, func(i *Image) (*Ruling, error) {
-		gone := i.Settled(configured)
+		rest, gone := i.Settled()
 		if len(gone) == 0 {
 			return nil, nil
 		}
-		v := i.Verdicts.Clone()
-		there := func(id string, czxid int64) bool {
-			b := i.Build(id)
-			return b != nil && b.Stat.Czxid == czxid
-		}
-		v.List = slices.DeleteFunc(v.List, func(v Verdict) bool { return !there(v.Build, v.BuildCzxid) })
-		if !configured {
-			v.Pins = slices.DeleteFunc(v.Pins, func(p Pin) bool { return !there(p.Build, p.BuildCzxid) })
-		}
-		return &Ruling{Verdicts: v}, nil
+		return &Ruling{Verdicts: rest, Reason: "build " + strings.Join(gone, ", ") + " is deleted"}, nil
 	})
 }
 
@@ -193,8 +185,8 @@ func (st *Store) readVerdicts(ctx context.Context, images ...*Image) error {
 }
 
 // judged tells what is said of an image's builds now, and what is not any more.
-func judged(i *Image, now *Verdicts) gone {
-	before, after := i.Verdicts.texts(), now.texts()
+func judged(i *Image, r *Ruling) gone {
+	before, after := i.Verdicts.texts(), r.Verdicts.texts()
 	in := func(other []string) func(string) bool {
 		return func(text string) bool { return slices.Contains(other, text) }
 	}
@@ -203,7 +195,11 @@ func judged(i *Image, now *Verdicts) gone {
 	if len(said)+len(back) == 0 {
 		return gone{}
 	}
-	return gone{event.ImageJudged, "image/" + i.Name, event.Data{"image": i.Name, "said": said, "taken_back": back}}
+	data := event.Data{"image": i.Name, "said": said, "taken_back": back}
+	if r.Reason != "" {
+		data["reason"] = r.Reason
+	}
+	return gone{event.ImageJudged, "image/" + i.Name, data}
 }
 
 // texts are the verdicts and pins in words.

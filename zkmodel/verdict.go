@@ -265,27 +265,24 @@ func VerdictOn(images []*Image, upload string) *Verdict {
 	return nil
 }
 
-// Settled are the verdicts and pins of an image that nothing is left to hold for: their
-// builds are gone. A pin stays for a person to release where the image is configured.
-func (i *Image) Settled(configured bool) []string {
+// Settled returns the verdicts without those of deleted builds, and without pins of builds that
+// are deleted or are being deleted; gone are the ids of these builds.
+func (i *Image) Settled() (rest *Verdicts, gone []string) {
 	if i.Verdicts == nil || i.Unread != nil {
-		return nil
+		return nil, nil
 	}
-	var gone []string
-	note := func(id string, czxid int64) {
-		if b := i.Build(id); (b == nil || b.Stat.Czxid != czxid) && !slices.Contains(gone, id) {
+	rest = i.Verdicts.Clone()
+	isGone := func(id string, czxid int64, deleting bool) bool {
+		b := i.Build(id)
+		is := b == nil || b.Stat.Czxid != czxid || deleting && b.Broken == nil && b.State == BuildDeleting
+		if is && !slices.Contains(gone, id) {
 			gone = append(gone, id)
 		}
+		return is
 	}
-	for _, v := range i.Verdicts.List {
-		note(v.Build, v.BuildCzxid)
-	}
-	for _, p := range i.Verdicts.Pins {
-		if !configured {
-			note(p.Build, p.BuildCzxid)
-		}
-	}
-	return gone
+	rest.List = slices.DeleteFunc(rest.List, func(v Verdict) bool { return isGone(v.Build, v.BuildCzxid, false) })
+	rest.Pins = slices.DeleteFunc(rest.Pins, func(p Pin) bool { return isGone(p.Build, p.BuildCzxid, true) })
+	return rest, gone
 }
 
 // judgeCanaries notes how the image's builds come into service, or where nobody can tell.

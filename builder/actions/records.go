@@ -46,12 +46,10 @@ func (w *Worker) moveLog(ctx context.Context, a plan.Action) error {
 func (w *Worker) forgetVerdicts(ctx context.Context, a plan.Action) error {
 	ctx, cancel := clock.WithTimeout(ctx, lockWait)
 	defer cancel()
-	_, in, err := w.confirm(ctx, a, func(*plan.InFlight) {})
-	if err != nil {
+	if _, _, err := w.confirm(ctx, a, func(*plan.InFlight) {}); err != nil {
 		return err
 	}
-	_, configured := in.Config.DiskImage(a.Image)
-	err = w.Store.ForgetVerdicts(ctx, a.Image, configured || len(in.Image.Builds) > 0)
+	err := w.Store.ForgetVerdicts(ctx, a.Image)
 	if errors.Is(err, zkmodel.ErrNotFound) {
 		return nil
 	}

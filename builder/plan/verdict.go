@@ -23,8 +23,8 @@ func (d *decision) decideVerdicts() {
 		d.say("pin at "+pin.Provider, "serves", For, "build %s is %s; newer ones wait until it is released (image-rollback %s --release)",
 			pin.Build, pin.Text(), d.name)
 	}
-	if gone := d.Image.Settled(d.config != nil || len(d.Image.Builds) > 0); len(gone) > 0 {
-		d.act(Action{Kind: ForgetVerdicts, Why: "build " + strings.Join(gone, ", ") + " is gone, of which something was said"})
+	if _, gone := d.Image.Settled(); len(gone) > 0 {
+		d.act(Action{Kind: ForgetVerdicts, Why: "verdicts or pins are of deleted builds: " + strings.Join(gone, ", ")})
 	}
 }
 

@@ -195,13 +195,7 @@ func (w *world) change(h Host, a Action) {
 			}
 		}
 	case ForgetVerdicts:
-		there := func(id string, czxid int64) bool { b := w.record(id); return b != nil && b.Stat.Czxid == czxid }
-		v := w.Image.Verdicts.Clone()
-		v.List = slices.DeleteFunc(v.List, func(v zkmodel.Verdict) bool { return !there(v.Build, v.BuildCzxid) })
-		if len(w.Config.DiskImages)+len(w.Image.Builds) == 0 {
-			v.Pins = nil
-		}
-		if w.Image.Verdicts = v; v.Empty() {
+		if w.Image.Verdicts, _ = w.Image.Settled(); w.Image.Verdicts.Empty() {
 			w.Image.Verdicts = nil
 		}
 	case MoveLog:

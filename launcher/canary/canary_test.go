@@ -128,13 +128,21 @@ func TestDecide(t *testing.T) {
 		"two new builds":                        {4, 2, nil, Begin, "4", "2"},
 		"the new is bad":                        {4, 2, func(i *zkmodel.Image, _ *Sight) { verdict(i, 4) }, Begin, "3", "2"},
 		"the old is bad":                        {3, 2, func(i *zkmodel.Image, _ *Sight) { verdict(i, 2) }, Begin, "3", "1"},
-		"nothing else":                          {2, 1, func(i *zkmodel.Image, _ *Sight) { verdict(i, 1) }, Promote, "2", "2"},
-		"the canary is left, a newer one waits": {3, 1, func(i *zkmodel.Image, _ *Sight) { trial(i, 2, nil); verdict(i, 1) }, Promote, "2", "2"},
-		"the same, its upload is gone":          {3, 1, func(i *zkmodel.Image, _ *Sight) { trial(i, 2, nil); i.Builds[0].Uploads = nil }, Promote, "2", "2"},
+		"nothing else":                          {2, 1, func(i *zkmodel.Image, _ *Sight) { verdict(i, 1) }, End, "2", "2"},
+		"the canary is left, a newer one waits": {3, 1, func(i *zkmodel.Image, _ *Sight) { trial(i, 2, nil); verdict(i, 1) }, End, "2", "2"},
+		"the same, its upload is gone":          {3, 1, func(i *zkmodel.Image, _ *Sight) { trial(i, 2, nil); i.Builds[0].Uploads = nil }, End, "2", "2"},
 		"the same, the canary is bad, too": {3, 1, func(i *zkmodel.Image, _ *Sight) {
 			trial(i, 2, nil)
 			i.Builds[0].Uploads, i.Builds[1].Uploads = nil, nil
-		}, Promote, "3", "3"},
+		}, End, "3", "3"},
+		"the previous is deleted, the canary is worse": {2, 1, func(i *zkmodel.Image, _ *Sight) {
+			trial(i, 2, counted(zkmodel.Tally{Failed: 5}, zkmodel.Tally{Served: 90}))
+			i.Builds[0].State = zkmodel.BuildDeleting
+		}, End, "2", "2"},
+		"the same, and a newer one waits": {3, 1, func(i *zkmodel.Image, _ *Sight) {
+			trial(i, 2, counted(zkmodel.Tally{Failed: 5}, zkmodel.Tally{Served: 90}))
+			i.Builds[0].State = zkmodel.BuildDeleting
+		}, Retreat, "2", "2"},
 		"others know none": {3, 2, func(_ *zkmodel.Image, s *Sight) { s.Refused = "a launcher" }, Promote, "3", "2"},
 		"pinned": {3, 2, func(i *zkmodel.Image, _ *Sight) {
 			i.Verdicts = &zkmodel.Verdicts{Pins: []zkmodel.Pin{{Provider: "north", Build: "1", BuildCzxid: 1}}}
@@ -210,7 +218,7 @@ func TestDecide(t *testing.T) {
 		if d.Open != strings.Contains(name, "perhaps") { // else what is decided at last, and not written, waits as long anew
 			t.Errorf("%s: open %t", name, d.Open)
 		}
-		if d.Kind == Promote && (d.Next.Trial != nil || d.Next.Promoted.Build != c.build) || d.Kind == Retreat && !strings.Contains(d.Why, "5 did not boot") {
+		if (d.Kind == Promote || d.Kind == End) && (d.Next.Trial != nil || d.Next.Promoted.Build != c.build) || d.Kind == Retreat && !strings.Contains(d.Why, "5 did not boot") {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}

@@ -42,6 +42,7 @@ const (
 	Record  Kind = "record"  // what serves, for the first time
 	Begin   Kind = "begin"   // a build is the canary from now on
 	Promote Kind = "promote" // a build serves without a limit
+	End     Kind = "end"     // a build serves without a limit and without a decision: no other can be used
 	Retreat Kind = "retreat" // the canary serves no more
 	Ask     Kind = "ask"     // people are to decide
 	Drop    Kind = "drop"    // the canary is no more; something else tells why
@@ -74,7 +75,7 @@ func Decide(s Sight) Decision {
 		return promote(c, build, "the record is of another tree")
 	}
 	if s.Image.Unproven(build.Build, s.Provider) {
-		return promote(c, build, "no other build can serve")
+		return s.alone(c, build)
 	}
 	if c.Trial != nil {
 		return s.running(c)
@@ -85,6 +86,27 @@ func Decide(s Sight) Decision {
 // promote has a build serve without a limit.
 func promote(c *zkmodel.Canary, b *zkmodel.BuildTree, why string) Decision {
 	return Decision{Kind: Promote, Build: b.ID, Next: c.Promote(b.Build, who, why), Why: why}
+}
+
+// alone decides about a build that is not proven when no proven build can be used: the previous
+// one was deleted, perhaps by a Nodepool builder, or judged. A canary that is worse so far
+// retreats only if a newer build can take its place.
+func (s Sight) alone(c *zkmodel.Canary, b *zkmodel.BuildTree) Decision {
+	why := "build " + c.Promoted.Build + ", which was active, is not in " + s.Provider + " any more"
+	if before := s.Image.Build(c.Promoted.Build); before != nil && s.Image.Verdict(before.Build, s.Provider) != nil {
+		why = "build " + c.Promoted.Build + ", which was active, was " + s.Image.Verdict(before.Build, s.Provider).Text()
+	}
+	if c.Trial.Is(b.Build) {
+		canary, previous := c.Tallies()
+		why += "; " + Figures(canary, previous)
+		worse, _ := Worse(canary, previous, s.Live, s.Settings.MaxFailures)
+		for u := range s.Image.Bootable(s.Provider) {
+			if worse && u.Build != b.ID && u.Suspect == "" {
+				return Decision{Kind: Retreat, Build: b.ID, Why: why}
+			}
+		}
+	}
+	return Decision{Kind: End, Build: b.ID, Next: c.End(b.Build, why), Why: why}
 }
 
 // running says what becomes of a canary.

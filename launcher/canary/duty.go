@@ -203,6 +203,8 @@ func (k *Keeper) do(ctx context.Context, s Sight) error {
 		log.Info("Build is the canary: a share of new nodes boots from it", "before", d.Next.Promoted.Build)
 	case Promote:
 		log.Info("Build serves all new nodes", "why", d.Why)
+	case End:
+		log.Warn("Build serves all new nodes without a decision because no other build can be used", "why", d.Why)
 	case Ask:
 		log.Warn("Canary has not served enough nodes in its time; a decision is asked for", "why", d.Why)
 	case Drop:
