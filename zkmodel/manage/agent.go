@@ -38,6 +38,10 @@ type answer struct {
 	after  func()
 }
 
+// confirmWithin is how long the sender of a command has to confirm that it still waits. A daemon
+// that was stopped and continues may find the command of a killed sender.
+const confirmWithin = 3 * time.Second
+
 // pause is how long a command that cannot be taken, or answered, is left alone.
 const pause = time.Second
 
@@ -153,7 +157,11 @@ func (a *Agent) answer(ctx context.Context, queue *recipe.Queue, held *recipe.He
 	if err != nil {
 		return err
 	}
-	if err := queue.Begin(ctx, held, id); err != nil {
+	confirm := time.Duration(0)
+	if c, err := decode[Command](data); err == nil && c.Confirms {
+		confirm = confirmWithin
+	}
+	if err := queue.Begin(ctx, held, id, confirm); err != nil {
 		return err
 	}
 	one := a.of(id)

@@ -24,6 +24,9 @@ type Command struct {
 	Host     string    `json:"host"`
 	Kind     string    `json:"kind"`
 	Time     time.Time `json:"time"`
+	// Confirms says that the sender confirms before the daemon does it; senders of older releases
+	// do not.
+	Confirms bool `json:"confirms,omitempty"`
 }
 
 // words are the command as it was typed.

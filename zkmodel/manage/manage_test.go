@@ -251,3 +251,52 @@ func TestCommandsOfTheDead(t *testing.T) {
 	}
 	nothingLeft(t, s)
 }
+
+// A daemon that SIGSTOP has stopped continues while the session of a killed sender is still open:
+// it does not do the command. A sender of an older release, which confirms nothing, and one that
+// waits, have theirs done. Catches: a pause that nobody wants any more.
+func TestCommandOfAKilledSender(t *testing.T) {
+	root := zktest.Root(t)
+	_, s := dial(t, root)
+	d := start(t, root, zkmodel.KindLauncher, "nl01", "one") // does not listen yet, as if it was stopped
+	proxy := zktest.StartProxy(t, zktest.Shared(t).Addr())
+	client, err := recipe.Dial(recipe.Config{Servers: []string{proxy.Addr()}, Chroot: root, Timeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	killed, err := client.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var sent sync.WaitGroup
+	sent.Go(func() {
+		_, _ = manage.NewSender(killed, "ann").Send(ctx, daemons(t, s), manage.Command{Verb: "do", Argument: "late"}, time.Minute)
+	})
+	ids := func() []string {
+		names, _ := s.Children(t.Context(), manage.Root+"/requests")
+		return names
+	}
+	zktest.Eventually(t, func() bool { return len(ids()) == 1 }, "the command is given")
+	id := ids()[0]
+	proxy.Cut()
+	cancel()
+	d.listen()
+	zktest.Eventually(t, func() bool {
+		data, _, err := s.Get(t.Context(), manage.Root+"/waiters/"+id)
+		return errors.Is(err, recipe.ErrNoNode) || string(data) == "withdrawn"
+	}, "the daemon takes it back")
+	old := recipe.NewQueue(s, manage.Root)
+	if _, err := old.Submit(t.Context(), "one-old", []byte(`{"verb": "do", "argument": "old", "instance": "one"}`), nil, old.OpsWait("one-old", "bob")...); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-d.done; got != "old" {
+		t.Errorf("done: %q", got)
+	}
+	if a := send(t, s, daemons(t, s), "do", "new", time.Minute)["nl01"]; !a.Done || <-d.done != "new" {
+		t.Errorf("the answer to a sender that waits: %+v", a)
+	}
+	proxy.Heal()
+	sent.Wait()
+}

@@ -78,6 +78,7 @@ func (s *Sender) Send(ctx context.Context, daemons []zkmodel.Daemon, c Command, 
 				return
 			}
 			one := c
+			one.Confirms = true
 			one.By, one.Instance, one.Host, one.Kind, one.Time = s.by, d.Instance, d.Hostname, d.Kind, clock.Now(ctx).UTC()
 			answers[i].Result, answers[i].Err = s.ask(waiting, one)
 		})
@@ -97,6 +98,7 @@ func (s *Sender) ask(ctx context.Context, c Command) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go s.watch(ctx, c.Instance, cancel)
+	go s.queue.Confirm(ctx, id)
 	data, err := s.queue.Wait(ctx, id, s.by)
 	if err != nil {
 		if ctx.Err() != nil {

@@ -201,11 +201,11 @@ func TestQueueBeginsOrIsWithdrawn(t *testing.T) {
 		held := asked(id)
 		took := make(chan error, 1)
 		go func() { took <- ask.Withdraw(ctx, id) }()
-		err := work.Begin(ctx, held, id)
+		err := work.Begin(ctx, held, id, 0)
 		if err == nil {
 			begun++
 			want(t, <-took, recipe.ErrBegun)
-			must(t, work.Begin(ctx, held, id)) // it goes on in another session
+			must(t, work.Begin(ctx, held, id, 0)) // it goes on in another session
 			continue
 		}
 		want(t, err, recipe.ErrWithdrawn)
