@@ -5,6 +5,7 @@ package rebuild
 import (
 	"fmt"
 	"hash/fnv"
+	"strconv"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -49,9 +50,10 @@ func DueBySchedule(image *configs.DiskImage, b *zkmodel.Build) (time.Time, bool,
 }
 
 // delay is how much later than its schedule an image is due, so that many images
-// with one schedule do not all begin at once: its own share of rebuild-jitter,
-// a part of the time until the schedule's next. It stays within the window that
-// is open at the time.
+// with one schedule do not all begin at once: a share of rebuild-jitter, a part of
+// the time until the schedule's next. The share is a hash of the image and the due time, so
+// all builders agree, and images take another order each time. The delay stays within the
+// window that is open at the time.
 func delay(image *configs.DiskImage, due, next time.Time) time.Duration {
 	if image.RebuildJitter <= 0 || next.IsZero() {
 		return 0
@@ -60,7 +62,7 @@ func delay(image *configs.DiskImage, due, next time.Time) time.Duration {
 	if end := image.WindowEnd(due); !end.IsZero() {
 		most = min(most, end.Sub(due))
 	}
-	return time.Duration(float64(most) * Share("schedule-"+image.Name))
+	return time.Duration(float64(most) * Share("schedule-"+image.Name+"-"+strconv.FormatInt(due.Unix(), 10)))
 }
 
 // clocksDiffer is by how much the clocks of two hosts may differ.

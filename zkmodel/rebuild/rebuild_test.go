@@ -1,9 +1,12 @@
 package rebuild
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -29,5 +32,29 @@ func TestSince(t *testing.T) {
 		if got := Since(told, zkmodel.NoLater(told, recipe.Stat{Mtime: written}), now); got.Sub(test.want).Abs() > time.Millisecond {
 			t.Errorf("%s: since %s, want %s", name, got, test.want)
 		}
+	}
+}
+
+// Images with one schedule are due in another order each time, spread over the jitter, at the same
+// moment for builders in all time zones. Catches: the same image that is always the last.
+func TestJitterChangesEachTime(t *testing.T) {
+	zone := time.FixedZone("far", 5*3600)
+	orders := map[string]bool{}
+	for day := range 20 {
+		due := time.Date(2026, 11, 1+day, 3, 0, 0, 0, time.UTC)
+		names := []string{"centos", "debian", "fedora", "ubuntu"}
+		at := map[string]time.Duration{}
+		for _, name := range names {
+			image := &configs.DiskImage{Name: name, RebuildJitter: 10}
+			at[name] = delay(image, due, due.Add(24*time.Hour))
+			if other := delay(image, due.In(zone), due.Add(24*time.Hour)); other != at[name] || at[name] < 0 || at[name] >= 144*time.Minute {
+				t.Errorf("%s on day %d: %s, in another zone %s", name, day, at[name], other)
+			}
+		}
+		slices.SortFunc(names, func(a, b string) int { return int(at[a] - at[b]) })
+		orders[strings.Join(names, " ")] = true
+	}
+	if len(orders) < 5 {
+		t.Errorf("only %d orders in 20 days: %v", len(orders), orders)
 	}
 }
