@@ -145,7 +145,13 @@ func TestVerdicts(t *testing.T) {
 			s.uploaded(time.Hour)
 			s.pin(s.build(zkmodel.BuildReady, 0), "north")
 			s.Image.Builds, s.Local = s.Image.Builds[:2], s.Local[:2]
-		}, ""},
+		}, "forget-verdicts"},
+		"pinned and being deleted": {func(s *scene) {
+			s.uploaded(2 * time.Hour)
+			b := s.uploaded(time.Hour)
+			s.pin(b, "north")
+			b.State = zkmodel.BuildDeleting
+		}, "delete-upload 2 north 1; delete-upload 2 south 2; forget-verdicts; remove-files 2"},
 		"not configured": {func(s *scene) {
 			s.pin(s.build(zkmodel.BuildReady, 0), "north")
 			s.Image.Builds, s.Local, s.Config.DiskImages = nil, nil, nil
@@ -156,7 +162,7 @@ func TestVerdicts(t *testing.T) {
 			s.pin(kept, "north")
 			s.pin(gone, "south")
 			s.Image.Builds, s.Local, s.Config.DiskImages = s.Image.Builds[:1], s.Local[:1], nil
-		}, "delete-upload 1 north 1; delete-upload 1 south 2; mark-build 1"},
+		}, "delete-upload 1 north 1; delete-upload 1 south 2; forget-verdicts; mark-build 1"},
 		"delete-after-upload waits for nobody who does not get it": {func(s *scene) {
 			s.uploaded(3 * time.Hour)
 			b := s.build(zkmodel.BuildReady, time.Hour)

@@ -227,6 +227,9 @@ func (d *Driver) stand(ctx context.Context, s *recipe.Session, id string) {
 		switch {
 		case err == nil || errors.Is(err, zkmodel.ErrNotFound) || ctx.Err() != nil:
 			return
+		case errors.Is(err, wave.ErrRejected):
+			d.Log.Warn("Wave of another client rejected", "wave", id, "error", err)
+			return
 		case errors.Is(err, zkmodel.ErrUndecodable):
 			pause = most
 			d.Log.Error("A wave cannot be decoded; nobody works at it", "wave", id, "error", err, "retry", pause)

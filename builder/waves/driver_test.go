@@ -439,3 +439,47 @@ func TestLaterRequestEndsTheJobOfTheFormer(t *testing.T) {
 		t.Errorf("the last: %+v", r)
 	}
 }
+
+// A client writes params, the request, and the status late or never: the wave runs, or is rejected
+// with the reason. Catches: a wave that no builder takes and that no command shows.
+func TestWaveOfAnotherClient(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "debian", "fedora")
+	s.driver("one", nil)
+	s.builder("nb01")
+	session := s.models.Session()
+	write := func(folder, id, text string) {
+		t.Helper()
+		if err := session.EnsurePath(t.Context(), wave.Root+"/"+folder); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := session.Create(t.Context(), wave.Root+"/"+folder+"/"+id, []byte(text), recipe.Persistent); err != nil && !errors.Is(err, recipe.ErrNodeExists) {
+			t.Fatal(err)
+		}
+	}
+	for id, request := range map[string]string{
+		"never": `{"order": "priority", "until": "built", "max_failures": "1", "jobs": 2}`,
+		"late":  `{"order": "priority", "until": "built", "max_failures": "1", "jobs": 2}`,
+		"short": `{"jobs": 5, "max_failures": "1"}`,
+		"odd":   `{"jobs": 2, "max_failures": "many"}`,
+	} {
+		write("params", id, `[{"image": "debian"}, {"image": "fedora"}]`)
+		write("requests", id, request)
+	}
+	write("status", "late", `{"state": "pending"}`)
+	for id, want := range map[string]struct {
+		state wave.State
+		note  string
+	}{
+		"never": {wave.Completed, ""}, "late": {wave.Completed, ""},
+		"short": {wave.Failed, "params has 2 images"}, "odd": {wave.Failed, "max-failures"},
+	} {
+		zktest.Eventually(t, func() bool {
+			e, err := s.store.Wave(t.Context(), id)
+			return err == nil && e.Status.State == want.state && strings.Contains(e.Status.Note, want.note)
+		}, "wave %s is %s", id, want.state)
+		if data, err := s.store.Queue().Result(t.Context(), id); err != nil || !strings.Contains(string(data), want.note) {
+			t.Errorf("report of %s: %s, %v", id, data, err)
+		}
+	}
+}

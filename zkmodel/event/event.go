@@ -38,7 +38,7 @@ const (
 	CanaryRetreated = "poolkeeper.canary.retreated"
 	CanaryAsks      = "poolkeeper.canary.asks"
 	// CanaryEnded is the end without a decision: no other build can be used.
-	CanaryEnded = "poolkeeper.canary.ended"
+	CanaryEnded     = "poolkeeper.canary.ended"
 	WaveHeld        = "poolkeeper.wave.held"
 	WaveReleased    = "poolkeeper.wave.released"
 	WaveCancelled   = "poolkeeper.wave.cancelled"

@@ -1,8 +1,10 @@
 package wave
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -49,6 +51,11 @@ func (st *Store) Open(ctx context.Context, held *recipe.Held, id string) (*Drive
 	if err != nil {
 		return nil, err
 	}
+	if e.Foreign {
+		if err := st.adopt(ctx, held, e); err != nil {
+			return nil, err
+		}
+	}
 	if e.Broken != nil {
 		return nil, e.Broken
 	}
@@ -73,6 +80,48 @@ func (st *Store) Open(ctx context.Context, held *recipe.Held, id string) (*Drive
 	}
 	return d, nil
 }
+
+// adopt writes the status of a wave that another client made, or rejects the wave with the reason
+// as its result. A client that writes the status itself meanwhile is not disturbed.
+//
+// Errors: zkmodel.ErrNotFound while there are no params yet; ErrRejected.
+func (st *Store) adopt(ctx context.Context, held *recipe.Held, e *Entry) error {
+	jobs, err := st.Jobs(ctx, e.ID)
+	why := cmp.Or(e.Broken, err, e.Check())
+	switch {
+	case why != nil && !errors.Is(why, zkmodel.ErrUndecodable) && err != nil:
+		return err // not there yet, or not readable now
+	case why == nil && (len(jobs) == 0 || len(jobs) > maxJobs || len(jobs) != e.Jobs):
+		why = fmt.Errorf("jobs is %d, and params has %d images; expected the same number, from 1 to %d", e.Jobs, len(jobs), maxJobs)
+	}
+	if err := st.session.EnsurePath(ctx, Root+"/"+statusFolder); err != nil {
+		return err
+	}
+	status := Status{State: Pending, Counts: map[State]int{Pending: len(jobs)}}
+	if why != nil {
+		now := e.Stat.Ctime.UTC()
+		status = Status{State: Failed, StateTime: now, Note: "rejected: " + why.Error(), End: Failed, Ended: &now}
+	}
+	data, err := json.Marshal(status)
+	if err != nil {
+		return fmt.Errorf("adopt wave %s: %w", e.ID, err)
+	}
+	create := recipe.OpCreate(statusPath(e.ID), data, recipe.Persistent)
+	if why == nil {
+		if _, err = held.Multi(ctx, create); errors.Is(err, recipe.ErrNodeExists) {
+			err = nil
+		}
+		return err
+	}
+	report, err := json.Marshal(Report{ID: e.ID, State: Failed, Reason: status.Note, By: e.By, Created: status.StateTime, Ended: status.Ended})
+	if err == nil {
+		err = st.queue.Complete(ctx, held, e.ID, report, create)
+	}
+	return cmp.Or(err, fmt.Errorf("wave %s: %w: %s", e.ID, ErrRejected, status.Note))
+}
+
+// ErrRejected says that a wave that another client made cannot be run; its status has the reason.
+var ErrRejected = errors.New("no builder can run it")
 
 // known refuses what a later release has written in words that this one has not.
 func (d *Drive) known() error {

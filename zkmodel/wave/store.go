@@ -116,12 +116,13 @@ type Entry struct {
 	Changed time.Time // when its status was written last
 	Marks   map[Mark]Word
 	Broken  error // why a record of it cannot be decoded
+	Foreign bool  // no status is written yet: another client made the request
 }
 
 // Active reports whether there is anything to do for the wave.
 func (e *Entry) Active() bool {
-	if e.Broken != nil {
-		return false
+	if e.Broken != nil || e.Foreign {
+		return e.Foreign // it is to be adopted, or rejected
 	}
 	return !e.Status.State.Over() || e.retry()
 }
@@ -144,11 +145,15 @@ func (st *Store) Wave(ctx context.Context, id string) (*Entry, error) {
 		return nil, fmt.Errorf("read wave %s: %w", id, notFound(err))
 	}
 	status, written, err := st.session.Get(ctx, statusPath(id))
+	foreign := errors.Is(err, recipe.ErrNoNode)
+	if foreign { // written late or never, as clients do that write params, requests and status one by one
+		status, written, err = []byte(`{"state": "pending", "note": "no builder has adopted it yet"}`), stat, nil
+	}
 	if err != nil {
-		return nil, fmt.Errorf("read wave %s: %w", id, notFound(err))
+		return nil, fmt.Errorf("read wave %s: %w", id, err)
 	}
 	e := decode(id, data, stat, status)
-	e.Changed = written.Mtime
+	e.Changed, e.Foreign = written.Mtime, foreign
 	names, err := st.session.Children(ctx, st.queue.RequestPath(id))
 	if err != nil {
 		return nil, fmt.Errorf("read wave %s: %w", id, notFound(err))

@@ -235,6 +235,9 @@ func (t waveTools) unknown(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	if slices.Contains(ids, id) {
+		return fmt.Errorf("wave %s is incomplete: its request exists, and its params do not", id)
+	}
 	return fmt.Errorf("there is no wave %s%s", id, configs.Similar(id, ids))
 }
 
