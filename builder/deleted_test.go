@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"poolkeeper/providers/fake"
+	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 )
 
@@ -210,5 +211,39 @@ func (s *site) markByHand(path, mark string) {
 	}
 	if _, err := session.Set(s.t.Context(), path, data, stat.Version); err != nil {
 		s.t.Fatal(err)
+	}
+}
+
+// A Nodepool builder removes a record with all below it while this builder deletes the image: the
+// lost lock of a record that is gone is no warning. Catches: a warning for work that is done.
+func TestRecordThatBothRemove(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.addProvider("south", "qcow2", "img")
+	s.start()
+	s.ready("img", 1, "north", "south")
+	first := s.uploads("img", "north", zkmodel.UploadReady)[0]
+	removed := make(chan error, 1)
+	s.cloud("north").SetHook(func(ctx context.Context, c fake.Call) error {
+		if c.Op == fake.OpDeleteImage && c.Done {
+			select {
+			case removed <- s.store.Session().DeleteTree(context.WithoutCancel(ctx), first.Path()):
+			default:
+			}
+		}
+		return nil
+	})
+	s.markByHand(first.Path(), "deleting")
+	if err := zktest.Await(t, removed, "the record is removed by the other builder"); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("another upload is ready", func() bool {
+		now := s.uploads("img", "north", zkmodel.UploadReady)
+		return len(now) == 1 && now[0].ID > first.ID && len(s.inCloud("north")) == 1
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if log := s.log.String(); strings.Contains(log, "lock lost") && strings.Contains(log, "[WARN]") {
+		t.Error("a record that both removed is a warning")
 	}
 }

@@ -123,8 +123,23 @@ func NewWorker(deps Deps) *Worker { return &Worker{Deps: deps} }
 
 // Do does what an action says, under the lock of what it is about.
 //
-// Errors: ErrStale, when it is no longer wanted.
+// Errors: ErrStale, when it is no longer wanted, or another builder was quicker.
 func (w *Worker) Do(ctx context.Context, a plan.Action) error {
+	err := w.do(ctx, a)
+	if a.Build == "" || !errors.Is(err, recipe.ErrFenceLost) {
+		return err
+	}
+	record := zkmodel.BuildPath(a.Image, a.Build)
+	if a.Upload != "" {
+		record = uploadOf(a).Path()
+	}
+	if _, exists, readErr := w.Store.Session().Exists(ctx, record); readErr == nil && !exists {
+		return fmt.Errorf("%s: another builder removed the record with its lock: %w", a.Key(), ErrStale)
+	}
+	return err
+}
+
+func (w *Worker) do(ctx context.Context, a plan.Action) error {
 	switch a.Kind {
 	case plan.Build:
 		return w.build(ctx, a)

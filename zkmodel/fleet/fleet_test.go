@@ -469,3 +469,27 @@ func TestLosses(t *testing.T) {
 		}
 	}
 }
+
+// A version whose text lacks a shard is refused, and is accepted soon after the shard is back,
+// without another push. Catches: a daemon that refuses it until it is restarted.
+func TestAMissingShardComesBack(t *testing.T) {
+	w := newTown(t)
+	one := w.push(w.anna, "one")
+	shard := fleet.BlobsPath + "/" + one.Blob
+	names, err := w.session.Children(t.Context(), shard)
+	must(t, err)
+	shard += "/" + names[0]
+	data, _, err := w.session.Get(t.Context(), shard)
+	must(t, err)
+	must(t, w.session.Delete(t.Context(), shard, recipe.AnyVersion))
+	l := w.listener(filepath.Join(t.TempDir(), "a"))
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	group.Go(func() { _ = fleet.Follow(ctx, w.client, l.Agent, func() { l.looks() }, func(error) {}) })
+	zktest.Eventually(t, func() bool { return l.Self().Refused == 1 }, "the version is refused: %+v", l.Self())
+	_, err = w.session.Create(t.Context(), shard, data, recipe.Persistent)
+	must(t, err)
+	zktest.Eventually(t, func() bool { return l.Self().Number == 1 && l.Self().Reason == "" }, "the version runs: %+v", l.Self())
+}

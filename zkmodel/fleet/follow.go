@@ -42,8 +42,8 @@ func (st *Store) Offer(ctx context.Context, wanted func(*Version) bool) (Offer, 
 	return Offer{Version: v, Text: text}, nil
 }
 
-// followBackoff is between readings that ZooKeeper refuses.
-var followBackoff = kit.Backoff{First: 100 * time.Millisecond, Longest: 10 * time.Second}
+// followBackoff is between readings of what ZooKeeper refuses, or of a text that is not whole.
+var followBackoff = kit.Backoff{First: 100 * time.Millisecond, Longest: 5 * time.Second}
 
 // Follow has an Agent know what is to run, at once and whenever that changes, until ctx ends,
 // and calls told after each time. failed is told why it cannot be read, which is tried again.
@@ -59,30 +59,28 @@ func Follow(ctx context.Context, c *recipe.Client, a *Agent, told func(), failed
 	for failures := 0; ; {
 		changes.Take()
 		offer, err := look(ctx, c, a.Wanted)
-		refused := err == nil && recipe.Unreadable(offer.Err) // nobody tells when that is over
-		if err == nil {
+		switch {
+		case err == nil:
 			a.Offered(offer)
 			told()
-		}
-		if err == nil && !refused {
-			failures = 0
-			select {
-			case <-changes.C():
-			case <-a.Again():
-			case err := <-ended:
-				return err
-			}
-			continue
-		}
-		if ctx.Err() != nil {
+		case ctx.Err() != nil:
 			return <-ended
-		}
-		if !refused {
+		default:
 			failed(err)
 		}
-		failures++
-		if err := clock.Sleep(ctx, followBackoff.After(failures)); err != nil {
-			return <-ended
+		// No watch reports the end of a refusal, or that a missing part of the text is back.
+		var again <-chan time.Time
+		if failures++; err == nil && !recipe.Unreadable(offer.Err) && !errors.Is(offer.Err, recipe.ErrDamaged) {
+			failures = 0
+		} else {
+			again = clock.After(ctx, followBackoff.After(failures))
+		}
+		select {
+		case <-changes.C():
+		case <-again:
+		case <-a.Again():
+		case err := <-ended:
+			return err
 		}
 	}
 }
