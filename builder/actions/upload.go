@@ -72,10 +72,6 @@ func (w *Worker) upload(ctx context.Context, a plan.Action) error {
 		return err
 	}
 	w.Step(step.UploadRecorded)
-	ctx, stopWatching := w.whileKept(ctx, record.Path(), func(data []byte, stat recipe.Stat) bool {
-		return zkmodel.DecodeUpload(record.UploadKey, data, stat).State == zkmodel.UploadDeleting
-	})
-	defer stopWatching()
 	w.Metrics.UploadBegins(a.Image, a.Provider)
 	defer w.Metrics.UploadEnds(a.Image, a.Provider)
 	span := w.Tracer.Build(build, "upload", time.Time{}, began, w.Now()).Waited(a.Provider, dueSince(in.Image, build, a.Provider), w.Now()).Set("provider", a.Provider).Set("upload", record.ID)
@@ -154,6 +150,10 @@ func sendEarly(ctx context.Context, s sending) {
 // run sends the file and tells the tree how that ended. It reports whether the upload is
 // tried now, and its lock kept.
 func (s *sending) run(ctx context.Context, failures int) (kept bool, err error) {
+	ctx, stopWatching := s.whileKept(ctx, s.record.Path(), func(data []byte, stat recipe.Stat) bool {
+		return zkmodel.DecodeUpload(s.record.UploadKey, data, stat).State == zkmodel.UploadDeleting
+	})
+	defer stopWatching()
 	log := s.span.Log(s.Log).With("image", s.record.Image, "build", s.record.Build, "provider", s.record.Provider, "upload", s.record.ID)
 	log.Info("Upload begins", "format", s.format)
 	began := s.Now()
