@@ -2,12 +2,10 @@ package kubernetes
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"poolkeeper/configs"
 	"poolkeeper/providers"
@@ -101,18 +99,13 @@ func (c *cluster) may(ctx context.Context, r right) (bool, error) {
 // refusal is why a cluster would not make a label's pod there, or that there is no such namespace. A
 // missing right and a full quota are no reason: the first is told already, the second is over one day.
 func (p *Provider) refusal(ctx context.Context, at place, label *configs.PoolLabel) (why string, gone bool, err error) {
-	body, err := json.Marshal(podBody(at.pod, label, nil, nil))
-	if err != nil {
-		return "", false, err
-	}
-	_, err = answer(p.cluster.client.Post().AbsPath(at.above()).Param("dryRun", "All").
-		SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).Do(ctx))
+	_, err = p.cluster.do(ctx, request{method: http.MethodPost, path: at.above(), query: url.Values{"dryRun": {"All"}}, body: podBody(at.pod, label, nil, nil)})
 	switch {
-	case err == nil, apierrors.IsForbidden(err), apierrors.IsAlreadyExists(err):
+	case err == nil, is(err, reasonForbidden), is(err, reasonAlreadyExists):
 		return "", false, nil
 	case isGone(err):
 		return "", true, nil
-	case apierrors.IsBadRequest(err), apierrors.IsInvalid(err):
+	case is(err, reasonBadRequest), is(err, reasonInvalid):
 		return providers.Words(err.Error()), false, nil
 	}
 	return "", false, err

@@ -1,155 +1,111 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
-	"os"
+	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+	"golang.org/x/time/rate"
 
-	"poolkeeper/configs/clock"
-	"poolkeeper/configs/redact"
 	"poolkeeper/providers"
 )
 
 const (
 	defaultCallTime = 30 * time.Second
-	callsPerSecond  = 50 // in one process; client-go's own 5 would make a burst of nodes wait
+	callsPerSecond  = 50 // in one process
 	callsAtOnce     = 100
+
+	dialTime        = 30 * time.Second
+	handshakeTime   = 10 * time.Second
+	idleTime        = 90 * time.Second
+	idleConnections = 25
 )
 
-// cluster speaks with one API server. It knows paths and JSON; client-go does the log-in, the
-// TLS, the pace and the retries that the server asks for.
+// cluster speaks with one API server.
 type cluster struct {
-	config  *rest.Config
-	http    *http.Client
-	client  rest.Interface
-	secrets *redact.Secrets
-	calls   providers.CallCounter
-
-	mu    sync.Mutex
-	token string // that we logged in with last; "" without one
+	settings settings
+	address  *url.URL
+	login    *authenticator
+	http     *http.Client
+	pace     *rate.Limiter
+	callTime time.Duration
+	calls    providers.CallCounter
 }
 
 // connect makes a client for a context of the kubeconfig, or, where there is no kubeconfig, for
 // the cluster that we run in.
 func connect(name string, opts Options) (*cluster, error) {
-	config, err := settings(name)
+	s, err := readSettings(name)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", providers.ErrUnusable, err)
+		return nil, unusable("read the kubeconfig", err)
 	}
-	config.Timeout = opts.CallTime
-	if config.Timeout == 0 {
-		config.Timeout = defaultCallTime
+	c := &cluster{
+		settings: s, login: newAuthenticator(s, opts.Secrets), callTime: cmp.Or(opts.CallTime, defaultCallTime),
+		pace: rate.NewLimiter(callsPerSecond, callsAtOnce),
 	}
-	config.QPS, config.Burst = callsPerSecond, callsAtOnce
-	config.UserAgent = "poolkeeper"
-	config.WarningHandler = rest.NoWarnings{}
-	config.APIPath = "/api"
-	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
-	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // what errors are
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	c := &cluster{config: config, secrets: opts.Secrets}
-	// client-go logs in outside of what is wrapped here, whichever way it does: with a token, a
-	// file that holds one, or a program that gives one.
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &eavesdropper{c, next} })
-	if config.ExecProvider != nil {
-		config.ExecProvider.StdinUnavailable = true // nobody is there to answer a question
+	if c.address, err = url.Parse(s.server.Server); err != nil {
+		return nil, unusable("read the server of the kubeconfig", err)
 	}
-	if c.http, err = rest.HTTPClientFor(config); err == nil {
-		c.http.Transport = &leaver{c.http.Transport}
-		c.client, err = rest.RESTClientForConfigAndClient(config, c.http)
-	}
+	t, err := c.transport()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", providers.ErrUnusable, err)
+		return nil, err
 	}
+	c.http = &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	c.login.renewed = t.CloseIdleConnections
 	return c, nil
 }
 
-// settings are those of a context; "" is the current one.
-func settings(name string) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	found := false
-	for _, path := range rules.GetLoadingPrecedence() {
-		_, err := os.Stat(path)
-		found = found || err == nil
+// transport makes the connections.
+func (c *cluster) transport() (*http.Transport, error) {
+	t := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: dialTime, KeepAlive: dialTime}).DialContext,
+		TLSHandshakeTimeout: handshakeTime, IdleConnTimeout: idleTime, MaxIdleConnsPerHost: idleConnections,
+		DisableCompression: c.settings.server.PlainData, ForceAttemptHTTP2: true,
+		HTTP2:           &http.HTTP2Config{SendPingTimeout: dialTime, PingTimeout: handshakeTime},
+		TLSClientConfig: &tls.Config{ServerName: c.settings.server.TLSName, InsecureSkipVerify: c.settings.server.Insecure, MinVersion: tls.VersionTLS12}, //nolint:gosec // as the kubeconfig says
 	}
-	if !found {
-		config, err := rest.InClusterConfig()
-		if errors.Is(err, rest.ErrNotInCluster) {
-			return nil, fmt.Errorf("none of %s is there, and we do not run in a cluster", strings.Join(rules.GetLoadingPrecedence(), ", "))
+	if proxy := c.settings.server.Proxy; proxy != "" {
+		address, err := url.Parse(proxy)
+		if err != nil {
+			return nil, unusable("read proxy-url of the kubeconfig", err)
 		}
-		return config, err
+		t.Proxy = http.ProxyURL(address)
 	}
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: name}).ClientConfig()
+	ca, err := content(c.settings.server.CAData, c.settings.server.CAFile)
+	if err != nil {
+		return nil, unusable("read the certificate authority", err)
+	}
+	if len(ca) > 0 {
+		t.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !t.TLSClientConfig.RootCAs.AppendCertsFromPEM(ca) {
+			return nil, unusable("read the certificate authority", errors.New("it is no certificate in PEM"))
+		}
+	}
+	t.TLSClientConfig.GetClientCertificate = func(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		login, err := c.login.credentials(info.Context())
+		if err != nil || login.cert == nil {
+			return &tls.Certificate{}, err
+		}
+		return login.cert, nil
+	}
+	return t, nil
 }
 
-func (c *cluster) close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
+func (c *cluster) close() { c.http.CloseIdleConnections() }
 
-// leaver leaves a call whose context has ended. client-go waits for a program that logs in for as
-// long as that runs, and its callers would hang with it.
-type leaver struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (l *leaver) RoundTrip(req *http.Request) (*http.Response, error) {
-	type outcome struct {
-		resp *http.Response
-		err  error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		resp, err := l.next.RoundTrip(req) //nolint:bodyclose // by who gets it, or below
-		done <- outcome{resp, err}
-	}()
-	select {
-	case o := <-done:
-		return o.resp, o.err
-	case <-req.Context().Done():
-		go func() {
-			if o := <-done; o.resp != nil {
-				_ = o.resp.Body.Close()
-			}
-		}()
-		return nil, context.Cause(req.Context())
-	}
-}
-
-// WrappedRoundTripper lets client-go see what is below.
-func (l *leaver) WrappedRoundTripper() http.RoundTripper { return l.next }
-
-// eavesdropper notes with which token client-go logs in.
-type eavesdropper struct {
-	cluster *cluster
-	next    http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (e *eavesdropper) RoundTrip(req *http.Request) (*http.Response, error) {
-	if token, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer "); ok {
-		e.cluster.loggedIn(token)
-	}
-	asked := clock.Now(req.Context())
-	resp, err := e.next.RoundTrip(req)
-	if err == nil {
-		e.cluster.calls.Answered(operation(req), clock.Now(req.Context()).Sub(asked))
-	}
-	return resp, err
-}
+// isSecure reports whether we log in at all: without TLS, credentials are not sent.
+func (c *cluster) isSecure() bool { return c.address.Scheme == "https" }
 
 // resources are what calls are told apart by, below a namespace.
 var resources = []string{"pods", "secrets", "serviceaccounts", "roles", "rolebindings"}
@@ -170,59 +126,31 @@ func operation(req *http.Request) string {
 // Calls implements providers.Asker.
 func (p *Provider) Calls() []providers.Calls { return p.cluster.calls.Calls() }
 
-// WrappedRoundTripper lets client-go see what is below.
-func (e *eavesdropper) WrappedRoundTripper() http.RoundTripper { return e.next }
-
-func (c *cluster) loggedIn(token string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.token != token {
-		c.token = token
-		c.secrets.Add(token)
-	}
-}
-
 // ourToken is the token that we log in with.
 //
 // Errors: providers.ErrUnusable when we log in without one.
 func (c *cluster) ourToken(ctx context.Context) (string, error) {
-	seen := func() string {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.token
-	}
-	if token := seen(); token != "" {
-		return token, nil
-	}
-	if err := c.client.Get().AbsPath("/version").Do(ctx).Error(); err != nil {
-		return "", failure(err)
-	}
-	if token := seen(); token != "" {
-		return token, nil
+	if c.isSecure() {
+		login, err := c.login.credentials(ctx)
+		if err != nil {
+			return "", failure(err)
+		}
+		if login.token != "" {
+			return login.token, nil
+		}
 	}
 	return "", fmt.Errorf("%w: its context of the kubeconfig logs in without a token, and Zuul needs one", providers.ErrUnusable)
 }
 
 // ca is the PEM of the authority of the API server, in base64; "" is unknown.
 func (c *cluster) ca() string {
-	data := c.config.CAData
-	if len(data) == 0 && c.config.CAFile != "" {
-		data, _ = os.ReadFile(c.config.CAFile) // without it Zuul goes by its own authorities
-	}
+	data, _ := content(c.settings.server.CAData, c.settings.server.CAFile) // without it Zuul goes by its own authorities
 	return base64.StdEncoding.EncodeToString(data)
-}
-
-// answer is what the server said. Only Error reads what it says of a failure.
-func answer(result rest.Result) ([]byte, error) {
-	if err := result.Error(); err != nil {
-		return nil, err
-	}
-	return result.Raw()
 }
 
 // get reads an object.
 func (c *cluster) get(ctx context.Context, path string, into any) error {
-	data, err := answer(c.client.Get().AbsPath(path).Do(ctx))
+	data, err := c.do(ctx, request{method: http.MethodGet, path: path})
 	if err != nil {
 		return err
 	}
@@ -231,11 +159,7 @@ func (c *cluster) get(ctx context.Context, path string, into any) error {
 
 // create makes an object below a path. into, when set, gets what the server made of it.
 func (c *cluster) create(ctx context.Context, path string, body, into any) error {
-	data, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	data, err = answer(c.client.Post().AbsPath(path).SetHeader("Content-Type", runtime.ContentTypeJSON).Body(data).Do(ctx))
+	data, err := c.do(ctx, request{method: http.MethodPost, path: path, body: body})
 	if err != nil || into == nil {
 		return err
 	}
@@ -244,21 +168,18 @@ func (c *cluster) create(ctx context.Context, path string, body, into any) error
 
 // remove asks for an object's deletion, if it is still the one of the uid.
 func (c *cluster) remove(ctx context.Context, path, uid string) error {
-	body, err := json.Marshal(map[string]any{
+	_, err := c.do(ctx, request{method: http.MethodDelete, path: path, body: map[string]any{
 		"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background",
 		"preconditions": map[string]any{"uid": uid},
-	})
-	if err != nil {
-		return err
-	}
-	return c.client.Delete().AbsPath(path).SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).Do(ctx).Error()
+	}})
+	return err
 }
 
 // page is one part of a list.
 type page struct {
-	Kind     string          `json:"kind"`
-	Metadata metav1.ListMeta `json:"metadata"`
-	Items    *[]object       `json:"items"`
+	Kind     string
+	Metadata struct{ Continue string }
+	Items    *[]object
 }
 
 const (
@@ -271,14 +192,14 @@ func (c *cluster) list(ctx context.Context, path, namespace, selector string) ([
 	var all []object
 	asked := map[string]bool{}
 	for next := ""; ; {
-		req := c.client.Get().AbsPath(path).Param("limit", fmt.Sprint(listPage))
+		query := url.Values{"limit": {fmt.Sprint(listPage)}}
 		if selector != "" {
-			req = req.Param("labelSelector", selector)
+			query.Set("labelSelector", selector)
 		}
 		if next != "" {
-			req = req.Param("continue", next)
+			query.Set("continue", next)
 		}
-		data, err := answer(req.Do(ctx))
+		data, err := c.do(ctx, request{method: http.MethodGet, path: path, query: query})
 		if err != nil {
 			return nil, err
 		}

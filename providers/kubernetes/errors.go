@@ -3,12 +3,9 @@ package kubernetes
 import (
 	"errors"
 	"fmt"
+	"math/big"
 	"net/http"
 	"strings"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"poolkeeper/providers"
 )
@@ -34,11 +31,11 @@ func meaningOf(err error) error {
 	if _, known := errors.AsType[*refusal](err); known || err == nil || errors.Is(err, providers.ErrUnusable) || errors.Is(err, providers.ErrTransient) {
 		return nil
 	}
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) { // nobody has answered
+	status, ok := errors.AsType[*statusError](err)
+	if !ok { // no answer
 		return providers.ErrTransient
 	}
-	switch code := status.Status().Code; {
+	switch code := status.Code; {
 	case isQuota(err) && isBeyond(err.Error()):
 		return providers.ErrInvalid
 	case isQuota(err):
@@ -47,11 +44,11 @@ func meaningOf(err error) error {
 		return providers.ErrNotFound
 	case isEarly(err):
 		return providers.ErrTransient
-	case code == http.StatusForbidden && isPolicy(err):
+	case code == http.StatusForbidden && isPolicy(status):
 		return providers.ErrInvalid
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		return providers.ErrUnusable
-	case code == http.StatusNotFound && apierrors.IsUnexpectedServerError(err):
+	case code == http.StatusNotFound && status.Foreign:
 		return providers.ErrTransient // what is before the API server has no such page
 	case code == http.StatusNotFound:
 		return providers.ErrNotFound
@@ -64,12 +61,13 @@ func meaningOf(err error) error {
 
 // isGone tells that the API server itself says that something is not there.
 func isGone(err error) bool {
-	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err)
+	status, ok := errors.AsType[*statusError](err)
+	return ok && !status.Foreign && is(err, reasonNotFound)
 }
 
 // isQuota tells a refusal because of a ResourceQuota: later may work.
 func isQuota(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
+	return is(err, reasonForbidden) && strings.Contains(err.Error(), "exceeded quota")
 }
 
 // isBeyond tells that a quota could never give what was requested, even with nothing used: waiting
@@ -88,9 +86,8 @@ func isBeyond(text string) bool {
 	}
 	for one := range strings.SplitSeq(requested, ",") {
 		name, amount, _ := strings.Cut(strings.TrimSpace(one), "=")
-		wants, err := resource.ParseQuantity(amount)
-		has, err2 := resource.ParseQuantity(most[name])
-		if err == nil && err2 == nil && wants.Cmp(has) > 0 {
+		wants, has := quantity(amount), quantity(most[name])
+		if wants != nil && has != nil && wants.Cmp(has) > 0 {
 			return true
 		}
 	}
@@ -99,24 +96,24 @@ func isBeyond(text string) bool {
 
 // isPolicy tells a refusal of what was asked for, as by a LimitRange, PodSecurity or a webhook,
 // from a missing right: asking again would not help. A proxy's refusal has no reason.
-func isPolicy(err error) bool {
-	text := err.Error()
+func isPolicy(status *statusError) bool {
+	text := status.Message
 	right := strings.Contains(text, "forbidden: User \"") && strings.Contains(text, "\" cannot ") || strings.Contains(text, "is attempting to grant")
 	if strings.Contains(text, "admission webhook ") && strings.Contains(text, "denied the request") {
 		return true
 	}
-	return apierrors.ReasonForError(err) == metav1.StatusReasonForbidden && !right && strings.Contains(text, "forbidden: ")
+	return status.Reason == reasonForbidden && !right && strings.Contains(text, "forbidden: ")
 }
 
 // isEnding tells that a namespace is being deleted, in which something was to be made.
 func isEnding(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "because it is being terminated")
+	return is(err, reasonForbidden) && strings.Contains(err.Error(), "because it is being terminated")
 }
 
 // isEarly tells that a namespace is so new that its default service account is not there yet,
 // without which no pod is made; or that the controller of a new quota has not counted yet.
 func isEarly(err error) bool {
-	if !apierrors.IsForbidden(err) {
+	if !is(err, reasonForbidden) {
 		return false
 	}
 	text := err.Error()
@@ -137,4 +134,28 @@ func passing(err error) error {
 		return nil
 	}
 	return err
+}
+
+// unitOf has the value of the suffixes of quantities.
+var unitOf = map[string]string{
+	"n": "1e-9", "u": "1e-6", "m": "1e-3", "": "1", "k": "1e3", "M": "1e6", "G": "1e9", "T": "1e12", "P": "1e15", "E": "1e18",
+	"Ki": "1024", "Mi": "1048576", "Gi": "1073741824", "Ti": "1099511627776", "Pi": "1125899906842624", "Ei": "1152921504606846976",
+}
+
+// quantity parses an amount as Kubernetes writes it, such as 500m or 4Gi; nil is none.
+func quantity(text string) *big.Rat {
+	if len(text) > 100 { // no amount is that long, and exponents may be huge
+		return nil
+	}
+	number := strings.TrimRight(text, "numkMGTPEi")
+	unit, known := unitOf[text[len(number):]]
+	if _, exponent, _ := strings.Cut(strings.ToLower(number), "e"); !known || strings.Contains(number, "/") || len(exponent) > 3 {
+		return nil
+	}
+	n, ok := new(big.Rat).SetString(number)
+	factor, _ := new(big.Rat).SetString(unit) // of the table
+	if !ok {
+		return nil
+	}
+	return n.Mul(n, factor)
 }

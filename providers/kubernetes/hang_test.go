@@ -27,7 +27,7 @@ func TestLogInThatHangs(t *testing.T) {
 	}
 	for path, text := range map[string]string{
 		program: "#!/bin/sh\nexec cat " + pipe + "\n",
-		config: fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: here, clusters: [{name: c, cluster: {server: \"http://127.0.0.1:9\"}}], "+
+		config: fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: here, clusters: [{name: c, cluster: {server: \"https://127.0.0.1:9\"}}], "+
 			"contexts: [{name: here, context: {cluster: c, user: u}}], "+
 			"users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: %q, interactiveMode: Never}}}]}", program),
 	} {

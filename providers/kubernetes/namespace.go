@@ -8,8 +8,6 @@ import (
 	"maps"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"poolkeeper/configs"
 	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
@@ -65,8 +63,8 @@ func (n *namespaces) wait(ctx context.Context, o *object, _ *configs.Pool, label
 		return providers.Instance{}, err
 	}
 	c := &providers.Connection{
-		Type: label.Connection, Name: name, Namespace: name, Host: n.cluster.config.Host,
-		SkipTLS: n.cluster.config.Insecure, User: worker,
+		Type: label.Connection, Name: name, Namespace: name, Host: n.cluster.settings.server.Server,
+		SkipTLS: n.cluster.settings.server.Insecure, User: worker,
 	}
 	instance := providers.Instance{Connection: c, PythonPath: label.PythonPath, ShellType: label.ShellType}
 	if isPod {
@@ -133,7 +131,7 @@ func body(version, kind, name string, more map[string]any) map[string]any {
 
 // make makes an object that may be there already.
 func (n *namespaces) make(ctx context.Context, path string, body map[string]any) error {
-	if err := n.cluster.create(ctx, path, body, nil); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := n.cluster.create(ctx, path, body, nil); err != nil && !is(err, reasonAlreadyExists) {
 		return failure(err)
 	}
 	return nil

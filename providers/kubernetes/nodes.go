@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
 )
@@ -54,7 +52,7 @@ func (p *Provider) createNode(ctx context.Context, spec providers.NodeSpec) (str
 		if err == nil {
 			return at.id(), nil
 		}
-		if !apierrors.IsAlreadyExists(err) {
+		if !is(err, reasonAlreadyExists) {
 			return "", fmt.Errorf("create node %s as %s (pool %s, label %s): %w", spec.NodeID, at.id(), spec.Pool, spec.Label, failure(err))
 		}
 		o, err := p.read(ctx, at)
@@ -175,9 +173,9 @@ func (p *Provider) DeleteNode(ctx context.Context, id string) error {
 	}
 	uid := o.Metadata.UID
 	if !o.leaving() {
-		err := p.cluster.remove(ctx, at.path(), string(uid))
+		err := p.cluster.remove(ctx, at.path(), uid)
 		// With a conflict the object has gone, and another one has its name.
-		if err != nil && !isGone(err) && !apierrors.IsConflict(err) {
+		if err != nil && !isGone(err) && !is(err, reasonConflict) {
 			return fmt.Errorf("delete %s: %w", id, failure(err))
 		}
 	}

@@ -5,19 +5,20 @@ import (
 	"path"
 	"regexp"
 	"strings"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"time"
 
 	"poolkeeper/providers"
 )
 
 // object is a namespace or a pod, as far as we look at either.
 type object struct {
-	Metadata metav1.ObjectMeta `json:"metadata"`
-	Spec     struct {
-		NodeName string `json:"nodeName"`
-	} `json:"spec"`
-	Status podStatus `json:"status"`
+	Metadata struct {
+		Name, Namespace, UID string
+		Labels, Annotations  map[string]string
+		DeletionTimestamp    *time.Time
+	}
+	Spec   struct{ NodeName string }
+	Status podStatus
 }
 
 // podStatus is what the cluster tells of a pod. The types of k8s.io/api would add 10 MB to

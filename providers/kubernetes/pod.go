@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"poolkeeper/configs"
 	"poolkeeper/providers"
 )
@@ -95,10 +93,10 @@ func (p *pods) usable(ctx context.Context) error {
 
 // refused is ErrInvalid where the cluster refuses us in the namespace of this pool only: the request is
 // declined there and goes elsewhere, in place of waiting for a right that may never come. Where the others
-// refuse us, too, the cluster cannot be used. A log-in that is over (401) is no right of a namespace: client-go
+// refuse us, too, the cluster cannot be used. A log-in that is over (401) is no right of a namespace: the log-in
 // renews it for the next call, so that a look at another pool would succeed.
 func (p *pods) refused(ctx context.Context, pool string, err error) error {
-	if !errors.Is(err, providers.ErrUnusable) || !apierrors.IsForbidden(err) {
+	if !errors.Is(err, providers.ErrUnusable) || !is(err, reasonForbidden) {
 		return err
 	}
 	for _, other := range p.cfg.Pools {
@@ -124,8 +122,8 @@ func (p *pods) wait(ctx context.Context, o *object, _ *configs.Pool, label *conf
 		return providers.Instance{}, err
 	}
 	c := &providers.Connection{
-		Type: label.Connection, Namespace: at.namespace, Pod: at.pod, Host: p.cluster.config.Host,
-		SkipTLS: p.cluster.config.Insecure, User: worker, Token: token,
+		Type: label.Connection, Namespace: at.namespace, Pod: at.pod, Host: p.cluster.settings.server.Server,
+		SkipTLS: p.cluster.settings.server.Insecure, User: worker, Token: token,
 	}
 	if !c.SkipTLS {
 		c.CACert = p.cluster.ca()
@@ -150,7 +148,7 @@ func (p *Provider) makePod(ctx context.Context, around *object, label *configs.P
 	err := p.retryEarly(ctx, func() error {
 		return p.cluster.create(ctx, at.above(), podBody(at.pod, label, labels, annotations), nil)
 	})
-	if apierrors.IsAlreadyExists(err) {
+	if is(err, reasonAlreadyExists) {
 		return nil
 	}
 	return failure(err)

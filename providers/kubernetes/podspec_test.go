@@ -59,7 +59,7 @@ const inCluster = "POOLKEEPER_TEST_IN_CLUSTER"
 func TestClusterThatWeRunIn(t *testing.T) {
 	if os.Getenv(inCluster) != "" {
 		c, err := connect("", Options{})
-		if err != nil || c.config.Host != "https://10.1.2.3:6443" || c.config.BearerTokenFile == "" || c.config.CAFile == "" {
+		if err != nil || c.address.String() != "https://10.1.2.3:6443" || c.settings.user.TokenFile == "" || c.ca() == "" {
 			t.Errorf("the cluster is %+v, %v", c, err)
 		}
 		return

@@ -3,12 +3,9 @@ package kubernetes
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"poolkeeper/providers"
 )
@@ -65,8 +62,10 @@ func TestWhatBecomesOfAPod(t *testing.T) {
 // The server has one code for four things: taken for a missing right, a quota would stop the
 // whole provider; taken for a quota, a missing right would wait for ever without a word.
 func TestWhatErrorsMean(t *testing.T) {
-	pods := schema.GroupResource{Resource: "pods"}
-	forbidden := func(text string) error { return apierrors.NewForbidden(pods, "p", errors.New(text)) }
+	answer := func(code int, reason, text string) error {
+		return failed(code, fmt.Appendf(nil, `{"kind": "Status", "status": "Failure", "code": %d, "reason": %q, "message": %q}`, code, reason, text))
+	}
+	forbidden := func(text string) error { return answer(403, "Forbidden", `pods "p" is forbidden: `+text) }
 	for _, c := range []struct {
 		err  error
 		want error
@@ -86,16 +85,20 @@ func TestWhatErrorsMean(t *testing.T) {
 		{forbidden("maximum cpu usage per Container is 1, but limit is 2"), providers.ErrInvalid},
 		{forbidden(`violates PodSecurity "restricted:latest": privileged`), providers.ErrInvalid},
 		{forbidden("unable to validate against any security context constraint"), providers.ErrInvalid},
-		{&apierrors.StatusError{ErrStatus: metav1.Status{Code: 403, Message: `admission webhook "w" denied the request: no`}}, providers.ErrInvalid},
-		{&apierrors.StatusError{ErrStatus: metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "unknown"}}, providers.ErrUnusable},
-		{apierrors.NewUnauthorized("token is over"), providers.ErrUnusable},
-		{apierrors.NewNotFound(pods, "p"), providers.ErrNotFound},
-		{apierrors.NewBadRequest("no such field"), providers.ErrInvalid},
-		{apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "p", nil), providers.ErrInvalid},
-		{apierrors.NewConflict(pods, "p", errors.New("changed")), providers.ErrTransient},
-		{apierrors.NewTooManyRequests("wait", 1), providers.ErrTransient},
-		{apierrors.NewInternalError(errors.New("etcd")), providers.ErrTransient},
-		{&apierrors.StatusError{ErrStatus: metav1.Status{Code: 503}}, providers.ErrTransient},
+		{answer(403, "", `admission webhook "w" denied the request: no`), providers.ErrInvalid},
+		{answer(403, "Forbidden", "unknown"), providers.ErrUnusable},
+		{answer(401, "Unauthorized", "token is over"), providers.ErrUnusable},
+		{answer(404, "NotFound", `pods "p" not found`), providers.ErrNotFound},
+		{answer(400, "BadRequest", "no such field"), providers.ErrInvalid},
+		{answer(422, "Invalid", `Pod "p" is invalid`), providers.ErrInvalid},
+		{answer(409, "Conflict", "changed"), providers.ErrTransient},
+		{answer(429, "TooManyRequests", "wait"), providers.ErrTransient},
+		{answer(500, "InternalError", "etcd"), providers.ErrTransient},
+		{answer(503, "", ""), providers.ErrTransient},
+		// What is before the API server knows nothing of objects, and its pages are no reasons.
+		{failed(404, []byte("<html>no such page</html>")), providers.ErrTransient},
+		{failed(403, []byte("forbidden: by the proxy")), providers.ErrUnusable},
+		{failed(400, nil), providers.ErrInvalid},
 		{errors.New("connection refused"), providers.ErrTransient},
 	} {
 		if err := failure(c.err); !errors.Is(err, c.want) || !errors.Is(err, c.err) {

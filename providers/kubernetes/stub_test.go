@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
+	"golang.org/x/time/rate"
 
 	"poolkeeper/configs"
 	"poolkeeper/configs/clock"
@@ -159,11 +159,7 @@ func openOn(f *testing.F, s *apiServer) (spaces, inPools providers.Provider) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		quick := rest.CopyConfig(p.cluster.config)
-		quick.QPS = -1 // as many calls as there are
-		if p.cluster.client, err = rest.RESTClientForConfigAndClient(quick, p.cluster.http); err != nil {
-			f.Fatal(err)
-		}
+		p.cluster.pace.SetLimit(rate.Inf) // as many calls as there are
 		p.OfInstallation("a")
 		return providers.Redacted(p, secrets)
 	}
