@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -190,8 +191,8 @@ func (w *blockWriter) lacks(index int32, sum [sha256.Size]byte) bool {
 	if int(index) < len(w.before.Sums) {
 		return sum != w.before.Sums[index]
 	}
-	return w.encrypted || sum != zeroSum
+	return w.encrypted || sum != zeroSum()
 }
 
-// zeroSum is that of an empty block.
-var zeroSum = sha256.Sum256(make([]byte, blockSize))
+// zeroSum returns the sum of an empty block.
+var zeroSum = sync.OnceValue(func() [sha256.Size]byte { return sha256.Sum256(make([]byte, blockSize)) })

@@ -9,7 +9,7 @@ import (
 // that is larger than its parent has noise behind that.
 func TestBlocksThatASnapshotLacks(t *testing.T) {
 	full := sha256.Sum256([]byte("full"))
-	parent := &blocks{Snapshot: "snap-1", Volume: 1, Sums: [][sha256.Size]byte{zeroSum, full}}
+	parent := &blocks{Snapshot: "snap-1", Volume: 1, Sums: [][sha256.Size]byte{zeroSum(), full}}
 	for name, c := range map[string]struct {
 		before    *blocks
 		encrypted bool
@@ -22,7 +22,7 @@ func TestBlocksThatASnapshotLacks(t *testing.T) {
 		"encrypted, and a parent": {parent, true, []int32{1, 2}, []int32{0, 2}},
 	} {
 		w := &blockWriter{before: c.before, now: &blocks{Volume: 2}, encrypted: c.encrypted}
-		for sum, want := range map[[sha256.Size]byte][]int32{zeroSum: c.zero, full: c.full} {
+		for sum, want := range map[[sha256.Size]byte][]int32{zeroSum(): c.zero, full: c.full} {
 			var got []int32
 			for index := range int32(3) {
 				if w.lacks(index, sum) {

@@ -84,7 +84,7 @@ func CauseOf(text string) Cause {
 // what silences it.
 func misnamed(remark string) string {
 	line := clip(remark) + " (diskimage-builder takes that for the name of its loop device"
-	if host := nameless.FindStringSubmatch(remark); host != nil {
+	if host := nameless().FindStringSubmatch(remark); host != nil {
 		return line + `: add the line "127.0.1.1 ` + host[1] + `" to /etc/hosts)`
 	}
 	return line + ": sudo must not print it)"

@@ -4,38 +4,44 @@ import (
 	"bytes"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // ExitLine begins the last line of a log, as Nodepool writes it.
 const ExitLine = "Exit code: "
 
+// pattern compiles a regular expression when it is first used: most processes read no build log.
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
 var (
 	// trap is the trace of where diskimage-builder begins to clean up: what
 	// follows is its consequence.
-	trap = regexp.MustCompile(`^\++ .*:\s+trap_cleanup$|^\++ trap_cleanup$`)
+	trap = pattern(`^\++ .*:\s+trap_cleanup$|^\++ trap_cleanup$`)
 	// tool is what a tool said that diskimage-builder's own code ran.
-	tool = regexp.MustCompile(`^DEBUG \S+ \[-\] exec_sudo: (.*) exec_sudo \S+$`)
+	tool = pattern(`^DEBUG \S+ \[-\] exec_sudo: (.*) exec_sudo \S+$`)
 	// running and completed are of dib-run-parts.
-	running   = regexp.MustCompile(`^dib-run-parts (?:.* )?Running \S*/([^/\s]+\.d)/(\S+)$`)
-	completed = regexp.MustCompile(`^dib-run-parts \S+ completed$|^dib-run-parts -+ PROFILING`)
+	running   = pattern(`^dib-run-parts (?:.* )?Running \S*/([^/\s]+\.d)/(\S+)$`)
+	completed = pattern(`^dib-run-parts \S+ completed$|^dib-run-parts -+ PROFILING`)
 	// attached has what diskimage-builder takes for the loop device's name: all that
 	// sudo printed, stderr too.
-	attached = regexp.MustCompile(`^INFO \S+ \[-\] New block device \[(.*)$`)
+	attached = pattern(`^INFO \S+ \[-\] New block device \[(.*)$`)
 	// nameless is sudo's remark on a host that cannot resolve its own name.
-	nameless = regexp.MustCompile(`^sudo: unable to resolve host ([^\s:]+)`)
+	nameless = pattern(`^sudo: unable to resolve host ([^\s:]+)`)
 )
 
 // What lines weigh. The last of the heaviest lines is the cause.
 var weights = []struct {
 	weight int
-	lines  *regexp.Regexp
+	lines  func() *regexp.Regexp
 }{
 	// Progress, and what only says that something before has failed.
-	{0, regexp.MustCompile(`^(DEBUG|INFO|WARNING) \S+ \[-\]|^dib-run-parts |^[IWN]: |^(Get|Hit|Ign):\d|^\s+File "|^poolkeeper: |^` + ExitLine + `|^Usage: `)},
-	{1, regexp.MustCompile(`^E: (Some index files failed|apt-get .* failed$|mmdebstrap failed|setup failed|Unable to correct)|exec_sudo failed$|\[-\] .*[Rr]ollback|^\S+Error: Command .* returned non-zero|^Traceback|^umount: |^device-mapper: remove|^losetup: .*(detach|No such device)|\btarget is busy\b`)},
+	{0, pattern(`^(DEBUG|INFO|WARNING) \S+ \[-\]|^dib-run-parts |^[IWN]: |^(Get|Hit|Ign):\d|^\s+File "|^poolkeeper: |^` + ExitLine + `|^Usage: `)},
+	{1, pattern(`^E: (Some index files failed|apt-get .* failed$|mmdebstrap failed|setup failed|Unable to correct)|exec_sudo failed$|\[-\] .*[Rr]ollback|^\S+Error: Command .* returned non-zero|^Traceback|^umount: |^device-mapper: remove|^losetup: .*(detach|No such device)|\btarget is busy\b`)},
 	// What tools say when they can say it best.
-	{3, regexp.MustCompile(`No space left on device|[Tt]otal journal size too big|^E: |^fatal: |^ERROR|\bnot set!|Killed\b|Out of memory|(?i:could ?n[o']t (connect|resolve))|No (match|package) |^[\w.]+(Exception|Error): `)},
-	{2, regexp.MustCompile(`(?i)\b(errors?|fatal|cannot|can't|could not|couldn't|fail(ed|ure|s)?|invalid|unknown|denied|not found|no such|unable|refused|not permitted|is not|too (big|large|small|long)|no space|panic)\b`)},
+	{3, pattern(`No space left on device|[Tt]otal journal size too big|^E: |^fatal: |^ERROR|\bnot set!|Killed\b|Out of memory|(?i:could ?n[o']t (connect|resolve))|No (match|package) |^[\w.]+(Exception|Error): `)},
+	{2, pattern(`(?i)\b(errors?|fatal|cannot|can't|could not|couldn't|fail(ed|ure|s)?|invalid|unknown|denied|not found|no such|unable|refused|not permitted|is not|too (big|large|small|long)|no space|panic)\b`)},
 }
 
 // Line is what one line of a log says.
@@ -66,24 +72,24 @@ func Read(text []byte) Line {
 	case len(rest) == 0:
 		return line
 	case rest[0] == '+':
-		line.Trap = bytes.Contains(rest, trapWord) && trap.Match(rest)
+		line.Trap = bytes.Contains(rest, trapWord) && trap().Match(rest)
 		if isTrace(rest) {
 			return line
 		}
 	case bytes.HasPrefix(rest, partsWord):
-		if at := running.FindSubmatch(rest); at != nil {
+		if at := running().FindSubmatch(rest); at != nil {
 			line.Phase, line.Script = string(at[1]), string(at[2])
 		}
-		line.Completed = completed.Match(rest)
+		line.Completed = completed().Match(rest)
 	case bytes.Contains(rest, deviceWord):
-		if at := attached.FindSubmatch(rest); at != nil && !bytes.HasPrefix(at[1], []byte("/")) {
+		if at := attached().FindSubmatch(rest); at != nil && !bytes.HasPrefix(at[1], []byte("/")) {
 			line.fixed = misnamed(string(at[1]))
 			return line
 		}
 	}
 	line.undoes, line.undone = bytes.Contains(rest, undoesWord), bytes.Contains(rest, undoneWord)
 	if bytes.Contains(rest, toolWord) {
-		if said := tool.FindSubmatch(rest); said != nil {
+		if said := tool().FindSubmatch(rest); said != nil {
 			rest, line.bonus = said[1], 1
 		}
 	}
@@ -148,7 +154,7 @@ func IsTrace(line string) bool { return isTrace([]byte(Unstamped(line))) }
 // weigh tells how much a line says about why a build failed.
 func weigh(line string) int {
 	for _, w := range weights {
-		if w.lines.MatchString(line) {
+		if w.lines().MatchString(line) {
 			return w.weight
 		}
 	}

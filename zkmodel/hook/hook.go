@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"poolkeeper/zkmodel"
@@ -68,11 +69,11 @@ type Outcome struct {
 }
 
 // validID is what an id may look like: it is a znode's name.
-var validID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+var validID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
 // CheckID refuses what cannot be the id of a delivery.
 func CheckID(id string) error {
-	if !validID.MatchString(id) {
+	if !validID().MatchString(id) {
 		return errors.New("expected letters, digits, dashes and underscores, at most 64")
 	}
 	return nil

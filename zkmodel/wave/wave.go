@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"poolkeeper/configs/kit"
@@ -160,7 +161,7 @@ func Limit(maxFailures string, n int) (int, error) {
 }
 
 // validID is what an id may look like: it is a znode's name, and typed by people.
-var validID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+var validID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`) })
 
 // NewID makes an id that sorts by time; what says more of the wave.
 func NewID(what string) string {
@@ -170,7 +171,7 @@ func NewID(what string) string {
 
 // CheckID refuses what cannot be the id of a wave.
 func CheckID(id string) error {
-	if !validID.MatchString(id) {
+	if !validID().MatchString(id) {
 		return fmt.Errorf("%q cannot be the id of a wave: expected letters, digits, dots, dashes and underscores, at most 100", id)
 	}
 	return nil
