@@ -64,9 +64,10 @@ type answers struct {
 	others []others
 }
 
-// ask hears each of our pools that has not declined a request.
-func (a *assignment) ask(r *zkmodel.Request, able []candidate) answers {
-	var all answers
+// ask asks each of our pools that has not declined a request. The answers are valid until it asks for the next request.
+func (a *assignment) ask(r *zkmodel.Request, able []candidate) *answers {
+	all := &a.said
+	all.yes, all.later, all.never, all.others = all.yes[:0], all.later[:0], all.never[:0], all.others[:0]
 	for _, p := range a.Pools {
 		if r.DeclinedByPool(p.ID) {
 			continue
@@ -86,4 +87,4 @@ func (a *assignment) ask(r *zkmodel.Request, able []candidate) answers {
 }
 
 // none reports whether no pool was asked.
-func (s answers) none() bool { return len(s.yes)+len(s.later)+len(s.never)+len(s.others) == 0 }
+func (s *answers) none() bool { return len(s.yes)+len(s.later)+len(s.never)+len(s.others) == 0 }

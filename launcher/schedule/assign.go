@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -60,6 +61,8 @@ type assignment struct {
 	owing    map[string]map[string]string // nodes whose machines may yet be made, by request and provider
 	uses     map[string]*lesson.Use       // of the clouds that do not tell their limits, or refused, by provider
 	room     map[string]int               // provider to launches that may still begin; -1 is any number
+	mine     map[string]bool              // ids of our pools
+	said     answers                      // to the last request
 	waits    queues                       // for room, by pool id
 	shared   queues                       // for room in all of a provider, by provider
 	patient  queues                       // for the limit of a tenant, by tenant
@@ -71,11 +74,12 @@ func newAssignment(s *Snapshot) *assignment {
 	a := &assignment{
 		Snapshot: s, tenants: tenantUsage(s), reserved: newUsage(nil, nil), freed: freedPools(s, gone), claims: map[PoolKey]*zkmodel.Request{},
 		used: newUsage(s.Nodes, s.Pools), leaving: newUsage(gone, s.Pools), ready: newIdleNodes(s.Nodes, s.Evicted, s.Frozen), owing: owing(s.Nodes),
-		uses: map[string]*lesson.Use{}, room: map[string]int{}, waits: queues{}, shared: queues{}, patient: queues{},
+		uses: map[string]*lesson.Use{}, room: map[string]int{}, mine: map[string]bool{}, waits: queues{}, shared: queues{}, patient: queues{},
 		phantoms: newPhantoms(s),
 	}
 	for _, p := range s.Pools {
 		a.room[p.Provider] = p.Room
+		a.mine[p.ID] = true
 	}
 	for name, use := range s.Uses {
 		a.uses[name] = &lesson.Use{Held: use.Held, Flying: maps.Clone(use.Flying), Launches: use.Launches}
@@ -86,7 +90,7 @@ func newAssignment(s *Snapshot) *assignment {
 // decide asks each of our pools and takes the best answer.
 func (a *assignment) decide(r *zkmodel.Request) Decision {
 	able := a.candidates(r)
-	said := a.ask(r, able)
+	said := a.ask(r, able) // until the next request
 	if best := best(a, r, said.yes); best != nil {
 		return a.accept(r, best, able)
 	}
@@ -111,7 +115,7 @@ func (a *assignment) decide(r *zkmodel.Request) Decision {
 // declines is the decision of those of our pools that can never serve a request.
 // They say so although others of ours leave it to them, or nobody would ever
 // answer.
-func (a *assignment) declines(r *zkmodel.Request, said answers) (Decline, bool) {
+func (a *assignment) declines(r *zkmodel.Request, said *answers) (Decline, bool) {
 	if said.none() && len(a.Registered) > 0 && DeclinedByAll(a.Registered, r) {
 		// Who had not declined has left since.
 		return Decline{About: About{r, cmp.Or(r.Reason, "every pool has declined it")}}, true
@@ -152,7 +156,7 @@ func (a *assignment) accept(r *zkmodel.Request, y *yes, able []candidate) Decisi
 		return Wait{About: About{r, reason}, Cause: cause, Pool: y.pool, NeedsQuota: true, Since: since}
 	}
 	return Accept{
-		About: About{r, y.reason}, Pool: y.pool, Places: y.places, Zone: y.zone, UsesQuota: usesQuota, Since: since,
+		About: About{r, fmt.Sprintf("pool %s of %s has room", y.pool.Name, y.pool.Provider)}, Pool: y.pool, Places: y.places, Zone: y.zone, UsesQuota: usesQuota, Since: since,
 		Asked: lesson.Asked{Round: y.pool.Learned.Lesson.Round, Kind: y.kind},
 	}
 }
@@ -201,23 +205,18 @@ func (a *assignment) wait(r *zkmodel.Request, l *later) Wait {
 // pools that can serve them, and gives those of a launcher that has died to the
 // others.
 func preferredPool(able []candidate, r *zkmodel.Request) string {
-	var ids, paused []string
-	ours := map[string]bool{}
+	allPaused := !slices.ContainsFunc(able, func(c candidate) bool { return !c.paused })
+	ids := make([]string, 0, len(able))
 	for _, c := range able {
-		ours[c.id] = c.ours
-		if c.paused {
-			paused = append(paused, c.id)
-		} else {
+		if c.paused == allPaused {
 			ids = append(ids, c.id)
 		}
 	}
-	if len(ids) == 0 {
-		ids = paused
+	owner := rendezvous.Owner(ids, r.ID)
+	if slices.ContainsFunc(able, func(c candidate) bool { return c.ours && c.id == owner }) {
+		return ""
 	}
-	if owner := rendezvous.Owner(ids, r.ID); !ours[owner] {
-		return owner
-	}
-	return ""
+	return owner
 }
 
 // shortProviders are the providers that lack room, by what their pools answered.

@@ -22,21 +22,20 @@ type candidate struct {
 
 // candidates are the pools that have all labels of a request and have not
 // declined it. Those whose provider is broken have no labels. Ours count although the tree may not show them yet.
-func candidates(registered []*zkmodel.Component, ours []*Pool, r *zkmodel.Request) []candidate {
-	var able []candidate
-	mine := map[string]bool{}
-	for _, p := range ours {
-		mine[p.ID] = true
+// In a provider that may yet make a machine for the request no launcher asks for another: such pools count as paused.
+func (a *assignment) candidates(r *zkmodel.Request) []candidate {
+	able := make([]candidate, 0, len(a.Pools))
+	for _, p := range a.Pools {
 		if _, frozen := p.frozen(r.NodeTypes); !frozen && !p.Broken && p.offers(r.NodeTypes) && !r.DeclinedByPool(p.ID) {
-			able = append(able, candidate{id: p.ID, provider: p.Provider, priority: p.Priority, ours: true, paused: p.Paused != ""})
+			able = append(able, candidate{id: p.ID, provider: p.Provider, priority: p.Priority, ours: true, paused: p.Paused != "" || a.owing[r.ID][p.Provider] != ""})
 		}
 	}
-	for _, c := range registered {
-		if c.Broken != nil || mine[c.ID] || r.DeclinedByPool(c.ID) || !supports(c, r.NodeTypes) {
+	for _, c := range a.Registered {
+		if c.Broken != nil || a.mine[c.ID] || r.DeclinedByPool(c.ID) || !supports(c, r.NodeTypes) {
 			continue
 		}
 		able = append(able, candidate{
-			id: c.ID, provider: c.ProviderName, priority: cmp.Or(c.Priority, DefaultPriority), paused: c.Paused != nil && *c.Paused,
+			id: c.ID, provider: c.ProviderName, priority: cmp.Or(c.Priority, DefaultPriority), paused: c.Paused != nil && *c.Paused || a.owing[r.ID][c.ProviderName] != "",
 		})
 	}
 	return able

@@ -75,7 +75,8 @@ func (a *assignment) launchable(p *Pool, r *zkmodel.Request, y yes) answer {
 // one, else a new one. All are in one availability zone, where there are zones:
 // that of the first node to be reused, else one that the request's id draws.
 func (a *assignment) arrange(p *Pool, r *zkmodel.Request) yes {
-	y := yes{said: said{p, fmt.Sprintf("pool %s of %s has room", p.Name, p.Provider)}, places: make([]Place, len(r.NodeTypes))}
+	y := yes{said: said{pool: p}, places: make([]Place, len(r.NodeTypes))}
+	single := len(r.NodeTypes) == 1 // as of most, for each of which each pool is asked: what it needs is not copied
 	taken := map[string]bool{}
 	for i, label := range r.NodeTypes {
 		y.places[i] = Place{Label: label}
@@ -88,10 +89,20 @@ func (a *assignment) arrange(p *Pool, r *zkmodel.Request) yes {
 			}
 		}
 		needs := p.Offers[label].Needs
-		y.all = Plus(y.all, needs)
-		if y.places[i].Node == "" {
+		isNew := y.places[i].Node == ""
+		if isNew {
 			y.places[i].Needs = needs
-			y.needs = Plus(y.needs, needs)
+		}
+		switch {
+		case !single:
+			y.all = Plus(y.all, needs)
+			if isNew {
+				y.needs = Plus(y.needs, needs)
+			}
+		case isNew:
+			y.all, y.needs = needs, needs
+		default:
+			y.all = needs
 		}
 	}
 	if zones := p.Zones; y.zone == "" && len(zones) > 0 {

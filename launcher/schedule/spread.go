@@ -18,17 +18,17 @@ const boundless = 1 << 20
 func best[T answer](a *assignment, r *zkmodel.Request, list []T) *T {
 	var best *T
 	for i := range list {
-		if best == nil || a.before(r, list[i], *best) {
+		if best == nil || a.before(r, list[i].from(), list[i].launches(), (*best).from(), (*best).launches()) {
 			best = &list[i]
 		}
 	}
 	return best
 }
 
-// before reports whether an answer is better than one of a pool configured earlier.
-func (a *assignment) before(r *zkmodel.Request, one, than answer) bool {
-	pool, other := one.from(), than.from()
-	order := cmp.Or(cmp.Compare(pool.Priority, other.Priority), cmp.Compare(one.launches(), than.launches()))
+// before reports whether the answer of a pool, with so many launches, is better than that of one configured
+// earlier. Answers are not passed as interfaces, each of which would be an allocation.
+func (a *assignment) before(r *zkmodel.Request, pool *Pool, launches int, other *Pool, otherLaunches int) bool {
+	order := cmp.Or(cmp.Compare(pool.Priority, other.Priority), cmp.Compare(launches, otherLaunches))
 	if order != 0 || a.Order == configs.OrderFill {
 		return order < 0
 	}

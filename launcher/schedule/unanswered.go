@@ -25,18 +25,6 @@ func owing(nodes []*zkmodel.Node) map[string]map[string]string {
 	return all
 }
 
-// candidates are the pools that could serve a request. In a provider that may yet make
-// a machine for it nobody asks for another, so nothing is left to such pools.
-func (a *assignment) candidates(r *zkmodel.Request) []candidate {
-	able := candidates(a.Registered, a.Pools, r)
-	for i, c := range able {
-		if a.owing[r.ID][c.provider] != "" {
-			able[i].paused = true
-		}
-	}
-	return able
-}
-
 // muteProviders are the providers where machines are searched for that were asked for without
 // an answer.
 func muteProviders(nodes []*zkmodel.Node) map[string]bool {

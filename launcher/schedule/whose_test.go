@@ -34,7 +34,7 @@ func TestTroubledPools(t *testing.T) {
 	} {
 		r := aRequest("100-1", "a")
 		r.DeclinedBy = zkmodel.Strings{"x"}
-		if got := candidates(nil, []*Pool{p}, r); len(got) != 0 {
+		if got := newAssignment(&Snapshot{Pools: []*Pool{p}}).candidates(r); len(got) != 0 {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
