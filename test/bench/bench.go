@@ -56,3 +56,17 @@ func Percentile(times []time.Duration, p float64) time.Duration {
 	slices.Sort(times)
 	return times[min(int(float64(len(times))*p), len(times)-1)]
 }
+
+// Processor returns for how many seconds a process has had a processor.
+func Processor(b *testing.B, pid int) float64 {
+	b.Helper()
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		b.Fatal(err)
+	}
+	stat, err := p.Stat()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return stat.CPUTime()
+}

@@ -1,0 +1,2 @@
+// Package first measures the daemons of the first release beside those of the current commit.
+package first
