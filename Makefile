@@ -112,9 +112,7 @@ lint: ## Check Go, shell and the layout of the tree
 .PHONY: test
 test: ## Run every test, with -race, against a real ZooKeeper
 	@scripts/prerequisites test
-	@$(MAKE) bin/gotestsum
-	CGO_ENABLED=1 GORACE="atexit_sleep_ms=0 $${GORACE:-}" bin/gotestsum --format standard-quiet \
-		--rerun-fails=$(RERUN) --rerun-fails-max-failures=5 --packages='$(PACKAGES)' -- \
+	@CGO_ENABLED=1 GORACE="atexit_sleep_ms=0 $${GORACE:-}" FORMAT=standard-quiet RERUN=$(RERUN) RERUN_MAX=5 scripts/gotest '$(PACKAGES)' \
 		-race -timeout $(TEST_TIMEOUT) -p "$$((($$(nproc) * 3 + 1) / 2))" -parallel "$$(($$(nproc) * 2))" $(TESTFLAGS)
 
 .PHONY: test-openstack

@@ -174,3 +174,45 @@ func TestHostWithoutAName(t *testing.T) {
 		t.Errorf("make demo: success %t:\n%s", ok, out)
 	}
 }
+
+// A run of the tests prints its progress while no package ends.
+func TestProgressOfTests(t *testing.T) {
+	clone := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":          "module example\n\ngo 1.26\n",
+		"quick/a_test.go": "package quick\n\nimport \"testing\"\n\nfunc TestQuick(*testing.T) {}\n",
+		"slow/a_test.go":  "package slow\n\nimport (\n\t\"testing\"\n\t\"time\"\n)\n\nfunc TestSlow(*testing.T) { time.Sleep(21 * time.Second) }\n",
+	} {
+		file := filepath.Join(clone, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, ok := command(t, `cp -r Makefile scripts "$CLONE" && FORMAT=standard-quiet "$CLONE/scripts/gotest" ./...`, "CLONE="+clone)
+	if !ok || !strings.Contains(out, "test: 1 of 2 packages done, 0 min ") {
+		t.Errorf("success %t:\n%s", ok, out)
+	}
+}
+
+// The output of apt-get is printed only if it fails.
+func TestQuietInstall(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"dpkg-query": "exit 1",
+		"apt-get":    `case "$*" in *install*) seq -f "Unpacking %g" 150; exit "$STATUS" ;; esac`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const install = `unshare --map-root-user --mount bash -euc 'mount -t tmpfs tmpfs /usr/sbin; PATH="$DIR:$PATH" exec scripts/prerequisites lint'`
+	if out, ok := command(t, install, "DIR="+dir, "STATUS=0"); !ok || strings.Contains(out, "Unpacking") || !strings.Contains(out, "installing") {
+		t.Errorf("success %t:\n%s", ok, out)
+	}
+	if out, ok := command(t, install, "DIR="+dir, "STATUS=1"); ok || strings.Count(out, "Unpacking") != 150 || !strings.Contains(out, "apt-get could not install: ") {
+		t.Errorf("success %t:\n%s", ok, out)
+	}
+}
