@@ -66,7 +66,7 @@ func FuzzHostKeys(f *testing.F) {
 			config.AddHostKey(key)
 			_, _, _, _ = ssh.NewServerConn(&bent{Conn: theirs, put: bytes, at: int(uint(at) % 4096), max: int(uint(limit) % 8192)}, config)
 		}()
-		got, err := shownKey(ours, func() {}, "machine", []string{ssh.KeyAlgoED25519})
+		got, err := shownKey(ours, func() {}, "machine", ssh.Config{}, []string{ssh.KeyAlgoED25519})
 		_ = ours.Close()
 		<-served
 		if (got.key == "") == (err == nil) || got.key != "" && got.key != sshd.Authorized(key) {

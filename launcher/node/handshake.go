@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -15,27 +16,70 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"poolkeeper/configs/clock"
+	"poolkeeper/providers"
 )
 
-// keyTypes are the host key algorithms to ask for, one group for each type of
-// key, the most wanted first.
-func keyTypes() [][]string {
-	return [][]string{
-		{ssh.KeyAlgoED25519},
-		{ssh.KeyAlgoECDSA256},
-		{ssh.KeyAlgoECDSA384},
-		{ssh.KeyAlgoECDSA521},
-		{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSA},
+// suite is what a scan offers to a machine.
+type suite struct {
+	ssh.Config
+
+	keyTypes [][]string // host key algorithms, a group for each type of key, the most wanted first
+}
+
+// modern offers what the library has without known weaknesses, and RSA keys with SHA-1 signatures.
+func modern() suite {
+	all := ssh.SupportedAlgorithms()
+	return suite{
+		Config: ssh.Config{KeyExchanges: all.KeyExchanges, Ciphers: all.Ciphers, MACs: all.MACs},
+		keyTypes: [][]string{
+			{ssh.KeyAlgoED25519},
+			{ssh.KeyAlgoECDSA256},
+			{ssh.KeyAlgoECDSA384},
+			{ssh.KeyAlgoECDSA521},
+			{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSA},
+		},
 	}
+}
+
+// insecure also offers all else that the library has. A scan sends no secret and reads only keys that
+// are public; old network appliances have nothing better.
+func insecure() suite {
+	s, all := modern(), ssh.InsecureAlgorithms()
+	s.KeyExchanges = append(s.KeyExchanges, all.KeyExchanges...)
+	s.Ciphers = append(s.Ciphers, all.Ciphers...)
+	s.MACs = append(s.MACs, all.MACs...)
+	s.keyTypes = append(s.keyTypes, []string{ssh.InsecureKeyAlgoDSA})
+	return s
+}
+
+// allKeys asks for the key of every type that a server offers. A server that has no algorithm in common
+// with the modern ones is asked with the insecure ones.
+//
+// Errors: errNoAlgorithm, which does not change while the machine boots.
+func allKeys(ctx context.Context, patience time.Duration, addr string) ([]string, error) {
+	with := modern()
+	first, err := handshake(ctx, patience, addr, with.Config, slices.Concat(with.keyTypes...))
+	if _, none := errors.AsType[*ssh.AlgorithmNegotiationError](err); none {
+		with = insecure()
+		first, err = with.ask(ctx, patience, addr, slices.Concat(with.keyTypes...))
+	}
+	if none, ok := errors.AsType[*ssh.AlgorithmNegotiationError](err); ok && none.What != whatHostKey {
+		return nil, fmt.Errorf("%w for %s: the machine offers %s; the scan offers %s", errNoAlgorithm, none.What,
+			providers.Words(strings.Join(none.RequestedAlgorithms, ",")), strings.Join(none.SupportedAlgorithms, ","))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return with.everyKey(ctx, patience, addr, first)
 }
 
 // everyKey asks for the key of every type that a server offers, but for the first, which is known.
 // Each connection costs a small machine much, and one that asks for what it does not have is an
 // error in its log.
-func everyKey(ctx context.Context, patience time.Duration, addr string, first shown) ([]string, error) {
+func (s suite) everyKey(ctx context.Context, patience time.Duration, addr string, first shown) ([]string, error) {
 	var keys []string
 	var failed error
-	for _, algorithms := range keyTypes() {
+	for _, algorithms := range s.keyTypes {
 		if name, _, _ := strings.Cut(first.key, " "); slices.Contains(algorithms, name) {
 			keys = append(keys, first.key)
 			continue
@@ -43,14 +87,7 @@ func everyKey(ctx context.Context, patience time.Duration, addr string, first sh
 		if !slices.ContainsFunc(algorithms, first.offers) {
 			continue
 		}
-		found, err := handshake(ctx, patience, addr, algorithms)
-		switch {
-		case err == nil:
-		case found.lacks(err):
-			continue
-		default:
-			found, err = handshake(ctx, patience, addr, algorithms)
-		}
+		found, err := s.ask(ctx, patience, addr, algorithms)
 		if err == nil {
 			keys = append(keys, found.key)
 		} else if !found.lacks(err) {
@@ -66,10 +103,28 @@ func everyKey(ctx context.Context, patience time.Duration, addr string, first sh
 	return keys, nil
 }
 
+// ask is handshake, repeated once if it fails, and for up to scanLongest if the server turns us away: with
+// MaxStartups 1, sshd refuses a connection until it has noticed the end of the one before.
+func (s suite) ask(ctx context.Context, patience time.Duration, addr string, algorithms []string) (shown, error) {
+	began := clock.Now(ctx)
+	for tries := 1; ; tries++ {
+		found, err := handshake(ctx, patience, addr, s.Config, algorithms)
+		again := tries == 1 || found.version == "" && clock.Since(ctx, began) < scanLongest
+		if err == nil || found.lacks(err) || !again || clock.Sleep(ctx, scanPause) != nil {
+			return found, err
+		}
+	}
+}
+
 var (
 	errGotKey = errors.New("key seen") // ends a handshake that has shown its key
 	errNoKey  = errors.New("it shows no key of a type that we know")
+	// errNoAlgorithm: the machine and the library have nothing in common.
+	errNoAlgorithm = errors.New("no common algorithm")
 )
+
+// whatHostKey is the library's word for the algorithm of host keys.
+const whatHostKey = "host key"
 
 // shown is what a handshake tells of a server.
 type shown struct {
@@ -87,14 +142,14 @@ func (s shown) offers(algorithm string) bool {
 // a dropbear, which offers RSA without an RSA key, and hangs up on a client that wants it. All others are
 // asked a second time.
 func (s shown) lacks(err error) bool {
-	_, refused := errors.AsType[*ssh.AlgorithmNegotiationError](err)
-	return refused || errors.Is(err, io.EOF) && strings.HasPrefix(s.version, "SSH-2.0-dropbear") && len(s.offered) > 0
+	none, refused := errors.AsType[*ssh.AlgorithmNegotiationError](err)
+	return refused && none.What == whatHostKey || errors.Is(err, io.EOF) && strings.HasPrefix(s.version, "SSH-2.0-dropbear") && len(s.offered) > 0
 }
 
 // handshake connects and returns the host key that the server proves to have. A server
 // that is silent for patience is given up; one that has said something has more time.
 // No user name or credential is ever sent: the connection ends before.
-func handshake(ctx context.Context, patience time.Duration, addr string, algorithms []string) (shown, error) {
+func handshake(ctx context.Context, patience time.Duration, addr string, with ssh.Config, algorithms []string) (shown, error) {
 	ctx, cancel := clock.WithTimeout(ctx, scanLongest)
 	defer cancel()
 	silent, heard := clock.WithTimeout(ctx, patience)
@@ -108,15 +163,16 @@ func handshake(ctx context.Context, patience time.Duration, addr string, algorit
 	defer context.AfterFunc(ctx, end)()
 	wait := context.AfterFunc(silent, end)
 	defer wait()
-	return shownKey(conn, func() { wait() }, addr, algorithms)
+	return shownKey(conn, func() { wait() }, addr, with, algorithms)
 }
 
 // shownKey returns the host key that the server at the other end proves to have. heard is called
 // when the server says something.
-func shownKey(conn net.Conn, heard func(), addr string, algorithms []string) (shown, error) {
+func shownKey(conn net.Conn, heard func(), addr string, with ssh.Config, algorithms []string) (shown, error) {
 	var s shown
 	l := &listener{Conn: &frugal{Conn: conn, left: scanBytes}, heard: heard}
 	_, _, _, err := ssh.NewClientConn(l, addr, &ssh.ClientConfig{
+		Config:            with,
 		HostKeyAlgorithms: algorithms,
 		HostKeyCallback: func(_ string, _ net.Addr, k ssh.PublicKey) error {
 			s.key = strings.TrimSpace(string(ssh.MarshalAuthorizedKey(k)))

@@ -82,11 +82,8 @@ func (sc *Scanner) Keys(ctx context.Context, addr string) ([]string, error) {
 	}
 	defer sc.leave()
 	var keys []string
-	err := persist(ctx, addr, func(patience time.Duration) error {
-		first, err := handshake(ctx, patience, addr, slices.Concat(keyTypes()...))
-		if err == nil {
-			keys, err = everyKey(ctx, patience, addr, first)
-		}
+	err := persist(ctx, addr, func(patience time.Duration) (err error) {
+		keys, err = allKeys(ctx, patience, addr)
 		return err
 	})
 	return keys, err
@@ -109,7 +106,7 @@ func (sc *Scanner) Reach(ctx context.Context, addr string) error {
 	})
 }
 
-// persist repeats try until it succeeds or ctx ends. It tells try how long one
+// persist repeats try until it succeeds, fails with errNoAlgorithm, or ctx ends. It tells try how long one
 // connection may be silent, which is more each time: a forwarded port swallows a
 // connection that came too early, so the first ones are given up soon.
 func persist(ctx context.Context, addr string, try func(patience time.Duration) error) error {
@@ -119,6 +116,9 @@ func persist(ctx context.Context, addr string, try func(patience time.Duration) 
 		err := try(patience)
 		if err == nil {
 			return nil
+		}
+		if errors.Is(err, errNoAlgorithm) { // the boot does not change that
+			return fmt.Errorf("scan %s: %w: %w", addr, ErrKeyScan, err)
 		}
 		if clock.Since(ctx, tried) >= patience { // which one that was refused did not need
 			patience = min(patience*5/4, scanLongest)

@@ -176,7 +176,7 @@ func TestASlowMachineIsNotASilentOne(t *testing.T) {
 			go slowly(t.Context(), client, server.Addr().String(), 3*time.Second)
 		}
 	}()
-	got, err := handshake(t.Context(), 2*time.Second, front.Addr().String(), []string{ssh.KeyAlgoED25519})
+	got, err := handshake(t.Context(), 2*time.Second, front.Addr().String(), ssh.Config{}, []string{ssh.KeyAlgoED25519})
 	if err != nil || got.key != sshd.Authorized(key) {
 		t.Errorf("shown is %q (%v), want %q", got.key, err, sshd.Authorized(key))
 	}
