@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/configs/clock"
+	"poolkeeper/configs/kit"
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -62,11 +63,20 @@ func NewLimits(provider, site string, cloud LimitsCloud, view LimitsView, nodes 
 // limits in the tree.
 func (l *Limits) Run(ctx context.Context, changes Changes) error {
 	var asked asking
+	warned := ""
 	for ctx.Err() == nil {
 		err := l.ask(ctx)
 		asked.note(l.now(), err)
-		if err != nil && ctx.Err() == nil {
-			l.log.Warn("Provider does not tell its limits; the old ones count", "provider", l.provider, "error", err, "retry", asked.after(false))
+		switch {
+		case err == nil:
+			warned = ""
+		case ctx.Err() == nil:
+			level := hclog.Warn
+			if kit.Cause(err) == warned {
+				level = hclog.Debug // one warning for each cause
+			}
+			warned = kit.Cause(err)
+			l.log.Log(level, "Provider does not tell its limits; the old ones count", "provider", l.provider, "error", err, "retry", asked.after(false))
 		}
 		if err := l.view.Barrier(ctx); err != nil { // shows what we wrote
 			return err

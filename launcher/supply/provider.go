@@ -98,15 +98,21 @@ func (c *Provider) Run(ctx context.Context) {
 // after it failed soon, and later each time.
 func (c *Provider) keepLearning(ctx context.Context, p providers.Provider) {
 	retry := kit.Backoff{First: time.Second, Longest: time.Minute}
-	failures := 0
+	failures, warned := 0, ""
 	for {
 		wait := providers.LimitsAge
 		if err := c.learn(ctx, p); err != nil && ctx.Err() == nil {
 			failures++
 			wait = retry.After(failures)
-			c.log.Warn("Provider does not tell its sizes and limits; the old ones count", "error", err, "retry", wait)
+			level := hclog.Warn
+			if why := kit.Cause(err); why == warned {
+				level = hclog.Debug // one warning for each cause
+			} else {
+				warned = why
+			}
+			c.log.Log(level, "Provider does not tell its sizes and limits; the old ones count", "error", err, "retry", wait)
 		} else {
-			failures = 0
+			failures, warned = 0, ""
 			switch v := c.View(); {
 			case v.faulty():
 				wait = faultAge

@@ -3,6 +3,7 @@ package supply_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -269,6 +270,31 @@ func TestLimitsThatMayNotBeRead(t *testing.T) {
 		ignoring := configs.Provider{Name: "south", Pools: []configs.Pool{{Name: "main", IgnoreProviderQuota: true}}}
 		if limits, err := (supply.Duty{Provider: openSection(t, ignoring, c.opener)}).Limits(t.Context(), nil); err != nil || len(limits) > 0 {
 			t.Errorf("limits that do not count: %v, %v", limits, err)
+		}
+	})
+}
+
+// A cloud that goes on refusing is one cause, and one warning.
+func TestOneWarningForACause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		c := &cloud{answer: errors.New("the cloud refuses our credentials; the cloud is asked again in 15s (HTTP 401, request req-0a1b)")}
+		section := configs.Provider{Name: "north", Pools: []configs.Pool{{Name: "main", Labels: []configs.PoolLabel{{Name: "small"}}}}}
+		log := hclog.New(&hclog.LoggerOptions{Output: &out, Level: hclog.Info})
+		p := supply.New(section, registry.New(c.opener, registry.Events{}), log, time.Now, func() {})
+		ctx, cancel := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		done.Go(func() { p.Run(ctx) })
+		for n := range 4 {
+			pass(t, time.Minute)
+			c.set(func(c *cloud) {
+				c.answer = fmt.Errorf("the cloud refuses our credentials; the cloud is asked again in %ds (HTTP 401, request req-%d)", 30*n, n)
+			})
+		}
+		cancel()
+		done.Wait()
+		if n := strings.Count(out.String(), "does not tell its sizes"); n != 1 {
+			t.Errorf("%d warnings in four minutes, want 1:\n%s", n, out.String())
 		}
 	})
 }
