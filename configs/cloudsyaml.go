@@ -2,6 +2,7 @@ package configs
 
 import (
 	"cmp"
+	_ "embed"
 	"errors"
 	"io/fs"
 	"maps"
@@ -10,6 +11,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"poolkeeper/configs/yamltext"
 )
 
 // cloudsFile is what we read of clouds.yaml, the file of the OpenStack tools:
@@ -26,13 +29,19 @@ type cloudsFile struct {
 	} `yaml:"public-clouds"`
 }
 
-// profileFormats are the formats of the public clouds that OpenStack's SDK
-// knows by the name of a profile and that take something else than qcow2
-// (openstack/config/vendors there). Profiles that the SDK fetches from the
-// cloud are not followed: image-format says it for them.
-var profileFormats = map[string]string{
-	"betacloud": "raw", "catalyst": "raw", "citycloud": "raw", "dreamcompute": "raw", "rackspace": "vhd",
-	"switchcloud": "raw", "switchengines": "raw", "unitedstack": "raw",
+//go:embed vendors.yml
+var vendorProfiles []byte
+
+// VendorProfile is what openstacksdk knows of a public cloud, as an entry of clouds-public.yaml.
+func VendorProfile(name string) (yaml.Node, bool) {
+	var file struct {
+		Public map[string]yaml.Node `yaml:"public-clouds"`
+	}
+	if err := yaml.Unmarshal(vendorProfiles, &file); err != nil {
+		panic(err) // the file is part of the program
+	}
+	entry, ok := file.Public[name]
+	return entry, ok
 }
 
 // fillImageFormats gives each provider the format that its cloud takes, unless
@@ -55,7 +64,7 @@ func (l *loader) fillImageFormats() {
 				strings.Join(slices.Sorted(maps.Keys(clouds.Clouds)), ", "))
 		}
 		p.ImageFormat = cmp.Or(cloud.ImageFormat, public.PublicClouds[cloud.Profile].ImageFormat,
-			profileFormats[cloud.Profile], defaultImageFormat)
+			vendorFormat(cloud.Profile), defaultImageFormat)
 		if !isFormat(p.ImageFormat) {
 			l.found.add(fault, Finding{
 				File: l.cfg.Path, Key: "providers[" + p.Name + "]",
@@ -63,6 +72,12 @@ func (l *loader) fillImageFormats() {
 			})
 		}
 	}
+}
+
+// vendorFormat is the image format of a vendor's profile; "" if it says none.
+func vendorFormat(profile string) string {
+	entry, _ := VendorProfile(profile)
+	return yamltext.Text(&entry, "image_format")
 }
 
 // searchPath is where the OpenStack tools look for a file, in their order: the one that the
@@ -99,8 +114,13 @@ func (l *loader) cloudsFile(variable, base string) *cloudsFile {
 			err = yaml.Unmarshal(content, file)
 		}
 		if err != nil {
-			// The parser's words may quote a secret.
-			l.found.add(notice, Finding{File: path, Message: "the file cannot be read, image formats are taken to be " + defaultImageFormat})
+			line, why := SyntaxOf(content) // the parser's own words may quote a secret
+			found := Finding{File: path, Line: line, Message: "the file cannot be read, image formats are taken to be " + defaultImageFormat}
+			if why != "" {
+				found.Message += ": " + why
+			}
+			l.found.add(notice, found)
+			l.cfg.HalfRead = &found
 			return &cloudsFile{}
 		}
 		return file

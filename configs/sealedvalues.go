@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"gopkg.in/yaml.v3"
 
@@ -185,7 +186,7 @@ func (l *loader) cloudEntries(name string) []cloudEntry {
 		return append(list, cloudEntry{f.path, yamltext.Path{}.Key(section).Key(key), entry})
 	}
 	list = add(main, list, "clouds", name)
-	list = add(l.firstSealed(secretsBeside(main.path)), list, "clouds", name)
+	list = add(l.firstSealed(l.secretsFor(main.path)), list, "clouds", name)
 	entry := main.sections["clouds"][name]
 	vendor := cmp.Or(yamltext.Text(&entry, "profile"), yamltext.Text(&entry, "cloud"))
 	if vendor == "" {
@@ -219,10 +220,16 @@ func (l *loader) firstSealed(paths []string) sealedFile {
 	return sealedFile{}
 }
 
-// secretsBeside are the files with secrets that belong to a clouds.yaml.
-func secretsBeside(path string) []string {
+// secretsFor is where the secrets for a clouds.yaml are looked for: what the environment names, beside it,
+// in the folders of the search path.
+func (l *loader) secretsFor(path string) []string {
+	paths := l.searchPath("OS_CLIENT_SECURE_FILE", "secure")
 	base := filepath.Join(filepath.Dir(path), "secure")
-	return []string{base + ".yaml", base + ".yml", base + ".json"}
+	at := 0
+	if named, ok := l.env("OS_CLIENT_SECURE_FILE"); ok && named != "" {
+		at = 1
+	}
+	return slices.Insert(paths, at, base+".yaml", base+".yml", base+".json")
 }
 
 // SecretKey is the key file that a secure file names; "" when it names none.

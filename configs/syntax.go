@@ -84,6 +84,15 @@ func decodeOne(text string) (*yaml.Node, int, error) {
 	}
 }
 
+// SyntaxOf reports where and why a text is no YAML, without words of the text; 0 and "" if it is.
+func SyntaxOf(content []byte) (line int, why string) {
+	_, _, err := decodeYAML(string(content))
+	if broken, ok := errors.AsType[*syntaxError](err); ok {
+		return broken.line, broken.message
+	}
+	return 0, ""
+}
+
 // syntaxError says where and why a text is no YAML.
 type syntaxError struct {
 	line    int

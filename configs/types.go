@@ -66,6 +66,9 @@ type Config struct {
 	// Frozen are the items that are left out.
 	Frozen []Frozen
 
+	// HalfRead is why a file beside the configuration, clouds.yaml, could not be decoded: a daemon that runs
+	// keeps its configuration then, as the file may be half written. Nil if all could.
+	HalfRead error
 	// Warnings are findings that do not stop a daemon, one line each, naming
 	// file, line and key.
 	Warnings []string

@@ -22,11 +22,11 @@ type check struct {
 }
 
 // CheckCloud implements providers.Checker: flavors, cloud images, networks, key pairs,
-// security groups and availability zones.
+// security groups, availability zones, the volume service, and routers for floating IPs.
 func (p *Provider) CheckCloud(ctx context.Context) ([]providers.Missing, error) {
 	c := &check{Provider: p}
 	var failed error
-	for _, part := range []func(context.Context) error{c.labels, c.cloudImages, c.keys, c.groups, c.poolZones} {
+	for _, part := range []func(context.Context) error{c.trust, c.labels, c.volumes, c.cloudImages, c.keys, c.groups, c.poolZones, c.routers} {
 		if err := part(ctx); err != nil && (failed == nil || err.Error() != failed.Error()) {
 			failed = errors.Join(failed, err)
 		}
@@ -83,6 +83,64 @@ func (c *check) labelNetworks(ctx context.Context, o offer) error {
 			c.lack(wrong.message, labelKey(*o.pool, *o.label)+at, poolKey(*o.pool)+at, labelKey(*o.pool, *o.label))
 		} else if err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// trust reports a cloud whose certificates are not checked.
+func (c *check) trust(ctx context.Context) error {
+	s, err := c.session(ctx)
+	if err == nil && s.cloud.Verify.Off {
+		c.lack("clouds.yaml: verify: false: certificates are not checked, and anyone between us and the cloud can read the credentials; name the authority with cacert", "cloud")
+	}
+	return err
+}
+
+// volumes asks for the volume service, where labels boot from volumes.
+func (c *check) volumes(ctx context.Context) error {
+	s, err := c.session(ctx)
+	if err != nil || s.volume != nil {
+		return err
+	}
+	for _, pool := range c.cfg.Pools {
+		for _, label := range pool.Labels {
+			if label.BootFromVolume {
+				c.lack("the catalog of the cloud has no volume service", labelKey(pool, label)+".boot-from-volume", labelKey(pool, label))
+			}
+		}
+	}
+	return nil
+}
+
+// routers looks for a way from the networks of labels to those that floating IPs come from.
+func (c *check) routers(ctx context.Context) error {
+	s, err := c.session(ctx)
+	if err != nil || noFloatingIPs(s) || s.cloud.Private {
+		return err
+	}
+	known, err := c.networks.get(ctx, c.now, c.listNetworks)
+	if err != nil {
+		return err
+	}
+	outside, err := natSources(known, s.cloud.Networks)
+	if errors.Is(err, errNoOutside) {
+		return nil // nodes get no floating IPs
+	}
+	if err != nil {
+		c.lack(err.Error(), "cloud")
+		return nil
+	}
+	found, err := c.paths.get(ctx, c.now, c.listPaths)
+	if err != nil {
+		return err
+	}
+	for _, pool := range c.cfg.Pools {
+		for _, label := range pool.Labels {
+			if pool.AutoFloatingIP && len(label.Networks) > 0 && found.blind(label.Networks, outside, known, s.cloud.Networks) {
+				c.lack("no router leads from the networks of the label to an external network, so that nodes get no floating IP: add a router, or write auto-floating-ip: false",
+					poolKey(pool)+".auto-floating-ip", labelKey(pool, label)+".networks", labelKey(pool, label))
+			}
 		}
 	}
 	return nil
@@ -194,10 +252,24 @@ func (c *check) groups(ctx context.Context) error {
 	}
 	for _, pool := range c.cfg.Pools {
 		for i, group := range pool.SecurityGroups {
-			if !slices.ContainsFunc(all, func(g groups.SecGroup) bool { return g.Name == group || g.ID == group }) {
-				c.lack(fmt.Sprintf("the cloud has no security group %q, it has %s", group, listed(names)),
-					fmt.Sprintf("%s.security-groups[%d]", poolKey(pool), i), poolKey(pool))
+			var found []string
+			for _, g := range all {
+				if g.ID == group {
+					found = []string{g.ID}
+					break
+				}
+				if g.Name == group {
+					found = append(found, g.ID)
+				}
 			}
+			if len(found) == 1 {
+				continue
+			}
+			message := fmt.Sprintf("the cloud has no security group %q, it has %s", group, listed(names))
+			if len(found) > 1 {
+				message = fmt.Sprintf("%d security groups are called %q, write the id of one: %s", len(found), group, listed(found))
+			}
+			c.lack(message, fmt.Sprintf("%s.security-groups[%d]", poolKey(pool), i), poolKey(pool))
 		}
 	}
 	return nil

@@ -80,3 +80,79 @@ func TestCheckCloudThatIsDown(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// What makes launches fail, or credentials readable, is found before.
+func TestCheckCloudFindsTraps(t *testing.T) {
+	t.Parallel()
+	s := newStub(t)
+	s.inventory()
+	s.networks = []map[string]any{
+		{"id": netOutside, "name": "outside", "router:external": true}, {"id": netPrivate, "name": "inside"},
+	}
+	s.subnets = []map[string]any{{"id": "s", "network_id": netPrivate, "ip_version": 4, "cidr": "10.0.0.0/24", "gateway_ip": "10.0.0.1"}}
+	s.fail("GET /network/v2.0/security-groups", 1, func(w http.ResponseWriter, _ *http.Request) bool {
+		reply(w, http.StatusOK, map[string]any{"security_groups": []map[string]any{{"id": netPublic, "name": "ssh"}, {"id": netPrivate, "name": "ssh"}}})
+		return true
+	})
+	cfg := section()
+	cfg.Pools[0].SecurityGroups = []string{"ssh"}
+	label := &cfg.Pools[0].Labels[0]
+	label.Networks, label.BootFromVolume = []string{"inside"}, true
+	p := s.openWith(t, cfg, s.clouds(t, "    verify: false"))
+	missing, err := p.CheckCloud(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, m := range missing {
+		got[m.Keys[0]], _, _ = strings.Cut(m.Message, ":")
+	}
+	want := map[string]string{
+		"cloud": "clouds.yaml",
+		"pools[main].labels[small].boot-from-volume": "the catalog of the cloud has no volume service",
+		"pools[main].security-groups[0]":             `2 security groups are called "ssh", write the id of one`,
+		"pools[main].auto-floating-ip":               "no router leads from the networks of the label to an external network, so that nodes get no floating IP",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("missing (-want +got):\n%s", diff)
+	}
+	s.mu.Lock()
+	s.routers = []map[string]any{{"id": "router", "admin_state_up": true, "external_gateway_info": map[string]any{"network_id": netOutside}}}
+	s.ports["leg"] = map[string]any{"id": "leg", "device_id": "router", "network_id": netPrivate, "fixed_ips": []map[string]any{}}
+	s.mu.Unlock()
+	p.forget()
+	missing, err = p.CheckCloud(t.Context())
+	for _, m := range missing {
+		if strings.Contains(m.Message, "router") {
+			t.Errorf("with a router: %+v", m)
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Refused credentials and an untrusted certificate are named as such, and are not tried again soon.
+func TestCausesOfAFailedLogin(t *testing.T) {
+	t.Parallel()
+	s := newStub(t)
+	s.fail("/auth/tokens", 1000, func(w http.ResponseWriter, _ *http.Request) bool {
+		reply(w, http.StatusNotFound, map[string]any{"error": map[string]any{"code": 404, "message": "Could not find Application Credential: 4f."}})
+		return true
+	})
+	p := s.open(t, section())
+	tries := 0
+	for range 3 {
+		_, err := p.ListNodes(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "does not know the application credential") || strings.Contains(err.Error(), "identity service") {
+			t.Errorf("an unknown application credential: %v", err)
+		}
+		tries++
+	}
+	s.mu.Lock()
+	left := s.faults[0].times
+	s.mu.Unlock()
+	if asked := 1000 - left; asked != 1 {
+		t.Errorf("%d log-ins of %d calls at once, want 1", asked, tries)
+	}
+}

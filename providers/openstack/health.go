@@ -1,6 +1,8 @@
 package openstack
 
 import (
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -62,6 +64,10 @@ func (p *Provider) Tell(tell func(error)) {
 // that the service is not there, as long as it has never been.
 func (h *health) answered(req *http.Request, resp *http.Response, err error) {
 	where := req.URL.Host
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
+		h.note(where, fmt.Errorf("the certificate of %s is not trusted, name its authority with cacert in clouds.yaml: %w", where, err))
+		return
+	}
 	if err != nil {
 		h.note(where, fmt.Errorf("%s does not answer: %w", where, err))
 		return
@@ -101,6 +107,9 @@ func (h *health) note(what string, err error) {
 		h.log.Info("Cloud can be used again", "what", what)
 	case known == nil:
 		h.bad[what] = &failing{err: err, seen: now, told: now, silent: toldFirst}
+		if what == atLogin { // each try says the same
+			h.bad[what].silent = toldMost
+		}
 		h.log.Warn("Cloud cannot be used; calls are repeated", "what", what, "error", err)
 	default:
 		known.err, known.seen = err, now

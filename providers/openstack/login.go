@@ -101,6 +101,9 @@ func (p *Provider) notLoggedIn(ctx context.Context, err error) error {
 	if e := (*cloudError)(nil); errors.As(err, &e) && e.status == http.StatusNotFound {
 		plain := *e
 		plain.message = "auth_url leads to no identity service: " + plain.message
+		if unknownCredential(err) {
+			plain.message = "the cloud does not know the application credential of clouds.yaml: " + e.message
+		}
 		err = &plain
 	}
 	p.health.note(atLogin, err)
@@ -202,7 +205,9 @@ func (s *session) findServices(region string) error {
 	c := s.cloud
 	s.compute = s.service(c.ComputeEndpoint, "compute")
 	s.image = s.service(c.ImageEndpoint, "image")
-	s.network = s.service(c.NetworkEndpoint, "network", "networking")
+	if c.HasNetwork == nil || *c.HasNetwork {
+		s.network = s.service(c.NetworkEndpoint, "network", "networking")
+	}
 	s.volume = s.service(c.VolumeEndpoint, "volumev3", "block-storage")
 	for name, found := range map[string]bool{"compute": s.compute != nil, "image": s.image != nil} {
 		if !found {

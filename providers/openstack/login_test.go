@@ -2,6 +2,7 @@ package openstack
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -128,5 +129,30 @@ func TestVersioned(t *testing.T) {
 		if got := versioned(endpoint, "v2/"); got != want {
 			t.Errorf("versioned(%s) = %s, want %s", endpoint, got, want)
 		}
+	}
+}
+
+// While clouds.yaml is half written, the old credentials stay in use.
+func TestHalfWrittenCloudsFile(t *testing.T) {
+	s := newStub(t)
+	env := s.clouds(t, "")
+	path, _ := env("OS_CLIENT_CONFIG_FILE")
+	p := s.openWith(t, section(), env)
+	if err := os.WriteFile(path, []byte("clouds:\n  stub: {auth: [\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := p.Limits(t.Context(), nil); err != nil {
+			t.Errorf("with a half-written clouds.yaml: %v", err)
+		}
+		s.expire()
+	}
+	s.mu.Lock()
+	s.password = "new"
+	s.mu.Unlock()
+	s.writeClouds(t, path, "new", "")
+	s.expire()
+	if _, err := p.Limits(t.Context(), nil); err != nil {
+		t.Errorf("with new credentials: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 // How long a cloud that refused credentials is not asked with the same again:
 // clouds lock accounts that fail too often.
 const (
-	refusedFirst = time.Second
+	refusedFirst = 15 * time.Second
 	refusedMost  = 5 * time.Minute
 )
 
@@ -78,7 +79,12 @@ func (l *Logins) do(ctx context.Context, account string, now func() time.Time, l
 
 // isRefused reports whether a cloud knows the account no more, or its password.
 func isRefused(err error) bool {
-	return is(err, http.StatusUnauthorized) || is(err, http.StatusForbidden)
+	return is(err, http.StatusUnauthorized) || is(err, http.StatusForbidden) || unknownCredential(err)
+}
+
+// unknownCredential reports whether Keystone lacks the application credential, for which it answers 404.
+func unknownCredential(err error) bool {
+	return is(err, http.StatusNotFound) && strings.Contains(strings.ToLower(failure(context.Background(), "", err).Error()), "application credential")
 }
 
 func (l *Logins) last(account string) refusal {

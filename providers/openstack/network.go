@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -22,6 +23,7 @@ type network struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
 	External bool   `json:"router:external"`
+	Shared   bool   `json:"shared"`                    // of another project perhaps, whose routers we cannot see
 	Physical string `json:"provider:physical_network"` // often hidden from projects
 }
 
@@ -43,11 +45,12 @@ func (p *Provider) listNetworks(ctx context.Context) ([]network, error) {
 type paths struct {
 	gateways map[string]bool     // networks that have an IPv4 subnet with a gateway
 	routes   map[string][]string // the external networks to which routers lead, by network
+	private  map[string]bool     // networks that have an IPv4 subnet of a private range
 }
 
 // listPaths reads the subnets and routers that we can see. A router of another project is hidden.
 func (p *Provider) listPaths(ctx context.Context) (paths, error) {
-	found := paths{gateways: map[string]bool{}, routes: map[string][]string{}}
+	found := paths{gateways: map[string]bool{}, routes: map[string][]string{}, private: map[string]bool{}}
 	s, err := p.session(ctx)
 	if err != nil || s.network == nil {
 		return found, err
@@ -59,6 +62,9 @@ func (p *Provider) listPaths(ctx context.Context) (paths, error) {
 	for _, subnet := range nets {
 		if subnet.GatewayIP != "" {
 			found.gateways[subnet.NetworkID] = true
+		}
+		if prefix, err := netip.ParsePrefix(subnet.CIDR); err == nil && !isPublic(prefix.Addr()) {
+			found.private[subnet.NetworkID] = true
 		}
 	}
 	all, err := pages[routers.Router](ctx, routers.List(s.network, routers.ListOpts{Limit: pageSize}), "routers")
@@ -82,6 +88,21 @@ func (p *Provider) listPaths(ctx context.Context) (paths, error) {
 		}
 	}
 	return found, nil
+}
+
+// blind reports whether no floating IP can lead to any of a label's networks, which need one.
+func (t paths) blind(wanted, outside []string, known []network, hints []clouds.Network) bool {
+	for _, n := range known {
+		if !slices.Contains(wanted, n.Name) && !slices.Contains(wanted, n.ID) {
+			continue
+		}
+		route := routes(n.Name, known, hints)
+		led := slices.ContainsFunc(outside, func(id string) bool { return slices.Contains(t.routes[n.ID], id) })
+		if n.Shared || led || !t.private[n.ID] || route.ipv4 != nil && *route.ipv4 {
+			return false
+		}
+	}
+	return true
 }
 
 // choose picks the network that gets a floating IP, and the external network that it comes from:

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -63,6 +64,9 @@ type Provider struct {
 	now     func() time.Time
 	pick    func(n int) int // a random number below n
 	ipv6    bool            // this host can reach IPv6 addresses
+
+	accountMu   sync.Mutex
+	lastAccount *clouds.Cloud // what was read last without an error
 
 	logins   *Logins
 	login    login
@@ -134,9 +138,25 @@ func (p *Provider) Close() error {
 	return nil
 }
 
-// account reads the credentials anew, so that ones that were replaced count
-// from the next log-in on.
+// account reads the credentials again, so that ones that were replaced count
+// from the next log-in on. While the files cannot be used, because one is half written for example, the old
+// ones stay in use.
 func (p *Provider) account() (clouds.Cloud, error) {
+	cloud, err := p.readAccount()
+	p.accountMu.Lock()
+	defer p.accountMu.Unlock()
+	if err == nil {
+		p.lastAccount = &cloud
+		return cloud, nil
+	}
+	if p.lastAccount == nil {
+		return clouds.Cloud{}, err
+	}
+	p.log.Warn("Failed to read clouds.yaml, the old credentials stay in use", "error", err)
+	return *p.lastAccount, nil
+}
+
+func (p *Provider) readAccount() (clouds.Cloud, error) {
 	var keys *sealed.Keys
 	if p.cfg.SecretKey != "" {
 		keys, _ = sealed.Read(p.cfg.SecretKey) // keys that cannot be read say why, once they are needed

@@ -83,6 +83,9 @@ func (w *configWatch) look(ctx context.Context, anyway bool) error {
 	ended := tellReload(w.keeper.s, w.keeper.d)
 	next, err := w.app.Config(ctx)
 	if err == nil {
+		err = next.HalfRead
+	}
+	if err == nil {
 		err = reload(ctx, w.keeper, w.current, next)
 		w.app.Configured(err)
 	}

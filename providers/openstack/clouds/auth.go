@@ -56,6 +56,9 @@ func (c Cloud) check(value, key string) error {
 	return nil
 }
 
+// authTypes are the kinds that the library can speak, for people.
+const authTypes = "password, token, v3totp, v3multifactor and v3applicationcredential"
+
 // checkType refuses the kinds that the library cannot speak.
 func (c Cloud) checkType() error {
 	switch strings.TrimPrefix(strings.TrimPrefix(c.AuthType, "v3"), "v2") {
@@ -64,7 +67,7 @@ func (c Cloud) checkType() error {
 	case "applicationcredential":
 		return c.check("", "application_credential_id")
 	}
-	return fmt.Errorf("read cloud %s from %s: %w: auth_type %s is not supported", c.Name, c.Source, ErrIncomplete, c.AuthType)
+	return fmt.Errorf("read cloud %s from %s: %w: auth_type %s is not supported; supported are %s", c.Name, c.Source, ErrIncomplete, c.AuthType, authTypes)
 }
 
 // identify says who the user is. A user's id is enough by itself.
@@ -132,7 +135,7 @@ func (c Cloud) EndpointOpts() gophercloud.EndpointOpts {
 // Errors: ErrIncomplete for a file without certificates, or the file system's.
 func (c Cloud) TLS() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.Verify != nil && !*c.Verify {
+	if c.Verify.Off {
 		config.InsecureSkipVerify = true // the operator says so
 	}
 	if c.CACert != "" {

@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
+	"poolkeeper/configs"
 	"poolkeeper/configs/sealed"
 	"poolkeeper/configs/yamltext"
 )
@@ -39,7 +41,8 @@ type Cloud struct {
 	Source string   `yaml:"-"` // the file, or "OS_*"
 	Opened []string `yaml:"-"` // the values that were sealed
 
-	keys *sealed.Keys
+	keys   *sealed.Keys
+	beside Auth // what the entry says of the account beside auth
 
 	Profile      string  `yaml:"profile"`
 	Vendor       string  `yaml:"cloud"` // an older word for Profile
@@ -50,10 +53,11 @@ type Cloud struct {
 	Interface    string  `yaml:"interface"`
 	EndpointType string  `yaml:"endpoint_type"` // an older word for Interface
 
-	Verify *bool  `yaml:"verify"` // nil is true
-	CACert string `yaml:"cacert"`
-	Cert   string `yaml:"cert"`
-	Key    string `yaml:"key"`
+	Verify   verify `yaml:"verify"`
+	Insecure bool   `yaml:"insecure"` // as Verify, and wins
+	CACert   string `yaml:"cacert"`
+	Cert     string `yaml:"cert"`
+	Key      string `yaml:"key"`
 
 	// Private and ForceIPv4 decide which address of a machine is used.
 	Private   bool `yaml:"private"`
@@ -69,6 +73,9 @@ type Cloud struct {
 	ImageEndpoint   string `yaml:"image_endpoint_override"`
 	NetworkEndpoint string `yaml:"network_endpoint_override"`
 	VolumeEndpoint  string `yaml:"volume_endpoint_override"`
+	BlockEndpoint   string `yaml:"block_storage_endpoint_override"` // an older word for VolumeEndpoint
+	// HasNetwork is false where the catalog's network service is of no use.
+	HasNetwork *bool `yaml:"has_network"`
 }
 
 // Network says what cannot be seen of a network in the cloud itself.
@@ -108,6 +115,23 @@ func (c *Cloud) checkNetworks() error {
 		}
 	}
 	return nil
+}
+
+// verify says whether and by which authorities certificates are checked.
+type verify struct {
+	Off         bool
+	authorities string
+}
+
+// UnmarshalYAML takes true, false, or the path of a file with authorities.
+func (v *verify) UnmarshalYAML(node *yaml.Node) error {
+	var yes bool
+	if node.Decode(&yes) == nil {
+		*v = verify{Off: !yes}
+		return nil
+	}
+	*v = verify{}
+	return node.Decode(&v.authorities)
 }
 
 // Auth is who we are in the cloud.
@@ -186,6 +210,7 @@ func Read(name, region string, env Env, keys *sealed.Keys) (Cloud, error) {
 		return Cloud{}, fmt.Errorf("read cloud %s: %w", name, err)
 	}
 	cloud.keys = nil // a Cloud is kept
+	cloud.normalize(env)
 	if err := cloud.checkNetworks(); err != nil {
 		return Cloud{}, fmt.Errorf("read cloud %s from %s: %w", name, cloud.Source, err)
 	}
@@ -193,10 +218,34 @@ func Read(name, region string, env Env, keys *sealed.Keys) (Cloud, error) {
 	if cloud.Region == "" && len(cloud.Regions) > 0 {
 		cloud.Region = cloud.Regions[0].Name
 	}
+	cloud.place()
 	if cloud.Auth.URL == "" {
 		return Cloud{}, fmt.Errorf("read cloud %s from %s: %w: auth_url is missing", name, cloud.Source, ErrIncomplete)
 	}
 	return cloud, nil
+}
+
+// normalize moves what may be written in several ways to one place.
+func (c *Cloud) normalize(env Env) {
+	auth, beside := reflect.ValueOf(&c.Auth).Elem(), reflect.ValueOf(c.beside)
+	for i := range auth.NumField() { // all are texts; within auth counts more
+		if auth.Field(i).String() == "" {
+			auth.Field(i).Set(beside.Field(i))
+		}
+	}
+	c.Verify.Off = c.Verify.Off || c.Insecure
+	c.CACert = cmp.Or(c.CACert, c.Verify.authorities)
+	for _, path := range []*string{&c.CACert, &c.Cert, &c.Key} {
+		*path = expand(env, *path)
+	}
+	c.VolumeEndpoint = cmp.Or(c.VolumeEndpoint, c.BlockEndpoint)
+}
+
+// place fills the region into addresses.
+func (c *Cloud) place() {
+	for _, url := range []*string{&c.Auth.URL, &c.ComputeEndpoint, &c.ImageEndpoint, &c.NetworkEndpoint, &c.VolumeEndpoint} {
+		*url = strings.ReplaceAll(*url, "{region_name}", c.Region)
+	}
 }
 
 // fromFiles lays the sources over each other: what is known of the vendor, the
@@ -224,7 +273,7 @@ func (c *Cloud) fromFiles(region string, env Env) error {
 	if err := c.overlayRegion(path, region); err != nil {
 		return err
 	}
-	secret, secrets, err := readFirst(besides(path, "secure"))
+	secret, secrets, err := readFirst(secretsFor(env, path))
 	switch entry, ok := secrets.Clouds[c.Name]; {
 	case errors.Is(err, ErrNoFile):
 		return nil
@@ -243,7 +292,7 @@ func (c *Cloud) overlay(path string, node *yaml.Node, at yamltext.Path) error {
 		return fmt.Errorf("%w: %s: a sealed value cannot be read: %w", ErrIncomplete, path, err)
 	}
 	c.Opened = append(c.Opened, opened...)
-	if node.Decode(c) == nil {
+	if node.Decode(c) == nil && node.Decode(&c.beside) == nil {
 		return nil
 	}
 	// The decoder's own words quote the value.
@@ -261,7 +310,7 @@ func (c *Cloud) overlayRegion(path, name string) error {
 	return nil
 }
 
-// overlayVendor fills in what a file with public clouds, or our own short list,
+// overlayVendor fills in what a file with public clouds, or the profiles of openstacksdk,
 // says of the entry's vendor.
 func (c *Cloud) overlayVendor(env Env) error {
 	vendor := cmp.Or(c.Profile, c.Vendor)
@@ -275,18 +324,10 @@ func (c *Cloud) overlayVendor(env Env) error {
 	if entry, ok := public.Public[vendor]; ok {
 		return c.overlay(path, &entry, yamltext.Path{}.Key("public-clouds").Key(vendor))
 	}
-	c.Auth.URL = cmp.Or(c.Auth.URL, vendors()[vendor])
-	return nil
-}
-
-// vendors are the identity services of public clouds that sites refer to by
-// name alone.
-func vendors() map[string]string {
-	return map[string]string{
-		"ovh":       "https://auth.cloud.ovh.net/v3",
-		"rackspace": "https://identity.api.rackspacecloud.com/v2.0/",
-		"vexxhost":  "https://auth.vexxhost.net/v3",
+	if entry, ok := configs.VendorProfile(vendor); ok {
+		return c.overlay("the profile of "+vendor, &entry, nil)
 	}
+	return nil
 }
 
 func names(entries map[string]yaml.Node) string {

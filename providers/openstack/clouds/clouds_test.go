@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -262,6 +263,95 @@ func TestNetworks(t *testing.T) {
 			}
 		} else if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+// What OpenStack's tools read in clouds.yaml, we read alike.
+func TestAsOpenStacksToolsReadIt(t *testing.T) {
+	const account = "username: ci, password: x, project_name: ci"
+	dir := t.TempDir()
+	certificate := filepath.Join(dir, "authority.pem")
+	if err := os.WriteFile(certificate, []byte("not a certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		entry string
+		got   func(Cloud) string
+		want  string
+	}{
+		"region in the address":   {"auth: {auth_url: 'https://{region_name}.example.org/v3', " + account + "}, region_name: north", func(c Cloud) string { return c.Auth.URL }, "https://north.example.org/v3"},
+		"region of the profile":   {"profile: citycloud, region_name: Sto2, auth: {" + account + "}", func(c Cloud) string { return c.Auth.URL }, "https://Sto2.citycloud.com:5000/v3/"},
+		"first of the profile":    {"profile: otc, auth: {" + account + "}", func(c Cloud) string { return c.Auth.URL + " " + c.Region }, "https://iam.eu-de.otc.t-systems.com/v3 eu-de"},
+		"hints of the profile":    {"profile: limestonenetworks, region_name: us-slc, auth: {" + account + "}", func(c Cloud) string { return c.Networks[0].Name + " " + c.Networks[2].Name }, "Public Internet Private Network (Floating Public)"},
+		"the entry wins":          {"profile: ovh, auth: {auth_url: 'https://mine/v3', " + account + "}", func(c Cloud) string { return c.Auth.URL + c.FloatingIPSource }, "https://mine/v3None"},
+		"credentials beside auth": {"auth_url: 'https://north/v3', " + account + ", auth: {username: within}", func(c Cloud) string { return c.Auth.URL + " " + c.Auth.Username + " " + c.Auth.Password }, "https://north/v3 within x"},
+		"home":                    {"cacert: ~/ca.pem, auth: {auth_url: 'https://north/v3', " + account + "}", func(c Cloud) string { return filepath.Base(filepath.Dir(c.CACert)) + "/" + filepath.Base(c.CACert) }, "HOME/ca.pem"},
+		"verify by a file":        {"verify: " + certificate + ", auth: {auth_url: 'https://north/v3', " + account + "}", func(c Cloud) string { _, err := c.TLS(); return strings.ReplaceAll(err.Error(), dir, "DIR") }, "read cacert of cloud site: unusable cloud entry: DIR/authority.pem holds no certificate"},
+		"insecure":                {"insecure: true, auth: {auth_url: 'https://north/v3', " + account + "}", func(c Cloud) string { config, _ := c.TLS(); return strconv.FormatBool(config.InsecureSkipVerify) }, "true"},
+		"types that we lack": {"auth_type: rackspace_apikey, profile: rackspace, auth: {username: ci, api_key: x}", func(c Cloud) string {
+			_, err := c.AuthOptions()
+			return err.Error()[strings.Index(err.Error(), "auth_type"):]
+		}, "auth_type rackspace_apikey is not supported; supported are password, token, v3totp, v3multifactor and v3applicationcredential"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := home(t, map[string]string{"clouds.yaml": "clouds: {site: {" + c.entry + "}}"})
+			cloud, err := Read("site", "", env, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if dir, _ := env("HOME"); strings.HasPrefix(cloud.CACert, dir) {
+				cloud.CACert = strings.Replace(cloud.CACert, dir, "/HOME", 1)
+			}
+			if got := c.got(cloud); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// The secrets may be in any folder of the search path, or where the environment says.
+func TestWhereSecretsAreFound(t *testing.T) {
+	main, home := t.TempDir(), t.TempDir()
+	put := func(path, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	secret := func(word string) string { return "clouds: {site: {auth: {password: " + word + "}}}" }
+	put(main+"/clouds.yaml", "clouds: {site: {auth: {auth_url: 'https://north/v3', username: ci}}}")
+	put(home+"/.config/openstack/secure.yml", secret("home"))
+	put(home+"/named.yaml", secret("named"))
+	set := map[string]string{"OS_CLIENT_CONFIG_FILE": main + "/clouds.yaml", "HOME": home}
+	for _, want := range []string{"home", "beside", "named"} {
+		switch want {
+		case "beside":
+			put(main+"/secure.yaml", secret("beside"))
+		case "named":
+			set["OS_CLIENT_SECURE_FILE"] = home + "/named.yaml"
+		}
+		c, err := Read("site", "", variables(set), nil)
+		if err != nil || c.Auth.Password != want {
+			t.Errorf("read %q, %v, want the password %q", c.Auth.Password, err, want)
+		}
+	}
+}
+
+// A mistake in the file names its line.
+func TestSyntaxNamesTheLine(t *testing.T) {
+	for text, line := range map[string]string{
+		"clouds:\n  site:\n    auth: {password: hunter2\n  other: {}\n": "line ",
+		"clouds:\n  site:\n\tauth: hunter2\n":                           "line 3",
+		"clouds:\n- hunter2\n":                                          "line 2",
+	} {
+		_, err := Read("site", "", home(t, map[string]string{"clouds.yaml": text}), nil)
+		if !errors.Is(err, ErrIncomplete) || !strings.Contains(err.Error(), "clouds.yaml, "+line) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: %v, want %s", text, err, line)
 		}
 	}
 }

@@ -46,8 +46,7 @@ func (c *Cloud) fromEnvironment(env Env) error {
 		}
 	}
 	if insecure, ok := env("OS_INSECURE"); ok {
-		verify := !isTrue(insecure)
-		c.Verify = &verify
+		c.Insecure = isTrue(insecure)
 	}
 	return nil
 }

@@ -6,9 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"poolkeeper/configs"
 )
 
 // searchPath is where OpenStack's tools look for a file: what the variable
@@ -32,11 +35,6 @@ func searchPath(env Env, variable, base string) []string {
 	return paths
 }
 
-// besides are the spellings of a file in the directory of another.
-func besides(path, base string) []string {
-	return spellings(filepath.Join(filepath.Dir(path), base))
-}
-
 func spellings(path string) []string { return []string{path + ".yaml", path + ".yml", path + ".json"} }
 
 // readFirst reads the first of paths that exists.
@@ -51,10 +49,45 @@ func readFirst(paths []string) (string, file, error) {
 		}
 		var f file
 		if err := yaml.Unmarshal(content, &f); err != nil {
-			// The parser's own words may quote a secret.
-			return "", file{}, fmt.Errorf("%w: %s is not the YAML that it should be", ErrIncomplete, path)
+			return "", file{}, fmt.Errorf("%w: %s%s", ErrIncomplete, path, whyBroken(content, err))
 		}
 		return path, f, nil
 	}
 	return "", file{}, fmt.Errorf("%w: looked for %s", ErrNoFile, strings.Join(paths, ", "))
+}
+
+// typeLine is where the decoder names the line of a value; its other words quote the value.
+var typeLine = regexp.MustCompile(`line \d+`)
+
+// whyBroken says where and why a file cannot be decoded, without words of the file.
+func whyBroken(content []byte, err error) string {
+	if line, why := configs.SyntaxOf(content); why != "" {
+		return fmt.Sprintf(", line %d: %s", line, why)
+	}
+	at := typeLine.FindString(err.Error())
+	if at != "" {
+		at = ", " + at
+	}
+	return at + ": a value has the wrong type"
+}
+
+// secretsFor is where the secrets for a clouds.yaml are looked for: what the variable names, beside it, in
+// the folders of the search path.
+func secretsFor(env Env, path string) []string {
+	var paths []string
+	if named, ok := env("OS_CLIENT_SECURE_FILE"); ok {
+		paths = append(paths, named)
+	}
+	paths = append(paths, spellings(filepath.Join(filepath.Dir(path), "secure"))...)
+	return append(paths, searchPath(env, "", "secure")...)
+}
+
+// expand replaces ~/ at the beginning of a path.
+func expand(env Env, path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, ok := env("HOME"); ok {
+			return filepath.Join(home, rest)
+		}
+	}
+	return path
 }
