@@ -71,10 +71,6 @@ func (l *loader) parentOf(raw *rawImage) *heritage {
 			raw.parent, l.similarImage(raw.parent, raw.name))
 		return nothing
 	}
-	if l.tooDeep(raw) {
-		raw.fail("it has more than %d parents, one above the other", maxParents)
-		return nothing
-	}
 	if parent.heritage != nil && parent.heritage.pending {
 		names := []string{parent.name}
 		for at := parent; len(names) == 1 || at != parent; {
@@ -85,20 +81,6 @@ func (l *loader) parentOf(raw *rawImage) *heritage {
 		return nothing
 	}
 	return l.inherit(parent)
-}
-
-// maxParents bounds how deep parents may be nested: each level copies all that it inherits.
-const maxParents = 100
-
-// tooDeep reports whether an image has too many parents. A circle is not deep; parentOf reports it.
-func (l *loader) tooDeep(raw *rawImage) bool {
-	seen := map[string]bool{raw.name: true}
-	for at := l.images.byName[raw.parent]; at != nil && !seen[at.name]; at = l.images.byName[at.parent] {
-		if seen[at.name] = true; len(seen) > maxParents+1 {
-			return true
-		}
-	}
-	return false
 }
 
 // someSteps shows a way that may be very long.
