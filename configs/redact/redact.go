@@ -5,6 +5,7 @@ package redact
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"maps"
@@ -89,9 +90,30 @@ func spell(line string, spelt map[string]bool) {
 	if text, err := json.Marshal(line); err == nil {
 		spellings = append(spellings, string(text[1:len(text)-1]))
 	}
+	for _, text := range inBase64(line) {
+		spelt[text] = true
+	}
 	for _, text := range spellings {
 		spelt[text], spelt[inGo(text)], spelt[strings.ReplaceAll(text, `"`, `\"`)] = true, true, true // hclog leaves backslashes
 	}
+}
+
+// inBase64 returns what a text looks like within base64, where up to two other bytes may precede it in its group of three: a
+// header such as "Basic BASE64(user:password)". Characters that also hold bits of other bytes are left out.
+func inBase64(text string) (list []string) {
+	for before, shared := range []int{0, 2, 3} {
+		bytes := append(make([]byte, before), text...)
+		for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			encoded := encoding.EncodeToString(bytes)[shared:]
+			if len(bytes)%3 != 0 {
+				encoded = encoded[:len(encoded)-1]
+			}
+			if len(encoded) >= shortest {
+				list = append(list, encoded)
+			}
+		}
+	}
+	return list
 }
 
 // inGo is a text as a string of Go has it.

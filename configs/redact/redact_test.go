@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,6 +42,25 @@ func TestText(t *testing.T) {
 	none.Add("anything")
 	if got := none.Text("anything"); got != "anything" {
 		t.Errorf("nobody's secret: %q", got)
+	}
+}
+
+// A cloud that echoes the headers of a request shows a password in base64, whatever stands before and after it.
+func TestBase64(t *testing.T) {
+	var s Secrets
+	const secret = "correct?horse>battery"
+	s.Add(secret)
+	for _, user := range []string{"", "a", "ab", "abc", "admin"} {
+		for _, rest := range []string{"", "1", "12", "123"} {
+			for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+				encoded := encoding.EncodeToString([]byte(user + ":" + secret + rest))
+				shown := s.Text("Authorization: Basic " + encoded)
+				// At most two characters before and three behind the mask can hold bits of the secret.
+				if !strings.Contains(shown, Mask) || len(shown) > len("Authorization: Basic "+Mask)+encoding.EncodedLen(len(user)+1)+encoding.EncodedLen(len(rest))+5 {
+					t.Errorf("%s before and %q after it: %s", user, rest, shown)
+				}
+			}
+		}
 	}
 }
 

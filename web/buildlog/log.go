@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/configs"
+	"poolkeeper/web/layout"
 	"poolkeeper/zkmodel"
 )
 
@@ -80,7 +81,7 @@ func (h *Handler) opened(w http.ResponseWriter, image, build string) (file *os.F
 	file, more, err := h.open(image, build)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		http.Error(w, h.whereLogIs(image, build), http.StatusNotFound)
+		http.Error(w, layout.Visible(h.whereLogIs(image, build)), http.StatusNotFound) // a record may hold control characters
 		return nil, nil, false
 	case err != nil:
 		h.logFailed(w, image, build, err)

@@ -106,12 +106,14 @@ func TestLogOfAnotherHost(t *testing.T) {
 	image := &zkmodel.Image{Name: "image", Builds: []*zkmodel.BuildTree{
 		build("0000000001", `{"builder": "b2", "log": "http://b2:8005/log/image-0000000001"}`),
 		build("0000000002", `{"builder": "b3", "log": "javascript:alert(1)"}`),
+		build("0000000004", `{"builder": "b\u001b[2J4"}`),
 	}}
 	h := newHandler(d, image)
 	for id, want := range map[string]string{
 		"0000000001": "; see http://b2:8005/log/image-0000000001\n",
 		"0000000002": "; it was built on b3\n",
 		"0000000003": ", and no record of the build\n",
+		"0000000004": "; it was built on b?[2J4\n", // no control characters
 	} {
 		response := get(t, h, "/log/image-"+id)
 		response.Expect(t, http.StatusNotFound)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -161,7 +162,12 @@ type Auth struct {
 
 // Secrets are the values that nobody may see.
 func (c Cloud) Secrets() []string {
-	return append([]string{c.Auth.Token, c.Auth.Password, c.Auth.Passcode, c.Auth.AppCredSecret}, c.Opened...)
+	list := append([]string{c.Auth.Token, c.Auth.Password, c.Auth.Passcode, c.Auth.AppCredSecret}, c.Opened...)
+	if u, err := url.Parse(c.Auth.URL); err == nil {
+		password, _ := u.User.Password()
+		list = append(list, password)
+	}
+	return list
 }
 
 // regions is a list of names, or of mappings that overlay the entry.
