@@ -177,7 +177,12 @@ func TestSlowSendersDoNotBlockHooks(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 			done := make(chan error, 1)
 			go func() { done <- server.Run(ctx) }()
-			defer func() { cancel(); <-done }()
+			defer func() {
+				cancel()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			}()
 			deliver := func(n int) {
 				t.Helper()
 				r := tells(t, "http://"+server.Addr()+"/hooks/elements", box.settings.Secret, `{"ref": "refs/heads/main"}`, "X-GitHub-Delivery", fmt.Sprintf("d-%d", n))

@@ -92,14 +92,13 @@ func (c *EventsCmd) Run(ctx context.Context, a *app.App) error {
 				}
 			}
 		})
-		err = errors.Join(err, refused)
-		if !any && !c.Follow && cfg.Events == nil && err == nil {
+		if !any && !c.Follow && cfg.Events == nil && err == nil && refused == nil {
 			fmt.Fprintf(a.Stderr, "poolkeeper: there are no events, and %s has no `events:`, so that no change is told\n", cfg.Path)
 		}
 		if c.Follow && errors.Is(err, context.Canceled) {
 			return nil
 		}
-		return errors.Join(err, out.end())
+		return errors.Join(err, refused, out.end())
 	})
 }
 
