@@ -89,12 +89,13 @@ func ParseUploadPath(p string) (UploadKey, error) {
 }
 
 // WholeID returns the id of a node, request, build or upload with the leading zeros that a user left out: 200-7 is
-// 200-0000000007. An id that ends in no number, or in a longer one, stays as it is.
+// 200-0000000007. An id that ends in no number, in a longer one, or in one with some of its zeros, which may be a part of
+// another id, stays as it is.
 func WholeID(id string) string {
 	const digits = 10 // of ZooKeeper's sequential nodes
 	at := strings.LastIndexByte(id, '-') + 1
 	number := id[at:]
-	if number == "" || len(number) >= digits || strings.Trim(number, "0123456789") != "" {
+	if number == "" || len(number) >= digits || len(number) > 1 && number[0] == '0' || strings.Trim(number, "0123456789") != "" {
 		return id
 	}
 	return id[:at] + strings.Repeat("0", digits-len(number)) + number

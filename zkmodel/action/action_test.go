@@ -31,7 +31,7 @@ func TestWholeOrder(t *testing.T) {
 	if got := o.whole(); !reflect.DeepEqual(got, o) {
 		t.Errorf("got %+v of what is broken", got)
 	}
-	for _, id := range []string{"", "x", "debian-", "7a", "12345678901", "5d7c9e31abcd"} {
+	for _, id := range []string{"", "x", "debian-", "7a", "12345678901", "000000001", "200-01", "5d7c9e31abcd"} {
 		if got := zkmodel.WholeID(id); got != id {
 			t.Errorf("%q became %q", id, got)
 		}
