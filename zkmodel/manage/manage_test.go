@@ -270,9 +270,10 @@ func TestCommandOfAKilledSender(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
+	to := daemons(t, s)
 	var sent sync.WaitGroup
 	sent.Go(func() {
-		_, _ = manage.NewSender(killed, "ann").Send(ctx, daemons(t, s), manage.Command{Verb: "do", Argument: "late"}, time.Minute)
+		_, _ = manage.NewSender(killed, "ann").Send(ctx, to, manage.Command{Verb: "do", Argument: "late"}, time.Minute)
 	})
 	ids := func() []string {
 		names, _ := s.Children(t.Context(), manage.Root+"/requests")
