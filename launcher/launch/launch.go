@@ -3,7 +3,6 @@ package launch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -65,8 +64,6 @@ type Teacher interface {
 	Refused(ctx context.Context, c shared.Cloud, asked lesson.Asked, n *zkmodel.Node, limited bool, reason error)
 	// Accepted is told once of each machine that the cloud has accepted as a trial.
 	Accepted(ctx context.Context, c shared.Cloud, asked lesson.Asked, n *zkmodel.Node)
-	// ZoneWorks learns that a machine in an availability zone has become ready.
-	ZoneWorks(ctx context.Context, c shared.Cloud, zone string)
 }
 
 // Deps is what launches are given, all of it required but for Step.
@@ -178,7 +175,6 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) (failed error) 
 		span.Next("conclude")
 		if err == nil {
 			l.accepted(ctx, o, n)
-			l.Teacher.ZoneWorks(ctx, o.Cloud, n.Node.AZ)
 			l.trust().Booted(n.Node.ImageID)
 			l.tried(o, n, nil, start, true)
 			log.Info("Node is ready", "external_id", n.Node.ExternalID.Text(), "address", n.Node.InterfaceIP,
@@ -213,10 +209,6 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) (failed error) 
 		if errors.Is(err, providers.ErrUnanswered) { // the request goes elsewhere; the node's place stays taken
 			return errors.Join(err, l.giveUp(ctx, n, zkmodel.NodeFailed, err))
 		}
-		if cloud := o.Cloud.View(); cloud.Held && cloud.Paused == "" { // the remaining attempts are another provider's
-			err = fmt.Errorf("%w: %s: %w", providers.ErrUnusable, cloud.Trouble, err)
-			return errors.Join(err, l.giveUp(ctx, n, zkmodel.NodeFailed, err))
-		}
 		undone := l.undo(ctx, o.Cloud, n)
 		useless := errors.Is(err, providers.ErrInvalid) && !onTrial || errors.Is(err, providers.ErrUnusable) || errors.Is(err, pool.ErrNoImage)
 		if n.Node.Attempt == last && last == o.Pool.Provider.LaunchRetries && l.trust().Other(n.Node.ImageID, o.Pool.Provider.Name) {
@@ -231,7 +223,6 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) (failed error) 
 				return err
 			}
 		}
-		l.changeZone(o, n)
 	}
 }
 
@@ -243,15 +234,6 @@ func (l *Launches) tried(o *Order, n *Run, err error, start time.Time, last bool
 	}
 	if !is(providers.ErrQuota, providers.ErrGivesWay, pool.ErrNoImage) {
 		o.Cloud.Launched(n.Node.Pool, n.Place.Label, err, last || is(providers.ErrInvalid, providers.ErrUnusable, providers.ErrUnanswered))
-	}
-}
-
-// changeZone chooses another availability zone for the next attempt of a request's only node. All
-// nodes of a request are in one zone, so with several of them the zone stays.
-func (l *Launches) changeZone(o *Order, n *Run) {
-	zones := o.Cloud.Lessons().OpenZones(o.Cloud.ZonesOf(o.Pool.Section.Name), l.Now())
-	if i := slices.Index(zones, n.Node.AZ); o.Alone && len(zones) > 0 && n.Node.AZ != "" {
-		n.Node.AZ = zones[(i+1)%len(zones)]
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -469,41 +468,4 @@ func TestNextAttemptWaitsAsTheCloudAsks(t *testing.T) {
 		t.Errorf("launch ended with %v", err)
 	}
 	r.calls("create")
-}
-
-// Mistake: a launch makes all its attempts in a provider that cannot be used any more, so that its request does not go to another one.
-func TestLaunchEndsWhenItsProviderIsUnusable(t *testing.T) {
-	t.Parallel()
-	s := &sky{}
-	r := newRoom(t, s)
-	s.create = func(int) error {
-		r.order.Cloud.Told(errors.New("it does not answer"))
-		return providers.ErrTransient
-	}
-	n := r.building()
-	if err := r.Bring(t.Context(), r.order, n); !errors.Is(err, providers.ErrUnusable) || !strings.Contains(err.Error(), "it does not answer") {
-		t.Errorf("it ends with %v", err)
-	}
-	if got := r.read(n.Node.ID); got.State != zkmodel.NodeFailed {
-		t.Errorf("the node is %s", got.State)
-	}
-	r.calls("create")
-}
-
-// Mistakes: all attempts of a request go to one availability zone; the nodes of a request end up in several.
-func TestRetryChangesTheZone(t *testing.T) {
-	t.Parallel()
-	for alone, want := range map[bool][]string{true: {"z2", "z3", "z1"}, false: {"z2", "z2", "z2"}} {
-		r := newRoom(t, &sky{create: first(2, providers.ErrTransient)}, func(p *configs.Provider) {
-			p.Pools[0].AvailabilityZones = []string{"z1", "z2", "z3"}
-		})
-		r.order.Alone = alone
-		n := r.node("small", func(n *zkmodel.Node) { n.AZ = "z2" })
-		if err := errors.Join(r.Prepare(r.order, n), r.Save(t.Context(), n), r.Bring(t.Context(), r.order, n)); err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(r.sky.zones, want) {
-			t.Errorf("the only node: %t: created in %q, want %q", alone, r.sky.zones, want)
-		}
-	}
 }

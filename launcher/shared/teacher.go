@@ -36,8 +36,6 @@ type Cloud interface {
 	Section() configs.Provider
 	Lessons() supply.Taught
 	Heed(l lesson.Lesson)
-	// ZonesOf are the availability zones that the nodes of a pool are spread over.
-	ZonesOf(pool string) []string
 }
 
 // Refused learns from a refusal that the launch of a node met, and tells all launchers
@@ -47,7 +45,7 @@ func (t *Teacher) Refused(ctx context.Context, c Cloud, asked lesson.Asked, n *z
 	use := t.inUse(c, n.ID)
 	known := c.Lessons().Lesson.Round
 	learned := t.learn(ctx, c, func(l lesson.Lesson) (lesson.Lesson, bool) {
-		return l.RefuseZone(c.ZonesOf(n.Pool), n.AZ, lesson.Refusal{
+		return l.Refuse(lesson.Refusal{
 			Asked: asked, Need: schedule.NodeResources(n, nil), Use: use,
 			Late: !n.ExternalID.IsNull(), Reason: reason.Error(),
 		}), true
@@ -71,11 +69,6 @@ func (t *Teacher) Refused(ctx context.Context, c Cloud, asked lesson.Asked, n *z
 func (t *Teacher) Accepted(ctx context.Context, c Cloud, asked lesson.Asked, n *zkmodel.Node) {
 	held := schedule.Plus(schedule.Plus(nil, t.inUse(c, n.ID).Held), schedule.NodeResources(n, nil))
 	t.learn(ctx, c, func(l lesson.Lesson) (lesson.Lesson, bool) { return l.Accept(asked, held) })
-}
-
-// ZoneWorks learns that a machine in an availability zone has become ready.
-func (t *Teacher) ZoneWorks(ctx context.Context, c Cloud, zone string) {
-	t.learn(ctx, c, func(l lesson.Lesson) (lesson.Lesson, bool) { return l.AcceptZone(zone) })
 }
 
 // learn changes what a cloud taught: here at once, then in the tree, which has the

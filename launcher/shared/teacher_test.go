@@ -186,32 +186,3 @@ func TestOnlyTrialsTeachByAcceptance(t *testing.T) {
 		t.Errorf("told is %+v", b.turns)
 	}
 }
-
-// Mistakes: one availability zone that is full counts as a cloud that is full, or is used again for the next request; a cloud
-// all of whose zones refuse does not count as full; a zone that works again stays avoided.
-func TestAZoneThatRefuses(t *testing.T) {
-	b := &board{}
-	teach, n, _ := teacher(b)
-	n.Pool = "main"
-	zones := []string{"z1", "z2"}
-	c := supply.New(configs.Provider{Name: "north", Pools: []configs.Pool{{Name: "main", AvailabilityZones: zones}}}, nil, hclog.NewNullLogger(), time.Now, func() {})
-	open := func() string { return strings.Join(c.Lessons().OpenZones(c.ZonesOf("main"), time.Now()), " ") }
-	refuse := func(zone string) lesson.Lesson {
-		n.AZ = zone
-		teach.Refused(t.Context(), c, lesson.Asked{}, n, true, errFull)
-		return b.lesson(t)
-	}
-	if l := refuse("z1"); l.Failures != 0 || l.Zones["z1"] != 1 || open() != "z2" {
-		t.Errorf("one zone refused: %+v, open %q", l, open())
-	}
-	if l := refuse("z2"); l.Failures != 1 || open() != "z1" {
-		t.Errorf("all refused: %+v, open %q", l, open())
-	}
-	teach.ZoneWorks(t.Context(), c, "z2")
-	if l := b.lesson(t); l.Zones["z2"] != 0 || l.Zones["z1"] != 1 || open() != "z2" {
-		t.Errorf("one works again: %+v, open %q", l, open())
-	}
-	if l := refuse("z9"); l.Zones["z9"] != 0 || l.Failures == 0 {
-		t.Errorf("a zone that the pool does not have: %+v", l)
-	}
-}

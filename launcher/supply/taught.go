@@ -3,7 +3,6 @@ package supply
 import (
 	"encoding/json"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"poolkeeper/launcher/lesson"
@@ -15,8 +14,7 @@ type Taught struct {
 	Lesson lesson.Lesson
 	Due    time.Time
 	Burst  lesson.Burst
-	zones  map[string]time.Time // when each availability zone that refused is used again
-	read   int64                // the transaction in which the tree was told what we read
+	read   int64 // the transaction in which the tree was told what we read
 }
 
 // Lessons is what is known of the cloud's refusals.
@@ -39,40 +37,7 @@ func (c *Provider) Heed(l lesson.Lesson) {
 		pause := l.Pause()
 		c.taught.Due = c.now().Add(pause + rand.N(pause/10))
 	}
-	c.taught.zones = c.zonesDue(l)
 	c.taught.Lesson = l
-}
-
-// zonesDue is when each zone that has refused is used again. The caller holds the lock.
-func (c *Provider) zonesDue(l lesson.Lesson) map[string]time.Time {
-	due := map[string]time.Time{}
-	for zone, refusals := range l.Zones {
-		if due[zone] = c.taught.zones[zone]; refusals != c.taught.Lesson.Zones[zone] {
-			due[zone] = c.now().Add(l.ZonePause(zone))
-		}
-	}
-	return due
-}
-
-// OpenZones are those of some zones that have not refused lately. If all have, it is the one
-// that may be used again first.
-func (t Taught) OpenZones(zones []string, now time.Time) []string {
-	open := slices.DeleteFunc(slices.Clone(zones), func(z string) bool { return t.zones[z].After(now) })
-	if len(open) == 0 && len(zones) > 0 {
-		return []string{slices.MinFunc(zones, func(a, b string) int { return t.zones[a].Compare(t.zones[b]) })}
-	}
-	return open
-}
-
-// ZonesOf are the availability zones that the nodes of a pool are spread over; none leaves the
-// choice to the cloud.
-func (c *Provider) ZonesOf(pool string) []string {
-	if p, ok := c.cfg.Pool(pool); ok && len(p.AvailabilityZones) > 0 {
-		return p.AvailabilityZones
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.zones
 }
 
 // Read takes over what the tree says.
