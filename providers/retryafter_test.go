@@ -36,7 +36,7 @@ func (f trip) RoundTrip(req *http.Request) (*http.Response, error) { return f(re
 // fails at once, and its error carries the wait.
 func TestCourtesy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var header, status = "20", http.StatusServiceUnavailable
+		header, status := "20", http.StatusServiceUnavailable
 		var courtesy providers.Courtesy
 		client := courtesy.Transport(trip(func(req *http.Request) (*http.Response, error) {
 			resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Request: req, Body: http.NoBody}
@@ -80,7 +80,7 @@ func TestCourtesy(t *testing.T) {
 		if !errors.Is(err, providers.ErrTransient) || providers.PauseOf(err) != time.Hour || time.Since(start) != 20*time.Second {
 			t.Errorf("a call that would wait for an hour: %v, pause %s", err, providers.PauseOf(err))
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		after("in the end", "https://cloud/compute/flavors", time.Hour+20*time.Second)
 	})
 }

@@ -70,12 +70,11 @@ func (w *Worker) deleteUpload(ctx context.Context, a plan.Action) error {
 
 // noteFailure records why the image of an upload cannot be deleted, unless the record says so.
 func (w *Worker) noteFailure(ctx context.Context, lock *recipe.Held, upload *zkmodel.Upload, failed error) error {
-	why := Reason(failed)
-	if ctx.Err() != nil || zkmodel.Alike(upload.DeleteError) == zkmodel.Alike(why) {
-		return nil
+	if why := Reason(failed); ctx.Err() == nil && zkmodel.Alike(upload.DeleteError) != zkmodel.Alike(why) {
+		upload.DeleteError = zkmodel.BriefTrouble(why)
+		return w.Store.SaveUpload(ctx, lock, upload)
 	}
-	upload.DeleteError = zkmodel.BriefTrouble(why)
-	return w.Store.SaveUpload(ctx, lock, upload)
+	return nil
 }
 
 // notSent fails with recipe.ErrLocked while a builder may still send an upload that is marked for

@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -209,6 +210,7 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) (failed error) 
 		if errors.Is(err, providers.ErrUnanswered) { // the request goes elsewhere; the node's place stays taken
 			return errors.Join(err, l.giveUp(ctx, n, zkmodel.NodeFailed, err))
 		}
+		err = unusable(o, err)
 		undone := l.undo(ctx, o.Cloud, n)
 		useless := errors.Is(err, providers.ErrInvalid) && !onTrial || errors.Is(err, providers.ErrUnusable) || errors.Is(err, pool.ErrNoImage)
 		if n.Node.Attempt == last && last == o.Pool.Provider.LaunchRetries && l.trust().Other(n.Node.ImageID, o.Pool.Provider.Name) {
@@ -217,13 +219,28 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) (failed error) 
 		if n.Node.Attempt >= last || useless || undone != nil {
 			return errors.Join(err, l.giveUp(ctx, n, zkmodel.NodeFailed, errors.Join(err, undone)))
 		}
-		if pause := providers.PauseOf(err); pause > 0 {
-			log.Info("The cloud asked for a pause before the next attempt", "pause", pause)
-			if err := clock.Sleep(ctx, pause); err != nil {
-				return err
-			}
+		if err := rest(ctx, log, err); err != nil {
+			return err
 		}
 	}
+}
+
+// unusable is the error of a failed attempt. In a provider that cannot be used any more no attempt follows, and the request
+// goes to another provider.
+func unusable(o *Order, err error) error {
+	if cloud := o.Cloud.View(); cloud.Held && cloud.Paused == "" {
+		return fmt.Errorf("%w: %s: %w", providers.ErrUnusable, cloud.Trouble, err)
+	}
+	return err
+}
+
+// rest waits for as long as the cloud asked after a failed attempt.
+func rest(ctx context.Context, log hclog.Logger, err error) error {
+	pause := providers.PauseOf(err)
+	if pause > 0 {
+		log.Info("The cloud asked for a pause before the next attempt", "pause", pause)
+	}
+	return clock.Sleep(ctx, pause)
 }
 
 // tried counts how an attempt ended. last says that no other attempt follows.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -466,6 +467,25 @@ func TestNextAttemptWaitsAsTheCloudAsks(t *testing.T) {
 	defer cancel()
 	if err := r.Bring(ctx, r.order, r.building()); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("launch ended with %v", err)
+	}
+	r.calls("create")
+}
+
+// Mistake: a launch makes all its attempts in a provider that cannot be used any more, so that its request does not go to another one.
+func TestLaunchEndsWhenItsProviderIsUnusable(t *testing.T) {
+	t.Parallel()
+	s := &sky{}
+	r := newRoom(t, s)
+	s.create = func(int) error {
+		r.order.Cloud.Told(errors.New("it does not answer"))
+		return providers.ErrTransient
+	}
+	n := r.building()
+	if err := r.Bring(t.Context(), r.order, n); !errors.Is(err, providers.ErrUnusable) || !strings.Contains(err.Error(), "it does not answer") {
+		t.Errorf("it ends with %v", err)
+	}
+	if got := r.read(n.Node.ID); got.State != zkmodel.NodeFailed {
+		t.Errorf("the node is %s", got.State)
 	}
 	r.calls("create")
 }

@@ -61,14 +61,13 @@ func (r *Reaper) remove(ctx context.Context, lock *recipe.Held, n *zkmodel.Node,
 
 // noteFailure records why the machine of a node cannot be deleted, unless the record says so.
 func (r *Reaper) noteFailure(ctx context.Context, lock *recipe.Held, n *zkmodel.Node, failed error) error {
-	if ctx.Err() != nil || zkmodel.Alike(n.DeleteError) == zkmodel.Alike(failed.Error()) {
-		return nil
+	if ctx.Err() == nil && zkmodel.Alike(n.DeleteError) != zkmodel.Alike(failed.Error()) {
+		n.DeleteError = zkmodel.BriefTrouble(failed.Error())
+		if err := r.Store.SaveNode(ctx, lock, n); err != nil {
+			return err
+		}
+		r.Own.Note(n)
 	}
-	n.DeleteError = zkmodel.BriefTrouble(failed.Error())
-	if err := r.Store.SaveNode(ctx, lock, n); err != nil {
-		return err
-	}
-	r.Own.Note(n)
 	return nil
 }
 

@@ -4,11 +4,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
 
 	"poolkeeper/providers/openstack/clouds"
 )
@@ -84,7 +87,13 @@ func isRefused(err error) bool {
 
 // unknownCredential reports whether Keystone lacks the application credential, for which it answers 404.
 func unknownCredential(err error) bool {
-	return is(err, http.StatusNotFound) && strings.Contains(strings.ToLower(failure(context.Background(), "", err).Error()), "application credential")
+	text := ""
+	if e := (*cloudError)(nil); errors.As(err, &e) {
+		text = e.message
+	} else if answer := (gophercloud.ErrUnexpectedResponseCode{}); errors.As(err, &answer) {
+		text = messageOf(answer.Body)
+	}
+	return is(err, http.StatusNotFound) && strings.Contains(strings.ToLower(text), "application credential")
 }
 
 func (l *Logins) last(account string) refusal {

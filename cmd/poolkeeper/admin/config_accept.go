@@ -95,7 +95,7 @@ func GuardedItems(ctx context.Context, a *app.App, store *zkmodel.Store) (list [
 			continue
 		}
 		for _, i := range record.Guarded {
-			list = append(list, guardedItem{i, daemon, one.Kind, one.Host, one.ConfigurationKey.File, record.File})
+			list = append(list, guardedItem{i, daemon, one.Kind, one.Host, one.File, record.File})
 		}
 	}
 	return list, unclear, nil

@@ -118,7 +118,7 @@ func (s *scene) start(program, kind, configuration string) {
 	if err != nil {
 		s.b.Fatal(err)
 	}
-	defer log.Close() //nolint:errcheck // the daemon has its own
+	defer log.Close()                                                 //nolint:errcheck // the daemon has its own
 	s.daemon = exec.Command(program, "-c", path, kind, "--no-webapp") //nolint:noctx // killed at the end
 	s.daemon.Stdout, s.daemon.Stderr = log, log
 	s.daemon.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}

@@ -34,7 +34,7 @@ func BenchmarkRequests(b *testing.B) {
 	both := built(b)
 	for _, nodes := range []int{0, 5000, 20000} {
 		b.Run(fmt.Sprintf("in-use=%d", nodes), func(b *testing.B) {
-			both.compare(b, func(b *testing.B, program string) figures { return answered(b, program, nodes) })
+			both.compare(b, func(b *testing.B, program string) figures { b.Helper(); return answered(b, program, nodes) })
 		})
 	}
 }

@@ -25,6 +25,7 @@ const (
 // BenchmarkUploads measures a builder that starts with nothing.
 func BenchmarkUploads(b *testing.B) {
 	built(b).compare(b, func(b *testing.B, program string) figures {
+		b.Helper()
 		s := newScene(b)
 		tool := filepath.Join(s.dir, "instant")
 		if err := os.WriteFile(tool, []byte(instant), 0o755); err != nil { //nolint:gosec // it is run
