@@ -161,7 +161,7 @@ func TestLauncherServesItsPages(t *testing.T) {
 			strings.Contains(text, `"id": "`+ids[1]+`", "relative_priority": 0, "state": "requested"`) && strings.Contains(text, full)
 	}, "both requests, and why one waits")
 	for _, want := range []struct{ path, accept, text string }{
-		{"/", "text/html", "pool main is full"},
+		{"/", "text/html", "the pool: instances: 1 of 1 in use"},
 		{"/requests", "text/html", "pool main is full"},
 		{"/node-list", "text/plain", "| 0000000000 | fake-provider-1 | label-0 |"},
 		{"/node-list", "text/plain", "| 0000000001 | fake-provider-2 | label-2 |"},
