@@ -46,7 +46,7 @@ func (h *handler) endpoints() []endpoint {
 	}
 	if h.Tree.Nodes != nil {
 		all = append(all, endpoint{path: "/node-list", detail: true, table: func(r *http.Request) *listing.Table {
-			return listing.Nodes(wanted(h.Tree.Nodes(), r.URL.Query().Get("node_id")), h.Now())
+			return listing.Nodes(wanted(h.Tree.Nodes(), r.URL.Query().Get("node_id")), h.Now()).WithoutText("reason") // Nodepool's has none
 		}})
 	}
 	if h.Tree.Requests != nil {

@@ -92,7 +92,7 @@ func TestImageTroubles(t *testing.T) {
 		"ended just now": {zkmodel.Image{Builds: []*zkmodel.BuildTree{ready, testBuild("0000000003", ago("building", time.Second))}}, nil},
 		"broken": {
 			zkmodel.Image{Builds: []*zkmodel.BuildTree{ready, testBuild("0000000003", `"state"`)}},
-			[]string{"Build image-0000000003 cannot be read: decode record: invalid character '}' after object key"},
+			[]string{"Build image-0000000003 cannot be read: decode record: invalid character '}' after object key; to remove the record: poolkeeper dib-image-delete --broken image-0000000003"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,9 +154,10 @@ func TestNodeAndRequestTroubles(t *testing.T) {
 	}
 	want := []string{
 		"Node 0000000002 in cloud-a failed: no host key",
+		"Node 0000000003 is not deleted",
 		"Node 0000000004 is not deleted: 503",
 		"Node 0000000005 is not deleted",
-		"Node 0000000007 cannot be read: decode record: invalid character '}' after object key",
+		"Node 0000000007 cannot be read, and counts in every pool: decode record: invalid character '}' after object key; to remove the record: poolkeeper node-delete --broken 0000000007",
 		"Request 100-0000000002 of zuul-1 failed: no image is ready",
 		"Request 100-0000000004 waits: nodes are being launched",
 		"Request 100-0000000005 cannot be read: decode record: invalid character '}' after object key",
@@ -366,8 +367,7 @@ func TestProviderTroubles(t *testing.T) {
 		component(zkmodel.KindBuilder, `"hostname": "b1", "state": "running", "troubles": {"north": "connection refused"}`),
 	))
 	want := []string{
-		"Provider north cannot be used by the builder on b1: connection refused",
-		"Provider north cannot be used by the launcher on l1, l2: connection refused",
+		"Provider north cannot be used by the builder on b1 and the launcher on l1, l2: connection refused",
 		"Provider south cannot be used by the launcher on l1: no such cloud",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -52,6 +52,16 @@ func (t *Table) note(err error) {
 // Len is the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
+// WithoutText leaves a column out of the text of a table. JSON keeps it.
+func (t *Table) WithoutText(key string) *Table {
+	for i := range t.columns {
+		if t.columns[i].key == key {
+			t.columns[i].title = ""
+		}
+	}
+	return t
+}
+
 // WriteText writes the table as Python's PrettyTable would, left aligned, or, of NewPlain, without lines.
 // detail adds the columns that are usually left out.
 func (t *Table) WriteText(w io.Writer, detail bool) error {
