@@ -251,7 +251,7 @@ type NodeInfo struct {
 	ExternalID string
 	Name       string
 	Metadata   map[string]string
-	// Down says why nobody can use a machine that has run: it was stopped, shelved or has failed.
+	// Down is why no node can use a machine that has run: it was stopped, shelved or has failed.
 	// "" for one that runs or starts.
 	Down string
 }

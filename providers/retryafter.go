@@ -43,7 +43,7 @@ func PauseOf(err error) time.Duration {
 }
 
 // Courtesy holds calls back while a service asks its clients to wait: after an answer of 400 or more with Retry-After, no further call goes
-// to that service until the time is over. A service is a host and the first part of the path. All drivers use it. The zero value is ready.
+// to that service until the time is over. A service is a host and the first part of the path. The zero value is ready.
 type Courtesy struct {
 	mu    sync.Mutex
 	until map[string]time.Time // by service

@@ -209,7 +209,7 @@ func hasEnded(i *types.Instance) bool {
 	return stateOf(i) == types.InstanceStateNameTerminated
 }
 
-// down says why nobody can use an instance; "" for one that runs or starts.
+// down is why an instance cannot be used; "" for one that runs or starts.
 func down(i *types.Instance) string {
 	switch state := stateOf(i); state {
 	case types.InstanceStateNamePending, types.InstanceStateNameRunning:

@@ -184,7 +184,7 @@ func (p *Provider) remove(ctx context.Context, id string) error {
 	return p.after(ctx, OpDeleteNode, id)
 }
 
-// Break makes a machine one that nobody can use, and says why, as a cloud that has stopped it.
+// Break makes a machine unusable, and records why, as a cloud that has stopped it.
 func (p *Provider) Break(externalID, why string) error {
 	return p.ledger.change(func(s *state) (*event, error) {
 		n, ok := s.nodes[externalID]

@@ -23,7 +23,7 @@ type node struct {
 	Metadata map[string]string
 	Ready    time.Time // when it has booted
 	Address  string    `json:",omitempty"` // of the network, where there is one
-	Down     string    `json:",omitempty"` // why nobody can use it
+	Down     string    `json:",omitempty"` // why it cannot be used
 }
 
 // event is one change of the table: exactly one field is set.

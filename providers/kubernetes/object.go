@@ -44,7 +44,7 @@ type containerStatus struct {
 // leaving reports whether its deletion has begun.
 func (o *object) leaving() bool { return o.Metadata.DeletionTimestamp != nil }
 
-// down says why nobody can use it; "" while it runs or starts.
+// down is why it cannot be used; "" while it runs or starts.
 func (o *object) down() string {
 	switch {
 	case o.leaving():

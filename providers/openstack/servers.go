@@ -60,7 +60,7 @@ func (s *server) gone() bool {
 	return s.Status == statusDeleted || s.Status == statusSoftDeleted
 }
 
-// down says why nobody can use a server; "" for one that runs or starts.
+// down is why a server cannot be used; "" for one that runs or starts.
 func (s *server) down() string {
 	switch s.Status {
 	case statusError, "SHUTOFF", "SUSPENDED", "PAUSED", "SHELVED", "SHELVED_OFFLOADED":
