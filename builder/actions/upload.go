@@ -150,8 +150,9 @@ func sendEarly(ctx context.Context, s sending) {
 // run sends the file and tells the tree how that ended. It reports whether the upload is
 // tried now, and its lock kept.
 func (s *sending) run(ctx context.Context, failures int) (kept bool, err error) {
+	key := s.record.UploadKey // the watch reads it while the record is saved
 	ctx, stopWatching := s.whileKept(ctx, s.record.Path(), func(data []byte, stat recipe.Stat) bool {
-		return zkmodel.DecodeUpload(s.record.UploadKey, data, stat).State == zkmodel.UploadDeleting
+		return zkmodel.DecodeUpload(key, data, stat).State == zkmodel.UploadDeleting
 	})
 	defer stopWatching()
 	log := s.span.Log(s.Log).With("image", s.record.Image, "build", s.record.Build, "provider", s.record.Provider, "upload", s.record.ID)
