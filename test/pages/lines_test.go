@@ -41,6 +41,7 @@ var standIns = []struct{ page, line, why, instead string }{
 	{"docs/doctor.md", "poolkeeper -c nodepool.yaml doctor ", "its host is the reader's", "cmd/poolkeeper/testdata/script/doctor.txtar"},
 	{"docs/daemons.md", "poolkeeper ", "its daemons are the reader's", "cmd/poolkeeper/testdata/script/daemon.txtar"},
 	{"docs/configure.md", "poolkeeper config-accept nodepool.yaml", "it shows a mistake", "cmd/poolkeeper/testdata/script/guard.txtar"},
+	{"docs/configure.md", "poolkeeper list", "it shows a broken file", "cmd/poolkeeper/testdata/script/last_good.txtar"},
 	{"docs/configure.md", "poolkeeper -c nodepool.yaml -s secure.yaml config-validate", "it shows a mistake", "cmd/poolkeeper/testdata/script/config_validate.txtar"},
 	{"docs/configure.md", "poolkeeper -c nodepool.yaml -s secure.yaml config-show diskimages.debian-12.env-vars", "its files are the reader's", "cmd/poolkeeper/testdata/script/config_show.txtar"},
 	{"docs/secrets.md", "poolkeeper ", "its files and clouds are the reader's", "cmd/poolkeeper/testdata/script/secret.txtar"},

@@ -17,7 +17,6 @@ import (
 	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
-	"poolkeeper/zkmodel/listing"
 )
 
 const (
@@ -113,7 +112,7 @@ func (w *configWatch) refusal(next *configs.Config, err error) *zkmodel.Refusal 
 	finding, isFinding := errors.AsType[*configs.Finding](err)
 	switch {
 	case isFinding:
-		r.File, r.Line, r.Reason = finding.File, finding.Line, listing.Words(": ", finding.Key, finding.Message)
+		r.File, r.Line, r.Reason = finding.File, finding.Line, strings.TrimPrefix(finding.Key+": "+finding.Message, ": ")
 		return r
 	case err != nil:
 		key, r.Reason = "images-dir", zkmodel.BriefTrouble(w.app.Secrets.Error(err).Error())
