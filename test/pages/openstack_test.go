@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"poolkeeper/configs"
+	"poolkeeper/providers/openstack/clouds"
 )
 
 // site is what the page leaves to the reader.
@@ -17,7 +18,7 @@ diskimages: [{name: debian-bookworm}]
 labels: [{name: debian-bookworm}]
 `
 
-// The configurations that docs/openstack.md shows load without a warning: the cloud,
+// The configurations that docs/openstack.md shows load without a warning: the cloud, also with hints about networks,
 // the provider, and each of the ways to import.
 func TestOpenStackPage(t *testing.T) {
 	var shown []string
@@ -26,8 +27,8 @@ func TestOpenStackPage(t *testing.T) {
 			shown = append(shown, b.Text)
 		}
 	}
-	if len(shown) != 3 {
-		t.Fatalf("docs/openstack.md shows %d configurations, want the cloud, the provider and the imports", len(shown))
+	if len(shown) != 4 {
+		t.Fatalf("docs/openstack.md shows %d configurations, want the cloud, the provider, the networks and the imports", len(shown))
 	}
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -37,8 +38,13 @@ func TestOpenStackPage(t *testing.T) {
 		}
 		return file
 	}
-	t.Setenv("OS_CLIENT_CONFIG_FILE", write("clouds.yaml", shown[0]))
-	ways := append([]string{""}, strings.Split(shown[2], "    # or\n")...)
+	_, hints, _ := strings.Cut(shown[2], "  example:\n")
+	t.Setenv("OS_CLIENT_CONFIG_FILE", write("clouds.yaml", shown[0]+hints))
+	cloud, err := clouds.Read("example", "north", os.LookupEnv, nil)
+	if err != nil || len(cloud.Networks) != 3 || !cloud.Networks[0].DefaultInterface {
+		t.Errorf("networks of the cloud: %+v, %v", cloud.Networks, err)
+	}
+	ways := append([]string{""}, strings.Split(shown[3], "    # or\n")...)
 	if len(ways) != 3 {
 		t.Fatalf("ways to import: %q", ways)
 	}
