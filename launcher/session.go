@@ -229,7 +229,7 @@ func (s *session) loop(ctx context.Context, f *follower) {
 		began := s.now()
 		snap, again := s.observe(ctx)
 		rest := min(s.now().Sub(began), longestRest) // as long as it took, so that a burst leaves time to act
-		again = schedule.Earlier(again, s.decide(ctx, snap), s.reaper.Due(ctx, snap), s.canaries.Look(ctx, snap.Nodes, changed), resync)
+		again = schedule.Earlier(again, s.requests.WatchLocks(ctx, snap), s.decide(ctx, snap), s.reaper.Due(ctx, snap), s.canaries.Look(ctx, snap.Nodes, changed), resync)
 		decided()
 		s.looking.Store(0)
 		if clock.Sleep(ctx, rest) != nil || !f.wait(ctx, s.wake, again.Sub(s.now())) {

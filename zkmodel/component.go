@@ -144,6 +144,9 @@ func (c *Component) Has(labels []string) bool {
 	return len(labels) > 0
 }
 
+// OfNodepool reports whether a pool is that of Nodepool's launcher, or of Poolkeeper's first release.
+func (c *Component) OfNodepool() bool { return c.Broken == nil && len(c.Knows) == 0 }
+
 // Heeds reports whether a daemon heeds what people said of builds.
 func (c *Component) Heeds() bool { return slices.Contains(c.Knows, KnowsVerdicts) }
 

@@ -6,6 +6,9 @@ type Key struct{ kind, name string }
 // Request is the key of work on a request.
 func Request(id string) Key { return Key{"request", id} }
 
+// RequestLock is the key of waiting for the end of a lock that another launcher holds on a request.
+func RequestLock(id string) Key { return Key{"request lock", id} }
+
 // Node is the key of work on a node that belongs to no request of ours.
 func Node(id string) Key { return Key{"node", id} }
 

@@ -6,6 +6,7 @@ import (
 
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/recipe"
 )
 
 // A record that was never begun goes soon when its request or its launcher is
@@ -46,5 +47,39 @@ func TestNodesThatWereNeverBegun(t *testing.T) {
 				t.Errorf("at last: %v", list)
 			}
 		})
+	}
+}
+
+// A node in launch that is unlocked is left to the registered launcher of Nodepool that launches it, for a grace period
+// that begins when it is seen unlocked, however old its record is.
+func TestNodesInLaunchAreLeftToNodepool(t *testing.T) {
+	t.Parallel()
+	written := time.Unix(2_000_000_000, 0)
+	seen := written.Add(time.Hour)
+	due := func(state zkmodel.NodeState, knows zkmodel.Strings, now time.Time, left *map[string]time.Time) ([]Reaping, time.Time) {
+		n := aNode(state)
+		n.Stat, n.Launcher = recipe.Stat{Mtime: written}, "nl01"
+		s := &schedule.Snapshot{
+			Now: now, Nodes: []*zkmodel.Node{n}, Registered: []*zkmodel.Component{{ID: "other"}, {ID: "nl01", Knows: knows}},
+		}
+		*left = LeftToNodepool(s, *left)
+		return Due(s, NewDuties(), func(string) bool { return false }, Rules{Served: map[string]bool{"cloud": true}, LeftUntil: *left})
+	}
+	for _, state := range []zkmodel.NodeState{zkmodel.NodeBuilding, zkmodel.NodeInit} {
+		var left map[string]time.Time
+		for _, after := range []time.Duration{0, orphanTime - 1} {
+			if list, again := due(state, nil, seen.Add(after), &left); len(list) > 0 || !again.Equal(seen.Add(orphanTime)) {
+				t.Errorf("%s, %s after it was seen unlocked: %v, again at %s", state, after, list, again)
+			}
+		}
+		if list, _ := due(state, nil, seen.Add(orphanTime), &left); len(list) != 1 {
+			t.Errorf("%s, after the grace period: %v", state, list)
+		}
+		if list, _ := due(state, zkmodel.Strings{zkmodel.KnowsVerdicts}, seen, new(map[string]time.Time)); len(list) != 1 {
+			t.Errorf("%s, of a launcher of Poolkeeper: %v", state, list)
+		}
+	}
+	if list, _ := due(zkmodel.NodeInUse, nil, seen, new(map[string]time.Time)); len(list) != 1 {
+		t.Errorf("in use: %v", list)
 	}
 }

@@ -12,7 +12,8 @@ const (
 	// lossTime is how long a node that should be locked may look unlocked: the
 	// mirror sees record and lock one after the other.
 	lossTime = 500 * time.Millisecond
-	// orphanTime is how old a record must be that says nothing of its maker.
+	// orphanTime is how old a record must be that says nothing of its maker, and how long a node in launch that is
+	// unlocked is left to Nodepool's launcher.
 	orphanTime = time.Minute
 )
 
@@ -42,6 +43,8 @@ type Rules struct {
 	Interrupted map[string]string
 	// Drained says of providers whose idle nodes are to go who wants that, and why.
 	Drained map[string]string
+	// LeftUntil is until when nodes in launch are left to Nodepool's launchers (LeftToNodepool).
+	LeftUntil map[string]time.Time
 	// Lag is how far our clock is behind ZooKeeper's, negative when it is early: the
 	// times in its stats are its own, those in records and timers are ours.
 	Lag time.Duration
@@ -120,6 +123,32 @@ func Due(s *schedule.Snapshot, t Duties, mine func(id string) bool, rules Rules)
 	return list, again
 }
 
+// LeftToNodepool returns until when unlocked nodes in launch are left to the registered launchers of Nodepool that
+// launch them: such a launcher unlocks a node whose launch has failed, and deletes it some seconds later. before is the result
+// of the last call.
+func LeftToNodepool(s *schedule.Snapshot, before map[string]time.Time) map[string]time.Time {
+	launchers := map[string]bool{}
+	for _, c := range s.Registered {
+		if c.OfNodepool() {
+			launchers[c.ID] = true
+		}
+	}
+	if len(launchers) == 0 {
+		return nil
+	}
+	left := map[string]time.Time{}
+	for _, n := range s.Nodes {
+		if n.Broken != nil || n.Locked || !InLaunch(n) || !launchers[n.Launcher] {
+			continue
+		}
+		left[n.ID] = before[n.ID]
+		if left[n.ID].IsZero() {
+			left[n.ID] = s.Now.Add(orphanTime)
+		}
+	}
+	return left
+}
+
 // NoProvider reports whether a node that is to be deleted names no provider: an operator
 // deleted one of which nothing was known.
 func NoProvider(n *zkmodel.Node) bool {
@@ -129,6 +158,10 @@ func NoProvider(n *zkmodel.Node) bool {
 // nodeReaping is what one unlocked node needs, why, and from when on.
 func nodeReaping(n *zkmodel.Node, t Duties, requests map[string]zkmodel.RequestState, launchers map[string]bool, rules Rules) (Duty, string, time.Time) {
 	changed := n.Stat.Mtime.Add(-rules.Lag)
+	lost := changed.Add(lossTime)
+	if until := rules.LeftUntil[n.ID]; until.After(lost) {
+		lost = until
+	}
 	if n.Unknown() {
 		return DutyNone, "", time.Time{}
 	}
@@ -141,19 +174,19 @@ func nodeReaping(n *zkmodel.Node, t Duties, requests map[string]zkmodel.RequestS
 			return DutyNone, "", time.Time{} // the launcher that takes the request over goes on with it
 		}
 		if _, there := requests[n.AllocatedTo]; !there && rules.goesOn(n) {
-			return DutyAdopt, "its request for stock is gone", changed.Add(lossTime)
+			return DutyAdopt, "its request for stock is gone", lost
 		}
 	default:
 	}
 	switch d := t.Node(n.State); d {
 	case DutyRecover:
 		if _, there := requests[n.AllocatedTo]; !there {
-			return d, "its request is gone", changed.Add(lossTime)
+			return d, "its request is gone", lost
 		}
 		if launchers[n.Launcher] {
 			return d, "it was never begun", changed.Add(orphanTime)
 		}
-		return d, "its launcher is gone", changed.Add(lossTime)
+		return d, "its launcher is gone", lost
 	case DutySettle:
 		if n.AllocatedTo == "" {
 			if why := rules.Useless(n); why != "" {
@@ -176,7 +209,7 @@ func nodeReaping(n *zkmodel.Node, t Duties, requests map[string]zkmodel.RequestS
 		return d, "it was held for " + limit.String(), rules.since(n).Add(limit)
 	case DutyRemove:
 		if n.State == zkmodel.NodeInUse || n.State == zkmodel.NodeBuilding {
-			return d, "the session that had it is gone", changed.Add(lossTime)
+			return d, "the session that had it is gone", lost
 		}
 		return d, "it is " + string(n.State), changed
 	}

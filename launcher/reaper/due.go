@@ -18,6 +18,8 @@ func (r *Reaper) Due(ctx context.Context, snap *schedule.Snapshot) time.Time {
 	rules := r.rules()
 	rules.Lag, rules.Frozen = reap.Behind(snap), snap.Frozen
 	rules.Judged, rules.Drained, rules.Interrupted = snap.Judged, r.Drained(), r.idleInterrupted(snap.Nodes)
+	r.left = reap.LeftToNodepool(snap, r.left)
+	rules.LeftUntil = r.left
 	list, again := reap.Due(snap, r.duties, r.Own.Mine, rules)
 	for _, c := range list {
 		r.Jobs.Start(inflight.Node(c.Node.ID), func() error { return r.Reap(ctx, c) })

@@ -82,6 +82,7 @@ type Reaper struct {
 	duties     reap.Duties
 	configured reap.Rules           // but for which providers are open
 	told       map[string]time.Time // idle nodes that were told to make room, and when
+	left       map[string]time.Time // nodes in launch that are left to Nodepool, and until when
 }
 
 // New makes a Reaper. It does nothing by itself.

@@ -2,8 +2,12 @@ package request
 
 import (
 	"context"
+	"slices"
+	"time"
 
+	"poolkeeper/launcher/inflight"
 	"poolkeeper/launcher/reap"
+	"poolkeeper/launcher/schedule"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -18,6 +22,44 @@ func (s *Server) FindOrphans(ctx context.Context) {
 		}
 		return locked, err
 	})
+}
+
+// watchAfter is how long a request is pending before its lock is watched: most are served sooner.
+const watchAfter = time.Second
+
+// WatchLocks waits for the end of the locks that other launchers hold on pending requests. A request
+// that is still pending then is an orphan: Nodepool's launchers unregister before they release their locks, so that
+// FindOrphans may come too early. The time is when the next request has been pending for long enough.
+func (s *Server) WatchLocks(ctx context.Context, snap *schedule.Snapshot) (again time.Time) {
+	var known, theirs map[string]bool
+	for _, r := range snap.Requests {
+		if r.Broken != nil || r.State != zkmodel.RequestPending || snap.Busy[r.ID] {
+			continue
+		}
+		if due := r.Stat.Mtime.Add(watchAfter - snap.Lag); due.After(snap.Now) {
+			again = schedule.Earlier(again, due)
+			continue
+		}
+		if known == nil {
+			known, theirs = s.Lost(), s.launchedElsewhere()
+		}
+		if !known[r.ID] && !theirs[r.ID] {
+			s.Jobs.Start(inflight.RequestLock(r.ID), func() error { return s.watchLock(ctx, r.ID) })
+		}
+	}
+	return again
+}
+
+// watchLock marks a request as an orphan if it is pending when nobody locks it any more.
+func (s *Server) watchLock(ctx context.Context, id string) error {
+	if recipe.AwaitUnlocked(ctx, s.Store.Session(), zkmodel.RequestLockPath(id)) != nil {
+		return nil // the session ends
+	}
+	r, err := s.Store.Request(ctx, id)
+	if err == nil && r.Broken == nil && r.State == zkmodel.RequestPending && !s.launchedElsewhere()[id] {
+		s.markOrphan(id)
+	}
+	return nil // a request that could not be read is found by the next search
 }
 
 // Lost are the requests that nobody has locked, as far as was found.
@@ -41,6 +83,13 @@ func (s *Server) launchedElsewhere() map[string]bool {
 
 // parted tells whether a request goes on without a node, whose machine may yet be made.
 func parted(n *zkmodel.Node) bool { return n.Unanswered() && !reap.InLaunch(n) }
+
+// launchedByNodepool reports whether a launcher of Nodepool launches a node and is still registered: it ends the launch itself.
+func (s *Server) launchedByNodepool(n *zkmodel.Node) bool {
+	return reap.InLaunch(n) && slices.ContainsFunc(s.Tree.Components(zkmodel.KindPool), func(c *zkmodel.Component) bool {
+		return c.ID == n.Launcher && c.OfNodepool()
+	})
+}
 
 // markOrphan notes a request of our own that could not be brought to an end.
 func (s *Server) markOrphan(id string) {

@@ -113,7 +113,7 @@ func (s *Server) resumeNode(ctx context.Context, h *run, label string, seen *zkm
 	if err != nil {
 		return nil
 	}
-	useful := n.Broken == nil && n.AllocatedTo == h.Request.ID &&
+	useful := n.Broken == nil && !s.launchedByNodepool(n) && n.AllocatedTo == h.Request.ID &&
 		(n.State == zkmodel.NodeInit || n.State == zkmodel.NodeBuilding || n.State == zkmodel.NodeReady)
 	if !useful {
 		_ = lock.Release(ctx) // until the session ends

@@ -65,6 +65,29 @@ func Locked(ctx context.Context, s *Session, dir string) (bool, error) {
 	return LockedBy(s.Children(ctx, dir))
 }
 
+// AwaitUnlocked returns once no contender is in the lock of dir, or with the cause of the end of ctx or the session.
+func AwaitUnlocked(ctx context.Context, s *Session, dir string) error {
+	for {
+		n, err := s.childrenWatch(ctx, dir)
+		locked, err := LockedBy(n.children, err)
+		if err == nil && !locked {
+			return nil
+		}
+		if err != nil {
+			waitFor(ctx, s.Clock(), lastDiscard) // the read is refused, or ctx has ended
+		} else {
+			select {
+			case <-n.watch:
+			case <-ctx.Done():
+			case <-s.ctx.Done():
+			}
+		}
+		if err := cmp.Or(context.Cause(ctx), s.cause()); err != nil {
+			return err
+		}
+	}
+}
+
 // LockedBy is Locked for what a read of the children of dir has brought.
 func LockedBy(names []string, err error) (bool, error) {
 	if errors.Is(err, ErrNoNode) {
