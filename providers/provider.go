@@ -77,7 +77,7 @@ type Nodes interface {
 	DeleteNode(ctx context.Context, externalID string) error
 
 	// ListNodes lists the machines that carry this provider's name in their
-	// metadata (MetaProvider). The list is complete, or an error.
+	// metadata (MetaProvider), and parts without a machine. The list is complete, or an error.
 	ListNodes(ctx context.Context) ([]NodeInfo, error)
 
 	// ConsoleLog returns the end of the machine's console output, at most max
@@ -251,6 +251,9 @@ type NodeInfo struct {
 	ExternalID string
 	Name       string
 	Metadata   map[string]string
+	// Part says that it is no machine, but was created for one that does not exist (yet), such as a port. Only the search
+	// for leaks uses it.
+	Part bool
 	// Down is why no node can use a machine that has run: it was stopped, shelved or has failed.
 	// "" for one that runs or starts.
 	Down string

@@ -36,7 +36,7 @@ func (f Finder) MachinesOf(ctx context.Context, p Lister, n *zkmodel.Node) ([]st
 	mark := map[string]string{providers.MetaLaunch: launch}
 	var ids []string
 	for _, m := range list {
-		if m.Metadata[providers.MetaNode] == n.ID && providers.OfSite(m.Metadata, n.Provider, f.Site) && providers.SameLaunch(m.Metadata, mark) {
+		if !m.Part && m.Metadata[providers.MetaNode] == n.ID && providers.OfSite(m.Metadata, n.Provider, f.Site) && providers.SameLaunch(m.Metadata, mark) {
 			ids = append(ids, m.ExternalID)
 		}
 	}

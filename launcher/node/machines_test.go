@@ -33,6 +33,8 @@ func TestMachinesOfANode(t *testing.T) {
 	l.add("provider", "7", "q", "site", "x")
 	l.add("site", "7", "p", "elsewhere", "x")
 	l.add("launch", "7", "p", "site", "y")
+	l.add("part", "7", "p", "site", "x")
+	l[len(l)-1].Part = true // a port without a server is no machine
 	launch, failed := "x", error(nil)
 	f := Finder{Site: "site", LaunchOf: func(context.Context, *zkmodel.Node) (string, error) { return launch, failed }}
 	n := &zkmodel.Node{ID: "7", Provider: "p"}

@@ -238,41 +238,53 @@ func (c *check) groups(ctx context.Context) error {
 	if err != nil || s.network == nil {
 		return err
 	}
-	page, err := groups.List(s.network, groups.ListOpts{}).AllPages(ctx)
+	all, err := c.listGroups(ctx)
 	if err != nil {
-		return c.failure(ctx, "list security groups", err)
-	}
-	all, err := groups.ExtractGroups(page)
-	if err != nil {
-		return c.failure(ctx, "list security groups", err)
-	}
-	var names []string
-	for _, g := range all {
-		names = append(names, g.Name)
+		return err
 	}
 	for _, pool := range c.cfg.Pools {
 		for i, group := range pool.SecurityGroups {
-			var found []string
-			for _, g := range all {
-				if g.ID == group {
-					found = []string{g.ID}
-					break
-				}
-				if g.Name == group {
-					found = append(found, g.ID)
-				}
+			if _, problem := groupID(group, all); problem != "" {
+				c.lack(problem, fmt.Sprintf("%s.security-groups[%d]", poolKey(pool), i), poolKey(pool))
 			}
-			if len(found) == 1 {
-				continue
-			}
-			message := fmt.Sprintf("the cloud has no security group %q, it has %s", group, listed(names))
-			if len(found) > 1 {
-				message = fmt.Sprintf("%d security groups are called %q, write the id of one: %s", len(found), group, listed(found))
-			}
-			c.lack(message, fmt.Sprintf("%s.security-groups[%d]", poolKey(pool), i), poolKey(pool))
 		}
 	}
 	return nil
+}
+
+// listGroups lists the security groups that we can see; none where the cloud has no Neutron.
+func (p *Provider) listGroups(ctx context.Context) ([]groups.SecGroup, error) {
+	s, err := p.session(ctx)
+	if err != nil || s.network == nil {
+		return nil, err
+	}
+	page, err := groups.List(s.network, groups.ListOpts{}).AllPages(ctx)
+	if err != nil {
+		return nil, p.failure(ctx, "list security groups", err)
+	}
+	all, err := groups.ExtractGroups(page)
+	return all, p.failure(ctx, "list security groups", err)
+}
+
+// groupID finds a security group by id or name, or returns why there is no such one.
+func groupID(name string, all []groups.SecGroup) (id, problem string) {
+	var names, found []string
+	for _, g := range all {
+		if g.ID == name {
+			return name, ""
+		}
+		names = append(names, g.Name)
+		if g.Name == name {
+			found = append(found, g.ID)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", fmt.Sprintf("the cloud has no security group %q, it has %s", name, listed(names))
+	case 1:
+		return found[0], ""
+	}
+	return "", fmt.Sprintf("%d security groups are called %q, write the id of one: %s", len(found), name, listed(found))
 }
 
 // poolZones asks for the availability zones of the pools, where the cloud tells.

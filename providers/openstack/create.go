@@ -34,8 +34,9 @@ func (p *Provider) CreateNode(ctx context.Context, node providers.NodeSpec) (str
 		return "", err
 	}
 	defer unlock()
+	port := "" // created for the server
 	id, err := repeat(ctx, p.pace, func() (string, error) {
-		id, err := p.findOrCreate(ctx, o, node)
+		id, err := p.findOrCreate(ctx, o, node, &port)
 		if err != nil && (!errors.Is(err, providers.ErrTransient) || errors.Is(err, providers.ErrUnanswered) || ctx.Err() != nil) {
 			return "", backoff.Permanent(err)
 		}
@@ -45,7 +46,11 @@ func (p *Provider) CreateNode(ctx context.Context, node providers.NodeSpec) (str
 		return "", fmt.Errorf("provider %s: create node %s: %w", p.cfg.Name, node.NodeID, err)
 	}
 	if err != nil {
-		return "", p.failure(ctx, fmt.Sprintf("create node %s", node.NodeID), err)
+		err = p.failure(ctx, fmt.Sprintf("create node %s", node.NodeID), err)
+		if undone := p.abandon(ctx, port); undone != nil {
+			p.log.Warn("Failed to delete the port of a server that was not created, the search for leaks deletes it", "node", node.NodeID, "error", undone)
+		}
+		return "", err
 	}
 	return id, nil
 }
@@ -54,7 +59,7 @@ func (p *Provider) CreateNode(ctx context.Context, node providers.NodeSpec) (str
 // ctx ends: whoever goes on with the node shall find the server in Nova's list,
 // and not make another one. Without an answer the server may be there already; if it
 // is not, it may still come.
-func (p *Provider) findOrCreate(ctx context.Context, o offer, node providers.NodeSpec) (string, error) {
+func (p *Provider) findOrCreate(ctx context.Context, o offer, node providers.NodeSpec, port *string) (string, error) {
 	if id, err := p.find(ctx, node); id != "" || err != nil {
 		return id, err
 	}
@@ -67,15 +72,19 @@ func (p *Provider) findOrCreate(ctx context.Context, o offer, node providers.Nod
 		return "", err
 	}
 	defer leave()
+	made, err := p.prepare(ctx, o, node, &opts)
+	if *port = cmp.Or(made, *port); err != nil {
+		return "", err
+	}
 	s, err := p.session(ctx)
 	if err != nil {
 		return "", err
 	}
 	withKey := keypairs.CreateOptsExt{CreateOptsBuilder: opts, KeyName: o.label.KeyName}
 	q := &question{asking: node.Asking}
-	made, err := servers.Create(hearing(ctx, q), s.compute, withKey, nil).Extract()
+	created, err := servers.Create(hearing(ctx, q), s.compute, withKey, nil).Extract()
 	if err == nil {
-		return made.ID, nil
+		return created.ID, nil
 	}
 	err = failure(ctx, "create server", err)
 	if !q.open() {

@@ -16,18 +16,28 @@ import (
 	"poolkeeper/providers"
 )
 
-// mark is whose a floating IP is: its description says it.
+// mark names the owner of a floating IP or port, in its description.
 type mark struct {
 	provider, node string
 	site           string // "" is one that an older version of us has made
+	launch         string // of ports; a floating IP shares that of its port
 }
 
-// marks are the descriptions of floating IPs that we make, or have made.
-var marks = regexp.MustCompile(`^poolkeeper provider (.*), node ([^,]*?)(?:, site ([^,]*))?$`)
+// marks are the descriptions of floating IPs and ports that we make, or have made.
+var marks = regexp.MustCompile(`^poolkeeper provider (.*), node ([^,]*?)(?:, site ([^,]*?))?(?:, launch ([^,]*))?$`)
+
+// markOf returns the mark of what belongs to a machine with this metadata.
+func markOf(provider string, metadata map[string]string) mark {
+	return mark{provider: provider, node: metadata[providers.MetaNode], site: metadata[providers.MetaSite]}
+}
 
 // String is the description.
 func (m mark) String() string {
-	return "poolkeeper provider " + m.provider + ", node " + m.node + ", site " + m.site
+	text := "poolkeeper provider " + m.provider + ", node " + m.node + ", site " + m.site
+	if m.launch != "" {
+		text += ", launch " + m.launch
+	}
+	return text
 }
 
 // readMark reads a description, if it is one of ours.
@@ -36,7 +46,7 @@ func readMark(description string) (mark, bool) {
 	if parts == nil {
 		return mark{}, false
 	}
-	return mark{parts[1], parts[2], parts[3]}, true
+	return mark{parts[1], parts[2], parts[3], parts[4]}, true
 }
 
 // reachable gives a server that runs a floating IP, if its pool wants one and
@@ -110,7 +120,11 @@ func (p *Provider) attachFloatingIP(ctx context.Context, in *session, s *server,
 	if err != nil {
 		return err
 	}
-	at := landings[slices.Index(inside, destination)]
+	return leadTo(ctx, in, landings[slices.Index(inside, destination)], source, markOf(p.cfg.Name, s.Metadata))
+}
+
+// leadTo creates the floating IP of a port, unless it has one.
+func leadTo(ctx context.Context, in *session, at landing, source string, owner mark) error {
 	there, err := pages[floatingips.FloatingIP](ctx,
 		floatingips.List(in.network, floatingips.ListOpts{PortID: at.port}), "floatingips")
 	if err != nil || len(there) > 0 {
@@ -118,7 +132,7 @@ func (p *Provider) attachFloatingIP(ctx context.Context, in *session, s *server,
 	}
 	_, err = floatingips.Create(ctx, in.network, floatingips.CreateOpts{
 		FloatingNetworkID: source, PortID: at.port, FixedIP: at.ip,
-		Description: mark{p.cfg.Name, s.Metadata[providers.MetaNode], s.Metadata[providers.MetaSite]}.String(),
+		Description: owner.String(),
 	}).Extract()
 	return failure(ctx, "create floating IP", err)
 }
@@ -176,44 +190,38 @@ func floating(s *server) map[string]bool {
 	return found
 }
 
-// releaseFloatingIPs gives a server's floating IPs back before it goes; behind
-// it nobody would know whose they were.
-func (p *Provider) releaseFloatingIPs(ctx context.Context, s *server) error {
-	in, err := p.session(ctx)
-	if err != nil || in.network == nil {
-		return err
+// release deletes the floating IPs that lead to a server, before the server and its ports are deleted. It returns the
+// ports that we created for it: they, and their floating IPs, are deleted after the server.
+func (p *Provider) release(ctx context.Context, in *session, s *server) (own []string, err error) {
+	pool, known := p.cfg.Pool(s.Metadata[providers.MetaPool])
+	wanted := (!known || pool.AutoFloatingIP) && !noFloatingIPs(in) // what we know of the server may be older than its floating IP
+	if in.network == nil || len(floating(s)) == 0 && !wanted {
+		return nil, nil
 	}
-	var asked []floatingips.ListOpts
-	for ip := range floating(s) {
-		asked = append(asked, floatingips.ListOpts{FloatingIP: ip})
+	all, err := pages[ports.Port](ctx, ports.List(in.network, ports.ListOpts{DeviceID: s.ID}), "ports")
+	if err != nil {
+		return nil, failure(ctx, "list its ports", err)
 	}
-	if pool, known := p.cfg.Pool(s.Metadata[providers.MetaPool]); len(asked) == 0 && (!known || pool.AutoFloatingIP) && !noFloatingIPs(in) {
-		// What we know of the server may be older than its floating IP.
-		all, err := pages[ports.Port](ctx, ports.List(in.network, ports.ListOpts{DeviceID: s.ID}), "ports")
-		if err != nil {
-			return failure(ctx, "list its ports", err)
+	for _, port := range all {
+		if _, ours := readMark(port.Description); ours {
+			own = append(own, port.ID)
+			continue
 		}
-		for _, port := range all {
-			asked = append(asked, floatingips.ListOpts{PortID: port.ID})
-		}
-	}
-	for _, which := range asked {
-		if err := releaseFloatingIPsOf(ctx, in, which); err != nil {
-			return err
+		if err := releaseFloatingIPsOf(ctx, in, port.ID); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return own, nil
 }
 
-// releaseFloatingIPsOf gives those back that a question finds; a Neutron without
-// routers has none.
-func releaseFloatingIPsOf(ctx context.Context, in *session, which floatingips.ListOpts) error {
-	all, err := pages[floatingips.FloatingIP](ctx, floatingips.List(in.network, which), "floatingips")
+// releaseFloatingIPsOf deletes the floating IPs of a port; a Neutron without routers has none.
+func releaseFloatingIPsOf(ctx context.Context, in *session, port string) error {
+	all, err := pages[floatingips.FloatingIP](ctx, floatingips.List(in.network, floatingips.ListOpts{PortID: port}), "floatingips")
 	if missing(err) {
 		return nil
 	}
 	if err != nil {
-		return failure(ctx, "look for floating IPs "+which.FloatingIP+which.PortID, err)
+		return failure(ctx, "look for floating IPs of port "+port, err)
 	}
 	for _, found := range all {
 		if err := releaseFloatingIP(ctx, in, found.ID); err != nil {

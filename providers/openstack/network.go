@@ -46,11 +46,12 @@ type paths struct {
 	gateways map[string]bool     // networks that have an IPv4 subnet with a gateway
 	routes   map[string][]string // the external networks to which routers lead, by network
 	private  map[string]bool     // networks that have an IPv4 subnet of a private range
+	public   map[string]bool     // networks that have another IPv4 subnet
 }
 
 // listPaths reads the subnets and routers that we can see. A router of another project is hidden.
 func (p *Provider) listPaths(ctx context.Context) (paths, error) {
-	found := paths{gateways: map[string]bool{}, routes: map[string][]string{}, private: map[string]bool{}}
+	found := paths{gateways: map[string]bool{}, routes: map[string][]string{}, private: map[string]bool{}, public: map[string]bool{}}
 	s, err := p.session(ctx)
 	if err != nil || s.network == nil {
 		return found, err
@@ -63,9 +64,12 @@ func (p *Provider) listPaths(ctx context.Context) (paths, error) {
 		if subnet.GatewayIP != "" {
 			found.gateways[subnet.NetworkID] = true
 		}
-		if prefix, err := netip.ParsePrefix(subnet.CIDR); err == nil && !isPublic(prefix.Addr()) {
-			found.private[subnet.NetworkID] = true
+		prefix, err := netip.ParsePrefix(subnet.CIDR)
+		ranges := found.public
+		if err == nil && !isPublic(prefix.Addr()) {
+			ranges = found.private
 		}
+		ranges[subnet.NetworkID] = true
 	}
 	all, err := pages[routers.Router](ctx, routers.List(s.network, routers.ListOpts{Limit: pageSize}), "routers")
 	if missing(err) || is(err, http.StatusForbidden) {
@@ -103,6 +107,40 @@ func (t paths) blind(wanted, outside []string, known []network, hints []clouds.N
 		}
 	}
 	return true
+}
+
+// inside are those of a server's networks to which a floating IP can lead; none if the server may have a public address
+// without one, or if its networks are not known. Without networks it gets the only one that the project has.
+func (t paths) inside(attached []servers.Network, known []network, hints []clouds.Network) []string {
+	if len(attached) == 0 {
+		for _, shared := range []bool{false, true} { // as Nova chooses
+			for _, n := range known {
+				if !n.External && n.Shared == shared {
+					attached = append(attached, servers.Network{UUID: n.ID})
+				}
+			}
+			if len(attached) > 0 {
+				break
+			}
+		}
+		if len(attached) > 1 {
+			return nil
+		}
+	}
+	var found []string
+	for _, a := range attached {
+		i := slices.IndexFunc(known, func(n network) bool { return n.ID == a.UUID })
+		if i < 0 {
+			return nil
+		}
+		switch public := routes(known[i].Name, known, hints).ipv4; {
+		case public != nil && *public || public == nil && t.public[a.UUID]:
+			return nil
+		case t.private[a.UUID] || t.public[a.UUID]:
+			found = append(found, a.UUID)
+		}
+	}
+	return found
 }
 
 // choose picks the network that gets a floating IP, and the external network that it comes from:

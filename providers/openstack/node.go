@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
@@ -113,6 +114,13 @@ func (p *Provider) DeleteNode(ctx context.Context, externalID string) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
+	if port, ok := strings.CutPrefix(externalID, portPrefix); ok && isUUID(port) {
+		in, err := p.session(ctx)
+		if err != nil || in.network == nil {
+			return err
+		}
+		return p.failure(ctx, "delete port "+port, removePort(ctx, in, port))
+	}
 	if !isUUID(externalID) {
 		return nil // no cloud has it
 	}
@@ -142,15 +150,29 @@ func (p *Provider) removeAll(ctx context.Context, id string) error {
 	return p.remove(ctx, s)
 }
 
+// remove deletes a server, then the ports that we created for it, each after its floating IPs.
 func (p *Provider) remove(ctx context.Context, s *server) error {
-	if err := p.releaseFloatingIPs(ctx, s); err != nil {
+	in, err := p.session(ctx)
+	if err != nil {
+		return err
+	}
+	own, err := p.release(ctx, in, s)
+	if err != nil {
 		return err
 	}
 	again, err := p.askDelete(ctx, s.ID)
 	if err != nil {
 		return err
 	}
-	return p.awaitGone(ctx, s.ID, again)
+	if err := p.awaitGone(ctx, s.ID, again); err != nil {
+		return err
+	}
+	for _, port := range own {
+		if err := deletePort(ctx, in, port); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // awaitGone waits until Nova does not know a server any more. With again, the
@@ -199,7 +221,7 @@ func (p *Provider) askDelete(ctx context.Context, id string) (again bool, err er
 	return false, failure(ctx, "ask for it", err)
 }
 
-// ListNodes implements providers.Nodes.
+// ListNodes implements providers.Nodes. It also lists the ports that were created for servers and that no server has.
 func (p *Provider) ListNodes(ctx context.Context) ([]providers.NodeInfo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
@@ -214,5 +236,9 @@ func (p *Provider) ListNodes(ctx context.Context) ([]providers.NodeInfo, error) 
 			list = append(list, providers.NodeInfo{ExternalID: s.ID, Name: s.Name, Metadata: s.Metadata, Down: s.down()})
 		}
 	}
-	return list, nil
+	loose, err := p.loosePorts(ctx)
+	if err != nil && ctx.Err() == nil {
+		err = &providers.PartialError{Err: err}
+	}
+	return append(list, loose...), err
 }

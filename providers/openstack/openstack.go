@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/security/groups"
 	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/configs"
@@ -82,6 +83,7 @@ type Provider struct {
 	flavors  cached[[]flavor]
 	networks cached[[]network]
 	paths    cached[paths]
+	groups   cached[[]groups.SecGroup]
 	zones    cached[zoneList]
 	zoneless atomic.Bool               // the last list of zones failed
 	images   cached[map[string]string] // of cloud-images: name to id
@@ -106,7 +108,7 @@ func New(cfg configs.Provider, opts Options) (*Provider, error) {
 		cfg: cfg, log: opts.Logger, env: opts.Env, secrets: opts.Secrets, pace: defaultPace(),
 		now: time.Now, pick: rand.IntN, ipv6: reachesIPv6(),
 		flavors: cached[[]flavor]{age: flavorAge}, networks: cached[[]network]{age: networkAge},
-		paths: cached[paths]{age: networkAge}, zones: cached[zoneList]{aged: zoneList.age}, images: cached[map[string]string]{age: imageAge},
+		paths: cached[paths]{age: networkAge}, groups: cached[[]groups.SecGroup]{age: networkAge}, zones: cached[zoneList]{aged: zoneList.age}, images: cached[map[string]string]{age: imageAge},
 	}
 	if p.logins = opts.Logins; p.logins == nil {
 		p.logins = &Logins{}

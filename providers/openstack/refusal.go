@@ -94,6 +94,7 @@ func (p *Provider) forget() {
 	p.flavors.forget()
 	p.networks.forget()
 	p.paths.forget()
+	p.groups.forget()
 	p.zones.forget()
 	p.images.forget()
 }

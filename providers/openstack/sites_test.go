@@ -68,9 +68,10 @@ func TestFloatingIPGoesWithAServerThatJustGotIt(t *testing.T) {
 
 func TestMarksOfFloatingIPs(t *testing.T) {
 	for text, want := range map[string]mark{
-		"poolkeeper provider north, node 7, site abc":       {"north", "7", "abc"},
-		"poolkeeper provider north, node 7":                 {"north", "7", ""},
-		"poolkeeper provider a, node 1, b, node 7, site s1": {"a, node 1, b", "7", "s1"},
+		"poolkeeper provider north, node 7, site abc":            {"north", "7", "abc", ""},
+		"poolkeeper provider north, node 7, site abc, launch x1": {"north", "7", "abc", "x1"},
+		"poolkeeper provider north, node 7":                      {"north", "7", "", ""},
+		"poolkeeper provider a, node 1, b, node 7, site s1":      {"a, node 1, b", "7", "s1", ""},
 	} {
 		got, ok := readMark(text)
 		if !ok || got != want {
@@ -80,7 +81,11 @@ func TestMarksOfFloatingIPs(t *testing.T) {
 	if _, ok := readMark("someone's"); ok {
 		t.Error("any text is a mark")
 	}
-	if m := (mark{"north", "7", "abc"}); m.String() != "poolkeeper provider north, node 7, site abc" {
-		t.Errorf("%s", m)
+	for text, m := range map[string]mark{
+		"poolkeeper provider north, node 7, site abc": {"north", "7", "abc", ""}, "poolkeeper provider north, node 7, site abc, launch x1": {"north", "7", "abc", "x1"},
+	} {
+		if m.String() != text {
+			t.Errorf("%s", m)
+		}
 	}
 }

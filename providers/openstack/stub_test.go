@@ -45,6 +45,8 @@ type stub struct {
 	disks    map[string]int   // volumes that servers boot from, in GB, by server
 	unrouted bool             // no router leads from the networks of servers to the outside
 	quota    int              // servers
+	free     int              // floating IPs that Neutron can give
+	deferred bool             // ports get an address only with a server
 	boot     time.Duration
 	page     int // entries of a page
 	noImport bool
@@ -70,7 +72,7 @@ func newStubOver(tb testing.TB, config *tls.Config) *stub {
 	s := &stub{
 		mux: http.NewServeMux(), ended: make(chan struct{}), password: "word", tokens: map[string]bool{}, images: map[string]*stubImage{},
 		servers: map[string]*stubServer{}, ips: map[string]*stubIP{}, ports: map[string]map[string]any{}, disks: map[string]int{},
-		quota: 5, boot: 10 * time.Millisecond, page: 1000,
+		quota: 5, free: 1000, boot: 10 * time.Millisecond, page: 1000,
 		networks: []map[string]any{{"id": netPublic, "name": "public", "router:external": false}},
 	}
 	s.mux.HandleFunc("POST /identity/v3/auth/tokens", s.login)
@@ -215,7 +217,8 @@ func (s *stub) login(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Subject-Token", token)
 	about := map[string]any{
 		"expires_at": "2099-01-01T00:00:00.000000Z", "catalog": s.catalog(),
-		"user": map[string]any{"id": "user", "name": "ci", "password_expires_at": s.passwordEnds},
+		"project": map[string]any{"id": "project", "name": "ci"},
+		"user":    map[string]any{"id": "user", "name": "ci", "password_expires_at": s.passwordEnds},
 	}
 	if id := identity.Credential.ID; id != "" {
 		about["application_credential"] = map[string]any{"id": id, "name": "nodes", "restricted": true}

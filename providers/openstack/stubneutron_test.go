@@ -34,7 +34,7 @@ func (s *stub) neutron() {
 		list := []map[string]any{}
 		for _, port := range s.ports {
 			fits := true
-			for _, key := range []string{"device_id", "status"} {
+			for _, key := range []string{"device_id", "status", "name", "network_id"} {
 				fits = fits && (!r.URL.Query().Has(key) || port[key] == r.URL.Query().Get(key))
 			}
 			if fits {
@@ -43,10 +43,25 @@ func (s *stub) neutron() {
 		}
 		reply(w, http.StatusOK, map[string]any{"ports": list})
 	})
+	s.mux.HandleFunc("POST /network/v2.0/ports", s.createPort)
+	s.mux.HandleFunc("GET /network/v2.0/ports/{id}", func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if port := s.ports[r.PathValue("id")]; port != nil {
+			reply(w, http.StatusOK, map[string]any{"port": port})
+			return
+		}
+		w.WriteHeader(http.StatusNotFound)
+	})
 	s.mux.HandleFunc("DELETE /network/v2.0/ports/{id}", func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.ports, r.PathValue("id"))
+		for _, ip := range s.ips {
+			if ip.Port == r.PathValue("id") {
+				ip.Port = ""
+			}
+		}
 		w.WriteHeader(http.StatusNoContent)
 	})
 	s.mux.HandleFunc("GET /network/v2.0/floatingips", s.listIPs)
@@ -88,10 +103,17 @@ func (s *stub) createIP(w http.ResponseWriter, r *http.Request) {
 		}})
 		return
 	}
+	if len(s.ips) >= s.free {
+		reply(w, http.StatusBadRequest, map[string]any{"NeutronError": map[string]any{
+			"type": "ExternalIpAddressExhausted", "detail": "", "message": "Unable to find any IP address on external network " + body.FloatingIP.Network + ".",
+		}})
+		return
+	}
 	ip := body.FloatingIP
 	ip.ID, ip.IP = newUUID(), "203.0.113.9"
 	s.ips[ip.ID] = &ip
-	if v, ok := s.servers[s.ports[ip.Port]["device_id"].(string)]; ok {
+	device, _ := s.ports[ip.Port]["device_id"].(string)
+	if v, ok := s.servers[device]; ok {
 		for name, list := range v.fields["addresses"].(map[string]any) {
 			for _, fixed := range list.([]map[string]any) {
 				if fixed["addr"] == ip.Fixed {
@@ -117,4 +139,57 @@ func (s *stub) routed(inside any, outside string) bool {
 		}
 	}
 	return len(s.routers) == 0
+}
+
+// createPort makes a port that no server has yet.
+func (s *stub) createPort(w http.ResponseWriter, r *http.Request) {
+	var body struct{ Port map[string]any }
+	if json.NewDecoder(r.Body).Decode(&body) != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	port := body.Port
+	port["id"], port["device_id"], port["status"] = newUUID(), "", "DOWN"
+	port["fixed_ips"] = []map[string]any{}
+	if !s.deferred {
+		port["fixed_ips"] = []map[string]any{{"ip_address": "10.0.0.8", "subnet_id": "inside"}}
+	}
+	s.ports[port["id"].(string)] = port
+	reply(w, http.StatusCreated, map[string]any{"port": port})
+}
+
+// bind gives a server the ports that it was ordered with, as Nova does.
+func (s *stub) bind(v *stubServer) {
+	wanted, _ := v.order["networks"].([]any)
+	for _, one := range wanted {
+		id, _ := one.(map[string]any)["port"].(string)
+		port := s.ports[id]
+		if port == nil {
+			continue
+		}
+		port["device_id"], port["device_owner"], port["status"] = v.fields["id"], "compute:az1", "ACTIVE"
+		list := []map[string]any{{"addr": "10.0.0.8", "version": 4, "OS-EXT-IPS:type": "fixed", "OS-EXT-IPS-MAC:mac_addr": "m"}}
+		for _, ip := range s.ips {
+			if ip.Port == id {
+				list = append(list, map[string]any{"addr": ip.IP, "version": 4, "OS-EXT-IPS:type": "floating", "OS-EXT-IPS-MAC:mac_addr": "m"})
+			}
+		}
+		v.fields["addresses"] = map[string]any{"public": list}
+	}
+}
+
+// unbind frees the ports of a server that were not created by Nova.
+func (s *stub) unbind(server string) {
+	for id, port := range s.ports {
+		if port["device_id"] != server {
+			continue
+		}
+		if port["description"] == nil {
+			delete(s.ports, id)
+			continue
+		}
+		port["device_id"], port["device_owner"], port["status"] = "", "", "DOWN"
+	}
 }

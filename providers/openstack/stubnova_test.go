@@ -31,6 +31,7 @@ func (s *stub) nova() {
 	}))
 	s.mux.HandleFunc("DELETE /compute/v2.1/servers/{id}", s.server(func(w http.ResponseWriter, r *http.Request, _ *stubServer) {
 		delete(s.servers, r.PathValue("id"))
+		s.unbind(r.PathValue("id"))
 		delete(s.disks, r.PathValue("id")) // delete_on_termination
 		w.WriteHeader(http.StatusNoContent)
 	}))
@@ -126,6 +127,7 @@ func (s *stub) addServer(order map[string]any) *stubServer {
 		},
 	}
 	s.servers[id] = v
+	s.bind(v)
 	s.addVolume(id, v)
 	return v
 }
