@@ -63,6 +63,9 @@ func failure(err error) error {
 	}
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
+		if untrusted := providers.Untrusted(err, "AWS_CA_BUNDLE in the daemons' environment"); untrusted != nil {
+			return &refusal{kind: providers.ErrUnusable, text: providers.Words(untrusted.Error()), cause: untrusted}
+		}
 		return &refusal{kind: providers.ErrTransient, text: providers.Words(err.Error()), cause: err} // nobody has answered
 	}
 	text := said(fmt.Sprintf("%s: %s", api.ErrorCode(), strings.TrimSpace(api.ErrorMessage())))
@@ -160,7 +163,7 @@ func noCapacity(err error) bool {
 
 // unanswered reports whether a request may have left that nobody has answered.
 func unanswered(err error) bool {
-	if err == nil || codeOf(err) != "" || errors.Is(err, providers.ErrUnusable) {
+	if err == nil || codeOf(err) != "" || errors.Is(err, providers.ErrUnusable) || providers.Untrusted(err, "") != nil {
 		return false
 	}
 	dial, ok := errors.AsType[*net.OpError](err)

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,8 +17,12 @@ import (
 	"poolkeeper/providers"
 )
 
-// retries is how often a call is repeated when the server asks for it with Retry-After.
-const retries = 10
+const (
+	// retries is how often a call is repeated when the server asks for it with Retry-After.
+	retries = 10
+	// maxAnswer bounds an answer that we take into memory, in bytes: a list of 500 pods is a few MiB.
+	maxAnswer = 64 << 20
+)
 
 // Reasons of the API server.
 const (
@@ -42,7 +46,13 @@ type statusError struct {
 	Reason, Message string
 	// Foreign says that the answer has no Status: something before the API server gave it.
 	Foreign bool
+	// limited says that the answer has Retry-After, and pause for how long it asks to wait.
+	limited bool
+	pause   time.Duration
 }
+
+// Pause returns the time for which the server asked (Retry-After).
+func (e *statusError) Pause() time.Duration { return e.pause }
 
 // Error returns the server's words.
 func (e *statusError) Error() string {
@@ -85,74 +95,81 @@ type request struct {
 	body         any // nil is none
 }
 
-// do sends a request and returns the body of the answer. It repeats the request when the server
-// asks for that.
+// do sends a request and returns the body of the answer. It repeats the request when the server asks for that, and once with
+// other credentials.
 //
 // Errors: *statusError for an answer that is not a success.
-func (c *cluster) do(ctx context.Context, r request) ([]byte, error) {
+func (c *cluster) do(ctx context.Context, r request) (data []byte, err error) {
 	var body []byte
 	if r.body != nil {
-		var err error
 		if body, err = json.Marshal(r.body); err != nil {
 			return nil, err
 		}
 	}
+	address := *c.address
+	address.Path, address.RawQuery = strings.TrimSuffix(address.Path, "/")+r.path, r.query.Encode()
+	renewed := false
 	for try := 0; ; try++ {
+		if held := c.polite.Hold(ctx, &address); held != nil {
+			return nil, cmp.Or(err, held)
+		}
 		if err := c.pace.Wait(ctx); err != nil {
 			return nil, err
 		}
-		data, pause, err := c.try(ctx, r, body)
-		if pause < 0 || try == retries {
+		var login *credentials
+		data, login, err = c.try(ctx, r.method, &address, body)
+		status, refused := errors.AsType[*statusError](err)
+		switch {
+		case !refused || try == retries:
 			return data, err
-		}
-		if clock.Sleep(ctx, pause) != nil {
+		case status.limited && !isQuota(err):
+		case status.Code == http.StatusUnauthorized && !renewed && c.login.renew(ctx, login):
+			renewed = true
+		default:
 			return nil, err
 		}
 	}
 }
 
-// try sends a request once. pause is how long the server asks to wait before the next try; less
-// than 0 is no other try.
-func (c *cluster) try(ctx context.Context, r request, body []byte) (data []byte, pause time.Duration, err error) {
+// try sends a request once. login is what it logged in with.
+func (c *cluster) try(ctx context.Context, method string, address *url.URL, body []byte) (data []byte, login *credentials, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.callTime)
 	defer cancel()
-	address := *c.address
-	address.Path, address.RawQuery = strings.TrimSuffix(address.Path, "/")+r.path, r.query.Encode()
-	req, err := http.NewRequestWithContext(ctx, r.method, address.String(), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, address.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, -1, err
+		return nil, nil, err
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "poolkeeper")
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	login := &credentials{}
 	if c.isSecure() {
 		if login, err = c.login.credentials(ctx); err != nil {
-			return nil, -1, err
+			return nil, nil, err
 		}
 		c.login.authorize(req, login)
 	}
 	asked := clock.Now(ctx)
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, -1, err
+		return nil, login, cmp.Or(providers.Untrusted(err, "certificate-authority in the kubeconfig"), err)
 	}
 	c.calls.Answered(operation(req), clock.Now(ctx).Sub(asked))
+	c.polite.Note(ctx, address, resp)
 	defer resp.Body.Close() //nolint:errcheck // only read
-	if data, err = io.ReadAll(resp.Body); err != nil {
-		return nil, -1, err
+	data, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, login, err
+	case len(data) > maxAnswer:
+		return nil, login, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
+	case resp.StatusCode/100 == 2:
+		return data, login, nil
 	}
-	if resp.StatusCode/100 == 2 {
-		return data, -1, nil
+	err = failed(resp.StatusCode, data)
+	if status, ok := errors.AsType[*statusError](err); ok {
+		status.pause, status.limited = providers.RetryAfter(resp.Header, clock.Now(ctx))
 	}
-	if resp.StatusCode == http.StatusUnauthorized {
-		c.login.refused(login)
-	}
-	pause = -1
-	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && (resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode/100 == 5) {
-		pause = time.Duration(max(0, seconds)) * time.Second
-	}
-	return nil, pause, failed(resp.StatusCode, data)
+	return nil, login, err
 }

@@ -39,6 +39,7 @@ type cluster struct {
 	login    *authenticator
 	http     *http.Client
 	pace     *rate.Limiter
+	polite   providers.Courtesy
 	callTime time.Duration
 	calls    providers.CallCounter
 }

@@ -40,6 +40,8 @@ func meaningOf(err error) error {
 		return providers.ErrInvalid
 	case isQuota(err):
 		return providers.ErrQuota
+	case status.limited:
+		return providers.ErrTransient
 	case isEnding(err):
 		return providers.ErrNotFound
 	case isEarly(err):

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,13 +76,19 @@ func (a *authenticator) credentials(ctx context.Context) (*credentials, error) {
 	return a.current, nil
 }
 
-// refused forgets credentials that the server has refused: the next call reads them again.
-func (a *authenticator) refused(which *credentials) {
+// renew forgets credentials that the server has refused, so that the next call reads them again. It reports whether they are
+// others by now: files may have changed since they were read, and a program may print new ones.
+func (a *authenticator) renew(ctx context.Context, which *credentials) bool {
 	<-a.turn
-	defer func() { a.turn <- struct{}{} }()
 	if a.current == which {
 		a.current = nil
 	}
+	a.turn <- struct{}{}
+	if u := &a.settings.user; which == nil || u.Exec == nil && u.TokenFile == "" && u.CertFile == "" {
+		return false
+	}
+	next, err := a.credentials(ctx)
+	return err == nil && (next.token != which.token || next.cert != nil && (which.cert == nil || !slices.EqualFunc(next.cert.Certificate, which.cert.Certificate, bytes.Equal)))
 }
 
 func (a *authenticator) read(ctx context.Context, now time.Time) (*credentials, error) {

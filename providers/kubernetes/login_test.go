@@ -145,15 +145,128 @@ func TestProgramsRunAgain(t *testing.T) {
 	if err := errors.Join(ask(), ask()); err != nil || s.runs(t) != 1 {
 		t.Errorf("a good token: %v, after %d runs", err, s.runs(t))
 	}
-	refuses := func(w http.ResponseWriter) { w.WriteHeader(http.StatusUnauthorized) }
+	refuses := func(w http.ResponseWriter) {
+		if s.last.Load().Header.Get("Authorization") == "Bearer two" {
+			_, _ = w.Write([]byte(`{"kind": "NamespaceList", "items": []}`))
+			return
+		}
+		w.WriteHeader(http.StatusUnauthorized)
+	}
 	s.answer.Store(&refuses)
+	if err := failure(ask()); !errors.Is(err, providers.ErrUnusable) || s.runs(t) != 2 {
+		t.Errorf("a refused token: %v, after %d runs", err, s.runs(t))
+	}
+	s.credential(t, "two", "2100-01-01T00:00:00Z")
+	if err := ask(); err != nil || s.runs(t) != 3 {
+		t.Errorf("another token instead of a refused one: %v, after %d runs", err, s.runs(t))
+	}
+	s.credential(t, "one", "2100-01-01T00:00:00Z")
+	c.login.current.until = time.Now()
 	if err := failure(ask()); !errors.Is(err, providers.ErrUnusable) {
 		t.Errorf("a refused token: %v", err)
 	}
-	s.answer.Store(nil)
 	s.credential(t, "two", time.Now().Format(time.RFC3339))
-	if err := errors.Join(ask(), ask()); err != nil || s.runs(t) != 3 || s.last.Load().Header.Get("Authorization") != "Bearer two" {
-		t.Errorf("tokens that end: %v, after %d runs", err, s.runs(t))
+	before := s.runs(t)
+	if err := errors.Join(ask(), ask()); err != nil || s.runs(t) <= before+1 || s.last.Load().Header.Get("Authorization") != "Bearer two" {
+		t.Errorf("tokens that end: %v, after %d runs more", err, s.runs(t)-before)
+	}
+}
+
+// A token file whose token was replaced is read again when the server refuses the old token, not a minute later.
+func TestTokenThatWasReplaced(t *testing.T) {
+	s := newLoginSite(t)
+	s.write(t, "token", "old")
+	t.Setenv("KUBECONFIG", s.kubeconfig(t, "config", "{tokenFile: token}"))
+	c, err := connect("", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	valid, asked := "Bearer old", 0
+	answer := func(w http.ResponseWriter) {
+		if asked++; s.last.Load().Header.Get("Authorization") != valid {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = w.Write([]byte(`{"kind": "NamespaceList", "items": []}`))
+	}
+	s.answer.Store(&answer)
+	ask := func() error {
+		_, err := c.list(t.Context(), "/api/v1/namespaces", "", "")
+		return failure(err)
+	}
+	if err := ask(); err != nil {
+		t.Fatal(err)
+	}
+	valid = "Bearer new"
+	if err := ask(); !errors.Is(err, providers.ErrUnusable) || asked != 2 {
+		t.Errorf("the same token in the file: %v, asked %d times", err, asked)
+	}
+	s.write(t, "token", "new")
+	if err := ask(); err != nil || asked != 4 {
+		t.Errorf("another token in the file: %v, asked %d times", err, asked)
+	}
+}
+
+// A certificate that is not trusted is named as such, with the setting that helps.
+func TestCertificateThatIsNotTrusted(t *testing.T) {
+	s := newLoginSite(t)
+	text, err := os.ReadFile(s.kubeconfig(t, "config", "{token: plain}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, _ := strings.Cut(string(text), ", certificate-authority-data")
+	_, after, _ := strings.Cut(string(text), `"}}], users`)
+	t.Setenv("KUBECONFIG", s.write(t, "untrusted", before+"}}], users"+after))
+	c, err := connect("", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	_, err = c.list(t.Context(), "/api/v1/namespaces", "", "")
+	host := strings.TrimPrefix(s.server.URL, "https://")
+	if err = failure(err); !errors.Is(err, providers.ErrUnusable) || !strings.Contains(err.Error(), "the certificate of "+host+" is not trusted, name its authority with certificate-authority in the kubeconfig") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Any refusal with Retry-After is one of the moment, whatever its status; a server that asks for long is left alone that long.
+func TestServerThatAsksToWait(t *testing.T) {
+	past := time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat)
+	for _, c := range []struct {
+		status int
+		header string
+	}{{503, past}, {503, "0"}, {500, "soon"}, {429, "0"}, {403, "0"}, {413, "0"}, {400, past}} {
+		s := newLoginSite(t)
+		t.Setenv("KUBECONFIG", s.kubeconfig(t, "config", "{token: plain}"))
+		conn, err := connect("", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked, busy := 0, 1
+		answer := func(w http.ResponseWriter) {
+			if asked++; asked > busy {
+				_, _ = w.Write([]byte(`{"kind": "NamespaceList", "items": []}`))
+				return
+			}
+			w.Header().Set("Retry-After", c.header)
+			w.WriteHeader(c.status)
+		}
+		s.answer.Store(&answer)
+		ask := func() error {
+			_, err := conn.list(t.Context(), "/api/v1/namespaces", "", "")
+			return failure(err)
+		}
+		if err := ask(); err != nil || asked != 2 {
+			t.Errorf("%d with Retry-After: %s: %v, asked %d times", c.status, c.header, err, asked)
+		}
+		asked, busy, c.header = 0, 1000, "120"
+		for range 2 {
+			if err := ask(); !errors.Is(err, providers.ErrTransient) || providers.PauseOf(err) < 100*time.Second || asked != 1 {
+				t.Errorf("%d with Retry-After: 120: %v, pause %s, asked %d times", c.status, err, providers.PauseOf(err), asked)
+			}
+		}
+		conn.close()
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"poolkeeper/configs"
 	"poolkeeper/providers"
 )
@@ -157,6 +159,38 @@ func TestPodsOfPools(t *testing.T) {
 	}
 	if len(s.objects) > 0 {
 		t.Errorf("left: %v", s.objects)
+	}
+}
+
+// A pod that has ended, and what is being deleted, cannot be used: lists say so.
+func TestListsShowWhatIsDown(t *testing.T) {
+	item := func(name, phase, reason, deleted string) map[string]any {
+		meta := map[string]any{"name": name, "namespace": "proj", "uid": name, "labels": madeBy("a")}
+		if deleted != "" {
+			meta["deletionTimestamp"] = deleted
+		}
+		return map[string]any{"metadata": meta, "status": map[string]any{"phase": phase, "reason": reason}}
+	}
+	s := &server{objects: map[string]map[string]string{"/api/v1/namespaces/proj/pods": nil}, items: []any{
+		item("work-0000000001", "Running", "", ""), item("work-0000000002", "Failed", "Evicted", ""), item("work-0000000003", "Succeeded", "", ""),
+		item("work-0000000004", "Running", "", "2026-01-01T00:00:00Z"), item("work-0000000005", "Pending", "", ""),
+	}}
+	serve(t, s)
+	cfg := section("proj")
+	cfg.Driver = configs.DriverOpenShiftPods
+	p := opened(t, NewPods, cfg)
+	p.OfInstallation("a")
+	nodes, err := p.ListNodes(t.Context())
+	got := map[string]string{}
+	for _, n := range nodes {
+		got[n.ExternalID] = n.Down
+	}
+	want := map[string]string{
+		"proj-work-0000000001": "", "proj-work-0000000002": "its pod has ended: Evicted", "proj-work-0000000003": "its pod has ended: Succeeded",
+		"proj-work-0000000004": "it is being deleted in the cluster", "proj-work-0000000005": "",
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
 

@@ -91,7 +91,7 @@ func TestKilledGuestHasFailed(t *testing.T) {
 		t.Errorf("CreateNode gave %s, %v", again, err)
 	}
 	list, err := p.ListNodes(t.Context())
-	if err != nil || len(list) != 1 {
+	if err != nil || len(list) != 1 || list[0].Down != "its QEMU has ended" {
 		t.Errorf("listed %v, %v", list, err)
 	}
 	if err := p.DeleteNode(t.Context(), g.ID); err != nil {

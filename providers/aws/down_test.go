@@ -1,0 +1,55 @@
+package aws
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"poolkeeper/providers"
+)
+
+// An instance that was stopped or ends cannot be used: lists say so. One that has ended is in no list.
+func TestListsShowWhatIsDown(t *testing.T) {
+	a := &amazon{}
+	_, p := openOn(t, a)
+	for state, want := range map[string]string{
+		"pending": "", "running": "", "stopping": "its instance is stopping", "stopped": "its instance is stopped", "shutting-down": "its instance is shutting-down",
+	} {
+		p.forgetAll()
+		a.set("DescribeInstances", http.StatusOK, []byte(strings.Replace(usual["DescribeInstances"], "running", state, 1)), func() {})
+		nodes, err := p.ListNodes(t.Context())
+		got := "missing"
+		for _, n := range nodes {
+			if n.ExternalID == ourNode {
+				got = n.Down
+			}
+		}
+		if err != nil || got != want {
+			t.Errorf("%s: down is %q, %v, want %q", state, got, err, want)
+		}
+	}
+	p.forgetAll()
+	a.set("DescribeInstances", http.StatusOK, []byte(strings.Replace(usual["DescribeInstances"], "running", "terminated", 1)), func() {})
+	if nodes, err := p.ListNodes(t.Context()); err != nil || len(nodes) != 1 || nodes[0].ExternalID != theirNode {
+		t.Errorf("of a terminated instance: %+v, %v", nodes, err)
+	}
+}
+
+// A certificate that is not trusted is named as such, with the setting that helps; nothing was asked for then.
+func TestCertificateThatIsNotTrusted(t *testing.T) {
+	_, p := openOn(t, &amazon{})
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	t.Setenv("AWS_ENDPOINT_URL", server.URL)
+	p, err := New(p.cfg, Options{Logger: p.log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "the certificate of " + strings.TrimPrefix(server.URL, "https://") + " is not trusted, name its authority with AWS_CA_BUNDLE"
+	_, err = p.ListNodes(t.Context())
+	if !errors.Is(err, providers.ErrUnusable) || !strings.Contains(err.Error(), want) || unanswered(err) {
+		t.Errorf("ListNodes: %v", err)
+	}
+}
