@@ -18,7 +18,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ebs"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/logging"
@@ -48,9 +47,9 @@ const (
 type account struct {
 	ec2    *ec2API
 	ebs    *ebs.Client
-	s3     *s3.Client
-	quotas *servicequotas.Client
-	sts    *sts.Client
+	bucket *bucket
+	quotas quotaAPI
+	whoami func(context.Context, *sts.GetCallerIdentityInput, ...func(*sts.Options)) (*sts.GetCallerIdentityOutput, error)
 
 	transport      *http.Transport
 	changes, reads *rate.Limiter
@@ -95,25 +94,23 @@ func connect(cfg *configs.Provider, own *configs.AWSDriver, opts Options) (*acco
 	if err != nil {
 		return nil, loginError(own.Profile, err)
 	}
-	client, ok := found.HTTPClient.(*awshttp.BuildableClient)
+	builder, ok := found.HTTPClient.(*awshttp.BuildableClient)
 	if !ok {
-		client = awshttp.NewBuildableClient()
+		builder = awshttp.NewBuildableClient()
 	}
-	a.transport = client.GetTransport() // with the authorities that the environment names
+	a.transport = builder.GetTransport() // with the authorities that the environment names
 	a.transport.ResponseHeaderTimeout = opts.CallTime
 	if opts.CallTime == 0 {
 		a.transport.ResponseHeaderTimeout = defaultCallTime
 	}
 	a.transport.MaxIdleConnsPerHost = blocksAtOnce
-	found.HTTPClient = &http.Client{Transport: new(providers.Courtesy).Transport(a.transport), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Transport: new(providers.Courtesy).Transport(a.transport), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	found.HTTPClient = client
 	found.Credentials = sdk.NewCredentialsCache(&told{from: found.Credentials, secrets: opts.Secrets, whose: cfg.Name, profile: own.Profile})
-	a.ec2, a.ebs, a.quotas, a.sts = newEC2(ec2.NewFromConfig(found)), ebs.NewFromConfig(found), servicequotas.NewFromConfig(found), sts.NewFromConfig(found)
-	a.s3 = s3.NewFromConfig(found, func(o *s3.Options) {
-		o.UsePathStyle = o.BaseEndpoint != nil // an endpoint of one's own has no names of buckets
-		o.RequestChecksumCalculation = sdk.RequestChecksumCalculationWhenRequired
-		o.ResponseChecksumValidation = sdk.ResponseChecksumValidationWhenRequired
-	})
-	return a, nil
+	nodes := ec2.NewFromConfig(found)
+	a.ec2, a.ebs, a.quotas, a.whoami = newEC2(nodes), ebs.NewFromConfig(found), servicequotas.NewFromConfig(found).ListServiceQuotas, sts.NewFromConfig(found).GetCallerIdentity
+	a.bucket, err = newBucket(context.Background(), a, found, client, nodes.Options(), own.Bucket)
+	return a, err
 }
 
 func limiter(perSecond float64) *rate.Limiter {

@@ -81,7 +81,7 @@ func isRefusal(err error) bool {
 
 // login asks whose log-in it is, which nobody can be refused.
 func (c *check) login(ctx context.Context) error {
-	_, err := c.account.sts.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	_, err := c.account.whoami(ctx, &sts.GetCallerIdentityInput{})
 	if noName, ok := errors.AsType[*net.DNSError](err); ok && noName.IsNotFound {
 		c.lack(fmt.Sprintf("Amazon has no region %q that this host knows: %v", c.cfg.Region, noName), "region-name")
 		return nil

@@ -11,7 +11,6 @@ import (
 	ebstypes "github.com/aws/aws-sdk-go-v2/service/ebs/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"poolkeeper/configs"
 	"poolkeeper/providers"
@@ -41,11 +40,11 @@ func (c *check) bucket(ctx context.Context) error {
 		return nil
 	}
 	at := []string{"object-storage.bucket-name", "object-storage"}
-	found, err := c.account.s3.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: sdk.String(c.own.Bucket)})
+	region, err := c.account.bucket.look(ctx)
 	switch {
 	case missing(err) || codeOf(err) == "NoSuchBucket":
 		c.lack(fmt.Sprintf("there is no bucket %q", c.own.Bucket), at...)
-	case statusOf(err) == 301 || err == nil && found.BucketRegion != nil && *found.BucketRegion != c.cfg.Region:
+	case statusOf(err) == 301 || err == nil && region != "" && region != c.cfg.Region:
 		c.lack(fmt.Sprintf("the bucket %q is in another region: an import takes it from its own only", c.own.Bucket), at...)
 	case isRefusal(err):
 		c.lack(fmt.Sprintf("who logs in may not use the bucket %q, or it is another's", c.own.Bucket), at...)
@@ -174,7 +173,10 @@ func (c *check) imageRights() []right {
 	}
 	if c.own.Bucket != "" {
 		all = append(all, right{"s3:ListBucketMultipartUploads", func(ctx context.Context) error {
-			return second(c.account.s3.ListMultipartUploads(ctx, &s3.ListMultipartUploadsInput{Bucket: text(c.own.Bucket), Prefix: sdk.String(objectPrefix + noName), MaxUploads: sdk.Int32(1)}))
+			for _, err := range c.account.bucket.uploads(ctx, objectPrefix+noName) {
+				return err
+			}
+			return nil
 		}})
 	}
 	from := &types.UserBucket{S3Bucket: text(c.own.Bucket), S3Key: sdk.String(objectPrefix + noName)}

@@ -11,7 +11,6 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"poolkeeper/configs/clock"
 	"poolkeeper/providers"
@@ -242,25 +241,19 @@ func (p *Provider) snapshots(ctx context.Context, filters []types.Filter) ([]fou
 // looseObjects are the files of uploads: each is deleted when its import has ended.
 func (p *Provider) looseObjects(ctx context.Context) ([]found, error) {
 	var list []found
-	pages := s3.NewListObjectsV2Paginator(p.account.s3, &s3.ListObjectsV2Input{Bucket: sdk.String(p.own.Bucket), Prefix: sdk.String(objectPrefix)})
-	for page, err := range pagesOf(ctx, pages) {
+	bucket := p.account.bucket
+	for key, err := range bucket.objects(ctx, objectPrefix) {
 		if err != nil {
-			return nil, p.named(ctx, "list bucket "+p.own.Bucket, err)
+			return nil, p.named(ctx, "list bucket "+bucket.name, err)
 		}
-		for i := range page.Contents {
-			marks, err := p.account.s3.GetObjectTagging(ctx, &s3.GetObjectTaggingInput{Bucket: sdk.String(p.own.Bucket), Key: page.Contents[i].Key})
-			if missing(err) {
-				continue
-			}
-			if err != nil {
-				return nil, p.named(ctx, "look at the tags of "+sdk.ToString(page.Contents[i].Key), err)
-			}
-			meta := map[string]string{}
-			for _, t := range marks.TagSet {
-				meta[sdk.ToString(t.Key)] = sdk.ToString(t.Value)
-			}
-			list = append(list, found{sdk.ToString(page.Contents[i].Key), meta})
+		meta, err := bucket.tags(ctx, key)
+		if missing(err) {
+			continue
 		}
+		if err != nil {
+			return nil, p.named(ctx, "look at the tags of "+key, err)
+		}
+		list = append(list, found{key, meta})
 	}
 	return list, nil
 }
@@ -270,15 +263,13 @@ func (p *Provider) looseObjects(ctx context.Context) ([]found, error) {
 func (p *Provider) looseParts(ctx context.Context, site string) ([]found, error) {
 	var list []found
 	meta := map[string]string{providers.MetaProvider: p.cfg.Name, providers.MetaSite: site}
-	pages := s3.NewListMultipartUploadsPaginator(p.account.s3, &s3.ListMultipartUploadsInput{Bucket: sdk.String(p.own.Bucket), Prefix: sdk.String(p.ownPrefix(site))})
-	for page, err := range pagesOf(ctx, pages) {
+	bucket := p.account.bucket
+	for upload, err := range bucket.uploads(ctx, p.ownPrefix(site)) {
 		if err != nil {
-			return nil, p.named(ctx, "list uploads to bucket "+p.own.Bucket, err)
+			return nil, p.named(ctx, "list uploads to bucket "+bucket.name, err)
 		}
-		for i := range page.Uploads {
-			if key := sdk.ToString(page.Uploads[i].Key); strings.HasPrefix(key, p.ownPrefix(site)) {
-				list = append(list, found{key + " " + sdk.ToString(page.Uploads[i].UploadId), meta})
-			}
+		if strings.HasPrefix(upload, p.ownPrefix(site)) {
+			list = append(list, found{upload, meta})
 		}
 	}
 	return list, nil
@@ -286,9 +277,5 @@ func (p *Provider) looseParts(ctx context.Context, site string) ([]found, error)
 
 func (p *Provider) endParts(ctx context.Context, id string) error {
 	key, upload, _ := strings.Cut(id, " ") // no key of ours has a space
-	_, err := p.account.s3.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: sdk.String(p.own.Bucket), Key: sdk.String(key), UploadId: sdk.String(upload)})
-	if codeOf(err) == noUpload {
-		return nil
-	}
-	return failure(err)
+	return failure(p.account.bucket.abort(ctx, key, upload))
 }

@@ -4,10 +4,19 @@ import (
 	"context"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
 )
 
 // call is one operation of EC2.
 type call[In, Out any] func(context.Context, *In, ...func(*ec2.Options)) (*Out, error)
+
+// quotaAPI is the one operation of Service Quotas that we ask for, for the same reason as ec2API.
+type quotaAPI func(context.Context, *servicequotas.ListServiceQuotasInput, ...func(*servicequotas.Options)) (*servicequotas.ListServiceQuotasOutput, error)
+
+// ListServiceQuotas implements servicequotas.ListServiceQuotasAPIClient.
+func (q quotaAPI) ListServiceQuotas(ctx context.Context, in *servicequotas.ListServiceQuotasInput, options ...func(*servicequotas.Options)) (*servicequotas.ListServiceQuotasOutput, error) {
+	return q(ctx, in, options...)
+}
 
 // ec2API has the operations of EC2 that we ask for, and no more: the client has 700, all of which
 // the linker keeps as soon as an interface, or a field of what is in one, is of its type.

@@ -45,11 +45,11 @@ func sound(page any, more bool, asked map[string]bool) error {
 		switch field := v.Field(i).Interface().(type) {
 		case *string:
 			switch v.Type().Field(i).Name {
-			case "NextToken", "NextContinuationToken", "NextKeyMarker", "NextUploadIdMarker":
+			case "NextToken", "NextContinuationToken", "NextKeyMarker", "NextUploadIDMarker":
 				if field != nil && *field != "" {
 					next += *field + "\x00"
 				}
-			case "Name", "Bucket": // of S3, whose empty lists are not written
+			case "Name", "Bucket": // of S3, which does not write empty lists
 				listed = listed || field != nil
 			}
 		default:

@@ -1,7 +1,6 @@
 package aws
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +10,6 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"poolkeeper/providers"
 	"poolkeeper/providers/imagefile"
@@ -45,20 +42,17 @@ func (u *uploading) store(ctx context.Context, reader *imagefile.Reader) (string
 			marks.Set(mark, cut(value, longestValue))
 		}
 	}
-	made, err := u.p.account.s3.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
-		Bucket: sdk.String(u.p.own.Bucket), Key: sdk.String(key), Tagging: sdk.String(marks.Encode()),
-	})
+	bucket := u.p.account.bucket
+	id, err := bucket.begin(ctx, key, marks)
 	if err != nil {
-		return "", fmt.Errorf("begin the upload to bucket %s: %w", u.p.own.Bucket, failure(err))
+		return "", fmt.Errorf("begin the upload to bucket %s: %w", bucket.name, failure(err))
 	}
-	parts, err := u.parts(ctx, key, sdk.ToString(made.UploadId), reader)
+	parts, err := u.parts(ctx, key, id, reader)
 	if err == nil {
 		u.before(func(ctx context.Context) error { return u.p.deleteObject(ctx, key) })
-		_, err = u.p.account.s3.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
-			Bucket: sdk.String(u.p.own.Bucket), Key: sdk.String(key), UploadId: made.UploadId, MultipartUpload: &s3types.CompletedMultipartUpload{Parts: parts},
-		})
-		if codeOf(err) == noUpload { // it was complete already, and the answer lost, where the object is there
-			_, err = u.p.account.s3.GetObjectTagging(ctx, &s3.GetObjectTaggingInput{Bucket: sdk.String(u.p.own.Bucket), Key: sdk.String(key)})
+		err = bucket.complete(ctx, key, id, parts)
+		if codeOf(err) == noUpload { // if the object exists, the upload was complete and only the answer was lost
+			_, err = bucket.tags(ctx, key)
 		}
 	}
 	if err == nil {
@@ -66,32 +60,25 @@ func (u *uploading) store(ctx context.Context, reader *imagefile.Reader) (string
 	}
 	undoing, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
 	defer cancel()
-	_, undone := u.p.account.s3.AbortMultipartUpload(undoing, &s3.AbortMultipartUploadInput{Bucket: sdk.String(u.p.own.Bucket), Key: sdk.String(key), UploadId: made.UploadId})
-	if codeOf(undone) == noUpload {
-		undone = nil
-	}
-	return "", errors.Join(fmt.Errorf("send to bucket %s: %w", u.p.own.Bucket, failure(err)), failure(undone))
+	return "", errors.Join(fmt.Errorf("send to bucket %s: %w", bucket.name, failure(err)), failure(bucket.abort(undoing, key, id)))
 }
 
 // parts sends the file, part by part.
-func (u *uploading) parts(ctx context.Context, key, id string, reader *imagefile.Reader) ([]s3types.CompletedPart, error) {
-	part := make([]byte, max(partSize, u.up.Size/(mostParts-1)+1))
-	var list []s3types.CompletedPart
-	for number := int32(1); ; number++ {
-		n, err := io.ReadFull(reader, part)
+func (u *uploading) parts(ctx context.Context, key, id string, reader *imagefile.Reader) ([]part, error) {
+	data := make([]byte, max(partSize, u.up.Size/(mostParts-1)+1))
+	var list []part
+	for number := 1; ; number++ {
+		n, err := io.ReadFull(reader, data)
 		over := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 		if err != nil && !over {
 			return nil, err
 		}
 		if n > 0 || number == 1 {
-			done, err := u.p.account.s3.UploadPart(ctx, &s3.UploadPartInput{
-				Bucket: sdk.String(u.p.own.Bucket), Key: sdk.String(key), UploadId: sdk.String(id), PartNumber: sdk.Int32(number),
-				Body: bytes.NewReader(part[:n]), ContentLength: sdk.Int64(int64(n)),
-			})
+			sent, err := u.p.account.bucket.send(ctx, key, id, number, data[:n])
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, s3types.CompletedPart{ETag: done.ETag, PartNumber: sdk.Int32(number)})
+			list = append(list, sent)
 		}
 		if over {
 			return list, nil
@@ -100,11 +87,7 @@ func (u *uploading) parts(ctx context.Context, key, id string, reader *imagefile
 }
 
 func (p *Provider) deleteObject(ctx context.Context, key string) error {
-	_, err := p.account.s3.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: sdk.String(p.own.Bucket), Key: sdk.String(key)})
-	if missing(err) {
-		return nil
-	}
-	return failure(err)
+	return failure(p.account.bucket.remove(ctx, key))
 }
 
 // importing bounds Amazon's part as the configuration says.

@@ -26,7 +26,7 @@ func FromEnvironment(ctx context.Context, getenv func(string) string, about Abou
 		return nil, err
 	}
 	secrets.Set("collector of traces", secretsOf(getenv)...)
-	for _, doubt := range doubts(getenv) { // the library says it where nobody looks, and goes on
+	for _, doubt := range doubts(getenv) {
 		log.Warn("Traces are sent without what the environment names; a collector that needs it does not take them", "error", doubt)
 	}
 	return Open(ctx, about, secrets.Text, func(lost int, why error) {
@@ -39,8 +39,7 @@ func FromEnvironment(ctx context.Context, getenv func(string) string, about Abou
 }
 
 // Wanted reports whether the environment names a collector, by OTEL_EXPORTER_OTLP_ENDPOINT or
-// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, and what of it is not understood. The other variables of
-// OpenTelemetry (headers, certificates, sampling, queue) are the library's.
+// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, and what of it is not understood.
 //
 // docs/tracing.md lists them.
 func Wanted(getenv func(string) string) (bool, error) {
@@ -61,11 +60,11 @@ func Wanted(getenv func(string) string) (bool, error) {
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
 		protocol := getenv(name)
 		if wanted && protocol != "" && !slices.Contains([]string{"http/protobuf", "http/json"}, protocol) {
-			return false, fmt.Errorf("%s of the environment: %q is not spoken; http/protobuf and http/json are", name, protocol)
+			return false, fmt.Errorf("%s of the environment: %q is not supported; use http/protobuf", name, protocol)
 		}
 	}
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"} {
-		if wanted && !areHeaders(getenv(name)) { // the library would print them, and go on without
+		if wanted && !areHeaders(getenv(name)) {
 			return false, fmt.Errorf("%s of the environment is no list such as key=value,other=value, with %%20 for a blank", name)
 		}
 	}
@@ -94,7 +93,7 @@ func doubts(getenv func(string) string) (all []error) {
 	return all
 }
 
-// areHeaders reports whether a text is key=value,…, as the library reads it.
+// areHeaders reports whether a text is key=value,….
 func areHeaders(text string) bool {
 	for header := range strings.SplitSeq(text, ",") {
 		name, value, found := strings.Cut(header, "=")

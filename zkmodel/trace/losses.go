@@ -1,8 +1,7 @@
 package trace
 
 import (
-	"regexp"
-	"strconv"
+	"errors"
 	"sync"
 	"time"
 )
@@ -83,15 +82,10 @@ func (l *losses) why() error {
 	return l.last
 }
 
-// partly is how the library says that a collector has taken a batch without some of its spans.
-var partly = regexp.MustCompile(`(?s)OTLP partial success: .*\((\d+) spans rejected\)`)
-
 // refusedOf is how many spans of a batch were not taken.
 func refusedOf(err error, spans int) int {
-	if said := partly.FindStringSubmatch(err.Error()); said != nil {
-		if n, err := strconv.Atoi(said[1]); err == nil {
-			return min(n, spans)
-		}
+	if partly, ok := errors.AsType[*partialError](err); ok {
+		return min(partly.rejected, spans)
 	}
 	return spans
 }

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"os"
 	"strconv"
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/sdk/resource"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
@@ -21,7 +18,7 @@ import (
 // sender sends lives that are over, some at a time, behind the daemon's back. How many of
 // their spans may wait is limited: what is more is lost.
 type sender struct {
-	client  otlptrace.Client
+	client  *collector
 	about   *resourcepb.Resource
 	encoder encoder
 	losses  losses
@@ -39,7 +36,7 @@ type sender struct {
 }
 
 // send makes a sender, and begins to send.
-func send(client otlptrace.Client, about *resource.Resource, told func(int, error)) *sender {
+func send(client *collector, about *resource.Resource, told func(int, error)) *sender {
 	var attributes encoder
 	s := &sender{
 		client: client, about: &resourcepb.Resource{Attributes: attributes.attributes(about.Attributes())}, losses: losses{told: told},
@@ -124,10 +121,10 @@ func (s *sender) sendSome(ctx context.Context, least int) bool {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("the collector has not taken them within %s", s.timeout))
 	defer cancel()
-	err := s.client.UploadTraces(ctx, []*tracepb.ResourceSpans{{
+	err := s.client.send(ctx, &tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{
 		Resource:   s.about,
 		ScopeSpans: []*tracepb.ScopeSpans{{Scope: &common.InstrumentationScope{Name: scope}, Spans: e.out}},
-	}})
+	}}})
 	s.losses.sent(len(e.out), err)
 	return true
 }
@@ -167,19 +164,9 @@ func (s *sender) close(ctx context.Context) error {
 		<-s.done
 	}
 	s.give()
-	err := s.client.Stop(context.WithoutCancel(ctx))
+	s.client.client.CloseIdleConnections()
 	if lost := s.losses.counted().lost() - before; lost > 0 {
-		return errors.Join(fmt.Errorf("%d spans are lost: %w", lost, s.losses.why()), err)
+		return fmt.Errorf("%d spans are lost: %w", lost, s.losses.why())
 	}
-	return err
-}
-
-// proxy is the proxy of the environment. It is asked before each call, and no other place of
-// the library's client is: so it is here that a redirection is not followed, which would make
-// of a call that tells spans one that asks for a page, and take its headers elsewhere.
-func proxy(r *http.Request) (*url.URL, error) {
-	if r.Response != nil {
-		return nil, fmt.Errorf("it answers %s, to %s: the address of the environment is to be that one", r.Response.Status, r.URL.Redacted())
-	}
-	return http.ProxyFromEnvironment(r)
+	return nil
 }

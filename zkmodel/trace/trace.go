@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -38,8 +37,8 @@ type Tracer struct {
 // secrets out of texts. told hears how many spans were lost since it was told last, and why:
 // when that begins, and now and then while it goes on; with nil when they are sent again.
 func Open(ctx context.Context, about About, mask func(string) string, told func(lost int, why error)) (*Tracer, error) {
-	client := otlptracehttp.NewClient(otlptracehttp.WithProxy(proxy))
-	if err := client.Start(ctx); err != nil {
+	client, err := newCollector()
+	if err != nil {
 		return nil, fmt.Errorf("begin to send traces: %w", err)
 	}
 	res := resource.NewSchemaless(attribute.String("service.name", about.Service),
