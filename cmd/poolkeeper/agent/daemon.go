@@ -134,6 +134,7 @@ func (f daemonFlags) run(ctx context.Context, a *app.App, name string, s site, b
 	}
 	storeLastGood(a, log, cfg)
 	log.Info("Started", "daemon", name, "version", app.Version, "configuration", cfg.Path)
+	time.AfterFunc(startTime, releaseProgramPages)
 	if err := accompany(ctx, a, s, d, server); err != nil {
 		return err
 	}
