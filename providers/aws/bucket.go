@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -162,7 +163,7 @@ func (b *bucket) try(ctx context.Context, r request, answer any) (http.Header, e
 	if err != nil {
 		return nil, &smithyhttp.RequestSendError{Err: err}
 	}
-	defer got.Body.Close()
+	defer func() { _ = got.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(got.Body, mostAnswer+1))
 	switch {
 	case err != nil:
@@ -189,9 +190,7 @@ func (b *bucket) signed(ctx context.Context, r request) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	for key, values := range r.header {
-		out.Header[key] = values
-	}
+	maps.Copy(out.Header, r.header)
 	sum := sha256.Sum256(r.body)
 	hash := hex.EncodeToString(sum[:])
 	out.Header.Set("X-Amz-Content-Sha256", hash)

@@ -146,15 +146,15 @@ func (c *collector) try(ctx context.Context, body []byte) (wait time.Duration, e
 	if err != nil {
 		return -1, errors.Join(err, context.Cause(ctx))
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer))
 	if err != nil {
 		return -1, err
 	}
-	switch {
-	case answer.StatusCode/100 == 2:
+	switch answer.StatusCode / 100 {
+	case 2:
 		return -1, partial(text)
-	case answer.StatusCode/100 == 3:
+	case 3:
 		return -1, fmt.Errorf("it answers %s, to %s: name that address in the environment", answer.Status, redacted(answer.Header.Get("Location")))
 	}
 	err = fmt.Errorf("%s answers %s: %s", r.URL.Redacted(), answer.Status, strings.TrimSpace(string(text)))
