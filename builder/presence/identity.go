@@ -17,6 +17,10 @@ import (
 // owner of files: a copied images-dir has it.
 var ErrSameID = errors.New("another builder has the same builder id")
 
+// ErrOldSession reports that a session which this builder, or its predecessor with the same images-dir, had before still
+// holds the builder id. It ends by itself.
+var ErrOldSession = errors.New("an earlier session of this builder has not ended yet")
+
 // expiryLag is how much longer than its time-out a session may live that is not heard
 // of any more: servers look for such once a tick, and have another leader at times.
 const expiryLag = time.Second
@@ -50,9 +54,14 @@ func Identify(ctx context.Context, s *recipe.Session, us Owner, log hclog.Logger
 	them := zkmodel.DecodeBuilderOwner(line[0].Identifier, s.Timeout())
 	inUse := fmt.Errorf("%w: %s in %s is also that of %s (session %#x)", ErrSameID, us.ID, us.ImagesDir, them, line[0].Session)
 	patience := them.Timeout*3/2 + expiryLag
-	log.Warn("Another builder has our builder id; this one waits for the end of its session, and ends if it has none",
-		"id", us.ID, "owner", them, "timeout", patience)
-	waits(inUse)
+	if them.Host == us.Host && them.ImagesDir == us.ImagesDir {
+		log.Info("Waiting for the end of an earlier session of this builder", "id", us.ID, "timeout", patience)
+		waits(fmt.Errorf("%w (session %#x)", ErrOldSession, line[0].Session))
+	} else {
+		log.Warn("Another builder has our builder id; this one waits for the end of its session, and ends if it has none",
+			"id", us.ID, "owner", them, "timeout", patience)
+		waits(inUse)
+	}
 	defer waits(nil)
 	for {
 		links, began := s.Connections(), s.Clock().Now()
@@ -69,7 +78,7 @@ func Identify(ctx context.Context, s *recipe.Session, us Owner, log hclog.Logger
 		if errors.Is(err, recipe.ErrLocked) && s.Connections() == links && s.Clock().Since(began) < patience+expiryLag {
 			return nil, fmt.Errorf("%w; if images-dir is a copy, remove builder_id.txt there, else stop one of them", inUse)
 		}
-		log.Warn("Waiting for the builder id begins anew, as ZooKeeper or this process was away meanwhile", "id", us.ID, "owner", them)
+		log.Warn("Waiting for the builder id begins anew, as ZooKeeper or this process was away meanwhile", "id", us.ID)
 	}
 }
 

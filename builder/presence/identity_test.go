@@ -1,8 +1,10 @@
 package presence
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +67,62 @@ func TestIdentityIsWaitedForWhileServersAreAway(t *testing.T) {
 		if _, err := Identify(ctx, session, us, hclog.NewNullLogger(), func(error) {}); !errors.Is(err, want) {
 			t.Errorf("got %v, want %v", err, want)
 		}
+	}
+}
+
+// The session that a builder had before a ZooKeeper restart still holds its id. Log and reason name it as the builder's own; the
+// session of a builder on another host, or with another folder, is another builder's.
+func TestOldSessionIsNotAnotherBuilder(t *testing.T) {
+	t.Parallel()
+	addr := zktest.Shared(t).Addr()
+	us := Owner{ID: "id", Host: "host", ImagesDir: "/images"}
+	for name, c := range map[string]struct {
+		before Owner
+		want   error
+		log    string
+	}{
+		"own session":    {us, ErrOldSession, "Waiting for the end of an earlier session of this builder"},
+		"another host":   {Owner{ID: "id", Host: "other", ImagesDir: "/images"}, ErrSameID, "Another builder has our builder id"},
+		"another folder": {Owner{ID: "id", Host: "host", ImagesDir: "/copy"}, ErrSameID, "Another builder has our builder id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := zktest.Root(t)
+			dial := func() (*recipe.Session, func()) {
+				client, err := recipe.Dial(recipe.Config{Servers: []string{addr}, Chroot: root, Timeout: 10 * time.Second})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(client.Close)
+				s, err := client.Session(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				return s, client.Close
+			}
+			old, leave := dial()
+			if _, err := Identify(t.Context(), old, c.before, hclog.NewNullLogger(), func(error) {}); err != nil {
+				t.Fatal(err)
+			}
+			var text bytes.Buffer
+			var reason error
+			session, _ := dial()
+			held, err := Identify(t.Context(), session, us, hclog.New(&hclog.LoggerOptions{Output: &text}), func(waits error) {
+				if waits != nil {
+					reason = waits
+					leave()
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !errors.Is(reason, c.want) || !strings.Contains(text.String(), c.log) {
+				t.Errorf("reason %v, log %s", reason, &text)
+			}
+			if err := held.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
