@@ -2,9 +2,11 @@ package wave
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/test/zktest"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
@@ -23,6 +25,47 @@ func connected(t *testing.T) *recipe.Session {
 		t.Fatal(err)
 	}
 	return session
+}
+
+// ahead is a clock that is an hour ahead.
+type ahead struct{}
+
+func (ahead) Now() time.Time                                    { return time.Now().Add(time.Hour) }
+func (ahead) AfterFunc(d time.Duration, f func()) clock.Stopper { return time.AfterFunc(d, f) }
+
+// A client wrote a request and never its params. The wave stays open at first; later it is rejected with the reason, which
+// its status and its report have.
+func TestWaveWithoutParamsIsRejected(t *testing.T) {
+	t.Parallel()
+	ctx, session := t.Context(), connected(t)
+	store := NewStore(session)
+	if err := session.EnsurePath(ctx, requestsPath); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := session.Create(ctx, requestsPath+"/bare", []byte(`{"jobs": 2, "max_failures": "1"}`), recipe.Persistent); err != nil {
+		t.Fatal(err)
+	}
+	held, err := store.Queue().Take(ctx, "bare", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Open(ctx, held, "bare"); !errors.Is(err, zkmodel.ErrNotFound) {
+		t.Errorf("at first: %v", err)
+	}
+	if _, err := store.Open(clock.With(ctx, clock.From(ahead{})), held, "bare"); !errors.Is(err, ErrRejected) {
+		t.Errorf("after an hour: %v", err)
+	}
+	const why = "its params were not written within 5m0s"
+	e, err := store.Wave(ctx, "bare")
+	if err != nil || e.Status.State != Failed || !strings.Contains(e.Status.Note, why) {
+		t.Errorf("the wave: %+v, %v", e, err)
+	}
+	if rows, _, err := store.Rows(ctx, "bare", States(), 9); err != nil || len(rows) > 0 {
+		t.Errorf("its jobs: %v, %v", rows, err)
+	}
+	if report, err := store.Queue().Result(ctx, "bare"); err != nil || !strings.Contains(string(report), why) {
+		t.Errorf("its report: %s, %v", report, err)
+	}
 }
 
 // Mistakes: a wave that withdraws its request and takes one with it that has replaced it, which is

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event"
 	"poolkeeper/zkmodel/recipe"
@@ -81,12 +82,18 @@ func (st *Store) Open(ctx context.Context, held *recipe.Held, id string) (*Drive
 	return d, nil
 }
 
+// paramsPatience is how long a request may lack its params, which clients that write one record after another add later.
+const paramsPatience = 5 * time.Minute
+
 // adopt writes the status of a wave that another client made, or rejects the wave with the reason
 // as its result. A client that writes the status itself meanwhile is not disturbed.
 //
 // Errors: zkmodel.ErrNotFound while there are no params yet; ErrRejected.
 func (st *Store) adopt(ctx context.Context, held *recipe.Held, e *Entry) error {
 	jobs, err := st.Jobs(ctx, e.ID)
+	if errors.Is(err, zkmodel.ErrNotFound) && clock.Since(ctx, e.Stat.Ctime) > paramsPatience {
+		err = fmt.Errorf("%w: its params were not written within %s", zkmodel.ErrUndecodable, paramsPatience)
+	}
 	why := cmp.Or(e.Broken, err, e.Check())
 	switch {
 	case why != nil && !errors.Is(why, zkmodel.ErrUndecodable) && err != nil:

@@ -262,6 +262,9 @@ func (st *Store) rowOfOne(ctx context.Context, id string, states []State, most i
 		return nil, 0, fmt.Errorf("list jobs of wave %s: %w", id, err)
 	}
 	jobs, err := st.Jobs(ctx, id)
+	if errors.Is(err, zkmodel.ErrNotFound) { // another client has not written them, and the status has the reason
+		return nil, 0, nil
+	}
 	if err != nil || len(jobs) != 1 {
 		return nil, 0, err
 	}
