@@ -209,6 +209,22 @@ func TestJSONHasTheKeysOfNodepool(t *testing.T) {
 	}
 }
 
+// Nodepool's page lists the builds of a paused image as ready.
+func TestPausedImagesAreListedAsByNodepool(t *testing.T) {
+	images := nodepoolImages(t)
+	for _, image := range images {
+		image.Paused = true
+	}
+	response := get(t, Options{Tree: still(images, nil, nil), Now: clock(captured)}, "/dib-image-list", "Accept", "application/json")
+	response.Expect(t, http.StatusOK)
+	if err := sameRows(parseRows(t, nodepool(t, "dib-image-list.json")), parseRows(t, response.Body)); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(response.Body, `"paused": true`) {
+		t.Errorf("the pause is not shown: %s", response.Body)
+	}
+}
+
 // sameRows tells what Nodepool says and we do not; more keys may follow its own.
 // An empty text is null for us: the records do not tell them apart.
 func sameRows(want, got []*row) error {

@@ -13,7 +13,7 @@ import (
 // broken is what stands for the state of a record that cannot be read.
 const broken = "broken"
 
-// Builds lists every build: dib-image-list. The ready builds of a paused image
+// Builds lists every build: dib-image-list. In text, the ready builds of a paused image
 // show as paused.
 func Builds(images []*zkmodel.Image, now time.Time) *Table {
 	t := &Table{kind: "builds", columns: []column{
@@ -40,7 +40,7 @@ func Builds(images []*zkmodel.Image, now time.Time) *Table {
 			t.note(b.Broken)
 			state := state(b.State, b.Broken)
 			if image.Paused && b.State == zkmodel.BuildReady {
-				state = text("paused")
+				state.text = "paused" // documents have the state, as Nodepool's web, and the flag
 			}
 			t.rows = append(t.rows, []cell{
 				text(b.Name()), text(b.Image), text(b.Builder), list(b.Formats), state,
