@@ -40,7 +40,7 @@ func Builds(images []*zkmodel.Image, now time.Time) *Table {
 			t.note(b.Broken)
 			state := state(b.State, b.Broken)
 			if image.Paused && b.State == zkmodel.BuildReady {
-				state.text = "paused" // documents have the state, as Nodepool's web, and the flag
+				state.text, state.own = "paused", "paused" // JSON has the state, as Nodepool's web
 			}
 			t.rows = append(t.rows, []cell{
 				text(b.Name()), text(b.Image), text(b.Builder), list(b.Formats), state,
