@@ -69,7 +69,7 @@ func (c cell) values() []string {
 		return list
 	}
 	if one, ok := c.value.(string); ok {
-		return []string{one, c.text} // a paused build is ready in documents
+		return []string{one, c.text} // the text of a paused build differs
 	}
 	return []string{c.text}
 }
