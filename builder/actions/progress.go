@@ -16,6 +16,7 @@ const progressEvery = 5 * time.Second
 // progress writes into the record how far an upload is.
 type progress struct {
 	count  atomic.Int64
+	asked  atomic.Int64 // what was sent before the cloud was asked to create the image
 	total  int64
 	over   chan struct{}
 	writer sync.WaitGroup
@@ -60,7 +61,7 @@ func (p *progress) write(ctx context.Context, s *sending) {
 		}
 		p.record.Lock()
 		s.record.Progress = report
-		if sent > 0 {
+		if sent > p.asked.Load() {
 			s.record.Asked, s.record.AskedID = 0, "" // the cloud has created the image
 		}
 		err := s.Store.SaveUpload(ctx, s.lock, s.record)
@@ -76,6 +77,7 @@ func (p *progress) asking(s *sending) func(context.Context, string) error {
 	return func(ctx context.Context, id string) error {
 		p.record.Lock()
 		defer p.record.Unlock()
+		p.asked.Store(p.count.Load())
 		s.record.Asked, s.record.AskedID = zkmodel.EpochOf(s.Now()), id
 		return s.Store.SaveUpload(ctx, s.lock, s.record)
 	}

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -143,5 +146,60 @@ func TestNoListIsNoEmptyList(t *testing.T) {
 		if err := one.ask(t.Context()); err != nil {
 			t.Errorf("%s: %v", one.operation, err)
 		}
+	}
+}
+
+// An upload ends while Amazon registers its image: the record names the image by its name, by which it is deleted once it
+// exists. An image without our marks stays.
+func TestUploadEndsBeforeItsImageIsRegistered(t *testing.T) {
+	a := &amazon{}
+	_, p := openOn(t, a)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	asked := ""
+	u := &uploading{p: p, own: p.imageSettings(providers.ImageUpload{}), id: randomID(), up: providers.ImageUpload{
+		Name: "debian-1", Asking: func(_ context.Context, id string) error { asked = id; return nil },
+	}}
+	silent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), "RegisterImage") {
+			cancel()
+			panic(http.ErrAbortHandler)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		a.ServeHTTP(w, r)
+	}))
+	defer silent.Close()
+	t.Setenv("AWS_ENDPOINT_URL", silent.URL)
+	p, err := New(p.cfg, Options{Logger: p.log, RetryTime: time.Microsecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.p = p
+	if _, err := u.register(ctx, "snap-0a1"); err == nil {
+		t.Fatal("an image was registered")
+	}
+	name, ok := strings.CutPrefix(asked, namePrefix)
+	if err := u.undo(ctx); !errors.Is(err, providers.ErrUnanswered) || !ok || !strings.HasPrefix(name, "debian-1-") {
+		t.Errorf("undo: %v, asked for %q", err, asked)
+	}
+	deleted := func() (n int) {
+		for _, one := range a.all() {
+			if one.operation == "DeregisterImage" {
+				n++
+			}
+		}
+		return n
+	}
+	for whose, tags := range map[string]string{"another's": "", "ours": ownTags} {
+		a.set("DescribeImages", http.StatusOK, []byte(`<DescribeImagesResponse><imagesSet><item><imageId>`+ourImage+`</imageId><name>`+name+
+			`</name><imageState>available</imageState><blockDeviceMapping/>`+tags+`</item></imagesSet></DescribeImagesResponse>`), func() {})
+		if err := p.DeleteImage(t.Context(), asked); err != nil || (deleted() == 1) != (whose == "ours") {
+			t.Errorf("%s: DeleteImage: %v, deleted %d images", whose, err, deleted())
+		}
+	}
+	a.set("DescribeImages", http.StatusOK, []byte(`<DescribeImagesResponse><imagesSet/></DescribeImagesResponse>`), func() {})
+	if err := p.DeleteImage(t.Context(), asked); err != nil || deleted() > 0 {
+		t.Errorf("of an image that never came: %v, deleted %d", err, deleted())
 	}
 }

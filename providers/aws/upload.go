@@ -56,7 +56,8 @@ func (p *Provider) UploadImage(ctx context.Context, up providers.ImageUpload) (s
 	u.tags[providers.MetaProvider], u.tags[formatTag] = p.cfg.Name, up.Format
 	id, err := u.run(ctx)
 	if err != nil {
-		return "", p.named(ctx, "upload image "+up.Name, errors.Join(err, u.undo(ctx)))
+		op := "upload image " + up.Name
+		return "", errors.Join(p.named(ctx, op, err), p.named(context.WithoutCancel(ctx), op, u.undo(ctx)))
 	}
 	if up.Progress != nil && up.Size == 0 {
 		up.Progress(0)
@@ -171,22 +172,34 @@ func (u *uploading) register(ctx context.Context, snapshot string) (string, erro
 
 // registered asks for the image. Its name is of this try: where it is taken the answer to that was lost.
 func (u *uploading) registered(ctx context.Context, in *ec2.RegisterImageInput) (id string, err error) {
+	name := sdk.ToString(in.Name)
+	if u.up.Asking != nil {
+		if err := u.up.Asking(ctx, namePrefix+name); err != nil {
+			return "", err
+		}
+	}
 	made, err := u.p.account.ec2.RegisterImage(ctx, in)
 	if err == nil {
 		return sdk.ToString(made.ImageId), nil
 	}
+	if unanswered(err) {
+		u.before(func(ctx context.Context) error {
+			found, err := u.p.deleteNamed(ctx, name)
+			if !found {
+				err = errors.Join(err, fmt.Errorf("%w: image %s", providers.ErrUnanswered, name))
+			}
+			return err
+		})
+	}
 	if codeOf(err) != "InvalidAMIName.Duplicate" {
 		return "", err
 	}
-	name := []types.Filter{{Name: sdk.String("name"), Values: []string{sdk.ToString(in.Name)}}}
 	start := clock.Now(ctx)
-	again := u.p.await(ctx, "image "+sdk.ToString(in.Name), u.p.fresh.settle, func() (bool, error) {
-		found, failed := u.p.account.ec2.DescribeImages(ctx, &ec2.DescribeImagesInput{Owners: []string{"self"}, Filters: name})
-		if failed != nil {
-			return false, failed
-		}
-		made := theOne(found.Images, *in.Name, func(i *types.Image) *string { return i.Name })
+	again := u.p.await(ctx, "image "+name, u.p.fresh.settle, func() (bool, error) {
+		made, failed := u.p.imageNamed(ctx, name)
 		switch {
+		case failed != nil:
+			return false, failed
 		case made != nil:
 			id = sdk.ToString(made.ImageId)
 			return true, nil
@@ -196,6 +209,29 @@ func (u *uploading) registered(ctx context.Context, in *ec2.RegisterImageInput) 
 		return false, nil
 	})
 	return id, again
+}
+
+// namePrefix begins the id of an image of which only the name is known: Amazon has not answered with its id.
+const namePrefix = "name/"
+
+// imageNamed finds an image of the account by its name; nil is none.
+func (p *Provider) imageNamed(ctx context.Context, name string) (*types.Image, error) {
+	found, err := p.account.ec2.DescribeImages(ctx, &ec2.DescribeImagesInput{
+		Owners: []string{"self"}, Filters: []types.Filter{{Name: sdk.String("name"), Values: []string{name}}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return theOne(found.Images, name, func(i *types.Image) *string { return i.Name }), nil
+}
+
+// deleteNamed deletes an image of ours by its name. It reports whether there was one.
+func (p *Provider) deleteNamed(ctx context.Context, name string) (found bool, err error) {
+	image, err := p.imageNamed(ctx, name)
+	if err != nil || image == nil || metadata(image.Tags)[providers.MetaProvider] != p.cfg.Name {
+		return false, err
+	}
+	return true, p.deleteImage(ctx, sdk.ToString(image.ImageId))
 }
 
 // await looks until something is done. For a while after it was made the service may not know it.
@@ -228,6 +264,10 @@ func randomID() string {
 func (p *Provider) DeleteImage(ctx context.Context, id string) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
+	}
+	if name, ok := strings.CutPrefix(id, namePrefix); ok {
+		_, err := p.deleteNamed(ctx, name)
+		return p.named(ctx, "delete image "+name, err)
 	}
 	if !imageID.MatchString(id) {
 		return nil // no account has it
