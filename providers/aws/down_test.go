@@ -37,6 +37,21 @@ func TestListsShowWhatIsDown(t *testing.T) {
 	}
 }
 
+// A user that may not list the account's quotas: pools that ignore them are limited by the configuration, others say so.
+func TestQuotasThatCannotBeRead(t *testing.T) {
+	a := &amazon{}
+	_, p := openOn(t, a)
+	a.set("ListServiceQuotas", http.StatusBadRequest, []byte(`{"__type": "AccessDeniedException", "message": "User u is not authorized"}`), func() {})
+	p.own.MaxServers = 3
+	if _, err := p.Limits(t.Context(), nil); !errors.Is(err, providers.ErrNoLimits) || !strings.Contains(err.Error(), "User u is not authorized") || !strings.Contains(err.Error(), "ignore-provider-quota: true") {
+		t.Errorf("Limits: %v", err)
+	}
+	p.cfg.Pools[0].IgnoreProviderQuota = true
+	if limits, err := p.Limits(t.Context(), nil); err != nil || len(limits) != 1 || limits[providers.Instances] != 3 {
+		t.Errorf("with ignore-provider-quota: %v, %v", limits, err)
+	}
+}
+
 // A certificate that is not trusted is named as such, with the setting that helps; nothing was asked for then.
 func TestCertificateThatIsNotTrusted(t *testing.T) {
 	_, p := openOn(t, &amazon{})

@@ -138,6 +138,9 @@ func (p *Provider) takes(ctx context.Context, kind string, spot, host bool) (pro
 func (p *Provider) hostCode(ctx context.Context, kind string) (string, error) {
 	family, _, _ := strings.Cut(kind, ".")
 	all, err := p.allQuotas(ctx)
+	if isDenied(err) {
+		return "", nil // Limits reports it
+	}
 	for code, q := range all {
 		if m := dedicated.FindStringSubmatch(q.name); m != nil && strings.EqualFold(m[1], family) {
 			return code, nil
@@ -174,6 +177,11 @@ func (p *Provider) allQuotas(ctx context.Context) (map[string]quota, error) {
 	})
 }
 
+// isDenied reports whether a user may not ask for something.
+func isDenied(err error) bool {
+	return slices.Contains([]string{"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}, codeOf(err))
+}
+
 // mostAmount is more than anybody has of anything, and can be counted with.
 const mostAmount = 1 << 40
 
@@ -183,6 +191,13 @@ func isStorage(code string) bool { return slices.Contains(slices.Collect(maps.Va
 // use of them, and the limits of the configuration, which are for our nodes.
 func (p *Provider) Limits(ctx context.Context, ours providers.Ours) (providers.Resources, error) {
 	all, err := p.allQuotas(ctx)
+	if isDenied(err) {
+		if slices.ContainsFunc(p.cfg.Pools, func(pool configs.Pool) bool { return !pool.IgnoreProviderQuota }) {
+			return nil, fmt.Errorf("limits: %w: the account does not allow this user to list its quotas; ignore-provider-quota: true in all pools launches without them: %w",
+				providers.ErrNoLimits, err)
+		}
+		err = nil // the limits of the configuration remain
+	}
 	if err != nil {
 		return nil, fmt.Errorf("limits: %w", err)
 	}
