@@ -162,7 +162,7 @@ func (h *handler) takeDelivery(w http.ResponseWriter, r *http.Request, settings 
 		return refusal{http.StatusForbidden, "refused", "X-Hub-Signature-256 is not that of this hook's secret"}
 	}
 	h.door.prove(from)
-	d := &hook.Delivery{Hook: settings.Name, ID: r.Header.Get("X-GitHub-Delivery"), Event: r.Header.Get("X-GitHub-Event")}
+	d := &hook.Delivery{Hook: settings.Name, ID: r.Header.Get("X-GitHub-Delivery"), Event: r.Header.Get("X-GitHub-Event"), Priority: settings.Priority}
 	if err := hook.CheckID(d.ID); err != nil {
 		return refusal{http.StatusBadRequest, "refused", "X-GitHub-Delivery is no id: " + err.Error()}
 	}

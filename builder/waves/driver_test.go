@@ -173,8 +173,14 @@ func TestFailuresHoldTheRest(t *testing.T) {
 		e, err := s.store.Wave(ctx, "w")
 		return err == nil && e.Status.State == wave.Completed && len(e.Marks) == 0
 	})
-	if r := s.result("w"); r.State != wave.Completed || r.Counts[wave.Completed] != 5 {
+	r = s.result("w")
+	if r.State != wave.Completed || r.Counts[wave.Completed] != 5 || r.Jobs[0].Tries != 0 {
 		t.Errorf("after the retry: %+v", r)
+	}
+	// The report of what failed is kept.
+	earlier := r.Earlier
+	if earlier == nil || earlier.State != wave.Failed || len(earlier.Jobs) != 1 || earlier.Jobs[0].Image != "a" || earlier.Jobs[0].Tries != wave.MaxTries {
+		t.Errorf("from before the retry: %+v", earlier)
 	}
 	s.eventually("it is removed", func() bool { return s.store.Delete(ctx, "w", wave.Word{}) == nil })
 	names, err := s.models.Session().Children(ctx, wave.Root+"/jobs")

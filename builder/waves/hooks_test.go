@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -95,6 +96,44 @@ func TestWavesOfHooks(t *testing.T) {
 	}
 	s.later(8 * 24 * time.Hour)
 	s.eventually("what waits for nothing goes", func() bool { return s.queued() == 0 })
+}
+
+// Mistakes: deliveries in the order in which they came, whatever their priorities; one of the name PRIORITY-SEQUENCE that is dropped.
+func TestDeliveriesByPriority(t *testing.T) {
+	t.Parallel()
+	s := hooked(t)
+	ctx, session := t.Context(), s.models.Session()
+	store := hook.NewStore(session)
+	at := time.Now().UTC().Truncate(time.Second)
+	keep := func(id string, priority int) {
+		d := &hook.Delivery{Hook: "elements", ID: id, Event: "push", Received: at, Priority: priority}
+		if fresh, err := store.Keep(ctx, d); err != nil || !fresh {
+			t.Fatalf("keep %s: %t, %v", id, fresh, err)
+		}
+	}
+	keep("low", hook.PriorityLow)
+	keep("plain", 0)
+	keep("normal", hook.PriorityNormal)
+	later := `{"hook": "elements", "id": "later", "event": "push", "received": "` + at.Format(time.RFC3339) + `"}`
+	if _, err := session.Create(ctx, hook.QueuePath+"/100-0000000007", []byte(later), recipe.Persistent); err != nil {
+		t.Fatal(err)
+	}
+	keep("high", hook.PriorityHigh)
+	waiting, err := store.Waiting(ctx)
+	var ids []string
+	for _, d := range waiting {
+		ids = append(ids, d.ID)
+	}
+	if err != nil || strings.Join(ids, " ") != "later high plain normal low" {
+		t.Errorf("%q wait, %v", ids, err)
+	}
+	names, err := session.Children(ctx, hook.QueuePath)
+	if err != nil || !slices.Contains(names, "elements,high") {
+		t.Errorf("names in the queue, which builders of older releases read: %q, %v", names, err)
+	}
+	s.driver("one", nil)
+	s.builder("x")
+	s.eventually("each makes its wave", func() bool { return len(s.waves()) == 5 && s.queued() == 0 })
 }
 
 // Mistake: a delivery that cannot be read, or taken out of the queue, and keeps those behind it

@@ -339,7 +339,11 @@ func (w *work) retry(ctx context.Context, wanted map[wave.Mark]wave.Word) error 
 		return nil
 	}
 	if w.Status.State.Over() && len(changes) > 0 {
-		marks = append(marks, w.Reopened())
+		reopened, err := w.Reopened(ctx)
+		if err != nil {
+			return err
+		}
+		marks = append(marks, reopened...)
 	}
 	var moved error
 	err := w.Apply(ctx, changes, func(s *wave.Status) {

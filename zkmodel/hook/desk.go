@@ -21,6 +21,8 @@ type Settings struct {
 	Secret string   // that signs what comes
 	Events []string // patterns of what is told; none is all
 	Refs   []string // patterns of branches and tags; none is all
+	// Priority orders deliveries that wait; 0 is PriorityNormal.
+	Priority int
 }
 
 // Wants says why a delivery is of no interest, "" when it is. What asks whether we are

@@ -11,6 +11,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -57,10 +58,20 @@ type Delivery struct {
 	Commit     string    `json:"commit,omitempty"`
 	Received   time.Time `json:"received"`
 	By         string    `json:"by,omitempty"` // the daemon that took it
+	// Priority is that of a node request, PriorityNormal if it is 0: the smaller number comes first.
+	Priority int `json:"priority,omitempty"`
 
 	version int32
-	alien   string // the name in the queue of what is no delivery of ours
+	name    string // in the queue, if it is not HOOK,ID
+	alien   bool   // it is no delivery
 }
+
+// The priorities of deliveries.
+const (
+	PriorityHigh   = 100
+	PriorityNormal = 200
+	PriorityLow    = 300
+)
 
 // Outcome is what became of a delivery.
 type Outcome struct {
@@ -80,8 +91,8 @@ func CheckID(id string) error {
 }
 
 func (d *Delivery) queued() string {
-	if d.alien != "" {
-		return QueuePath + "/" + d.alien
+	if d.name != "" {
+		return QueuePath + "/" + d.name
 	}
 	return QueuePath + "/" + d.Hook + "," + d.ID
 }
@@ -154,7 +165,31 @@ func (st *Store) known(ctx context.Context, d *Delivery) (bool, error) {
 	return false, nil
 }
 
-// Waiting lists the deliveries of which nothing is made yet, in the order in which they
+// named takes the hook and the id of a delivery from its name, HOOK,ID; those of PRIORITY-SEQUENCE are in its record. It
+// reports false for any other name.
+func (d *Delivery) named(name string) bool {
+	if priority, ok := prioritized(name); ok {
+		d.Priority, d.name = priority, name
+		return d.Hook != "" && CheckID(d.ID) == nil
+	}
+	hook, id, cut := strings.Cut(name, ",")
+	d.Hook, d.ID = hook, id
+	return cut && hook != "" && CheckID(id) == nil
+}
+
+// prioritized is the priority in a name PRIORITY-SEQUENCE. Nothing of this release writes such names: a builder of an older
+// one, which may return, drops such deliveries.
+func prioritized(name string) (int, bool) {
+	text, sequence, ok := strings.Cut(name, "-")
+	priority, err := strconv.Atoi(text)
+	if err != nil || !ok || len(sequence) != 10 {
+		return 0, false
+	}
+	_, err = strconv.ParseUint(sequence, 10, 32)
+	return priority, err == nil
+}
+
+// Waiting lists the deliveries of which nothing is made yet, by priority and then in the order in which they
 // came. One that cannot be decoded, or that has no name of a delivery, has no Received. Where some may not be read the others
 // are listed, with an error that recipe.Unreadable knows.
 func (st *Store) Waiting(ctx context.Context) ([]*Delivery, error) {
@@ -184,14 +219,15 @@ func (st *Store) Waiting(ctx context.Context) ([]*Delivery, error) {
 		if json.Unmarshal(data, d) != nil {
 			d = &Delivery{}
 		}
-		var named bool
-		if d.Hook, d.ID, named = strings.Cut(name, ","); !named || d.Hook == "" || CheckID(d.ID) != nil {
-			d = &Delivery{Hook: d.Hook, ID: d.ID, alien: name}
+		if !d.named(name) {
+			d = &Delivery{Hook: d.Hook, ID: d.ID, name: name, alien: true}
 		}
 		d.version, order[d] = stat.Version, stat.Czxid
 		list = append(list, d)
 	}
-	slices.SortFunc(list, func(a, b *Delivery) int { return int(order[a] - order[b]) })
+	slices.SortFunc(list, func(a, b *Delivery) int {
+		return cmp.Or(cmp.Compare(cmp.Or(a.Priority, PriorityNormal), cmp.Or(b.Priority, PriorityNormal)), cmp.Compare(order[a], order[b]))
+	})
 	return list, unread
 }
 
@@ -203,7 +239,7 @@ func (st *Store) Done(ctx context.Context, fence recipe.Op, d *Delivery, o Outco
 	if err != nil {
 		return nil, fmt.Errorf("end delivery %s: %w", d.ID, err)
 	}
-	if d.alien != "" {
+	if d.alien {
 		return ops, nil // it was never taken
 	}
 	_, there, err := st.session.Exists(ctx, d.seen())

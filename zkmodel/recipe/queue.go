@@ -15,6 +15,7 @@ const (
 	queueLocks    = "locks"
 	queueData     = "result-data"
 	queueResults  = "results"
+	queueEarlier  = "earlier-results"
 	queueWaiters  = "waiters"
 )
 
@@ -29,6 +30,7 @@ var ErrWaited = errors.New("its result is waited for")
 //	locks/ID        the lock
 //	result-data/ID  the result, in shards
 //	results/ID      says that all shards of the result are there
+//	earlier-results/ID  the same of the result that was taken back last
 //	waiters/ID      an ephemeral node for each who waits for the result
 //
 // Requests are made in one transaction, and follow each other by their creation. Params that
@@ -269,7 +271,7 @@ func (q *Queue) Sweep(ctx context.Context) error {
 
 // folders are those in which a request has something beside itself.
 func (q *Queue) folders() []string {
-	return slices.Concat(q.beside, []string{queueParams, queueData, queueResults, queueWaiters, queueLocks})
+	return slices.Concat(q.beside, []string{queueParams, queueData, queueResults, queueEarlier, queueWaiters, queueLocks})
 }
 
 func (q *Queue) names(ctx context.Context, folder string) ([]string, error) {

@@ -9,7 +9,7 @@ import (
 
 // Complete writes the result of a request, under its lock. The shards come first; a small
 // node then says that they are there, in one transaction with more. An earlier result is
-// to be taken back before, by Reopen.
+// to be taken back before, by Reopen, and is kept.
 //
 // Errors: ErrNodeExists where there is one. After ErrConnectionLost it may have been done.
 func (q *Queue) Complete(ctx context.Context, held *Held, id string, result []byte, more ...Op) error {
@@ -21,7 +21,11 @@ func (q *Queue) Complete(ctx context.Context, held *Held, id string, result []by
 	if !errors.Is(err, ErrNoNode) {
 		return err
 	}
-	if _, err := held.CollectBlobs(ctx, data, func(string) bool { return false }); err != nil {
+	earlier, err := q.blob(ctx, queueEarlier, id)
+	if err != nil && !errors.Is(err, ErrNoNode) && !errors.Is(err, ErrDamaged) {
+		return err
+	}
+	if _, err := held.CollectBlobs(ctx, data, func(blob string) bool { return blob == earlier.ID }); err != nil {
 		return err
 	}
 	blob, err := held.WriteBlob(ctx, data, result)
@@ -39,25 +43,57 @@ func (q *Queue) Complete(ctx context.Context, held *Held, id string, result []by
 	return err
 }
 
-// Reopen is the step of a transaction that takes back a result: more is to be done. The
-// shards go with the next Complete.
-func (q *Queue) Reopen(id string) Op { return OpDelete(q.path(queueResults, id), AnyVersion) }
+// Reopen returns the steps of a transaction that take back a result, because more is to be done. From then on Earlier
+// returns that result, until the next one is taken back.
+func (q *Queue) Reopen(ctx context.Context, id string) ([]Op, error) {
+	mark, stat, err := q.session.Get(ctx, q.path(queueResults, id))
+	if err == nil {
+		err = q.session.EnsurePath(ctx, q.root+"/"+queueEarlier)
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, exists, err := q.session.Exists(ctx, q.path(queueEarlier, id))
+	keep := OpCreate(q.path(queueEarlier, id), mark, Persistent)
+	if exists {
+		keep = OpSet(q.path(queueEarlier, id), mark, AnyVersion)
+	}
+	return []Op{OpDelete(q.path(queueResults, id), stat.Version), keep}, err
+}
 
 // Result reads the result of a request.
 //
 // Errors: ErrNoNode when there is none; ErrDamaged when it is not whole, or was taken back
 // meanwhile.
 func (q *Queue) Result(ctx context.Context, id string) ([]byte, error) {
-	path := q.path(queueResults, id)
-	text, _, err := q.session.Get(ctx, path)
+	return q.read(ctx, queueResults, id)
+}
+
+// Earlier reads the result that was taken back last. Its errors are those of Result.
+func (q *Queue) Earlier(ctx context.Context, id string) ([]byte, error) {
+	return q.read(ctx, queueEarlier, id)
+}
+
+// read reads the shards that a mark names.
+func (q *Queue) read(ctx context.Context, folder, id string) ([]byte, error) {
+	blob, err := q.blob(ctx, folder, id)
 	if err != nil {
 		return nil, err
 	}
-	var blob Blob
-	if err := json.Unmarshal(text, &blob); err != nil {
-		return nil, fmt.Errorf("read %s: %w: %w", path, ErrDamaged, err)
-	}
 	return q.session.ReadBlob(ctx, q.path(queueData, id), blob)
+}
+
+// blob reads a mark. Its errors are those of Result.
+func (q *Queue) blob(ctx context.Context, folder, id string) (blob Blob, err error) {
+	path := q.path(folder, id)
+	text, _, err := q.session.Get(ctx, path)
+	if err != nil {
+		return blob, err
+	}
+	if err := json.Unmarshal(text, &blob); err != nil {
+		return blob, fmt.Errorf("read %s: %w: %w", path, ErrDamaged, err)
+	}
+	return blob, nil
 }
 
 // Wait returns the result of a request as soon as there is one. Meanwhile an ephemeral node

@@ -68,6 +68,8 @@ func Decide(w *Wave, j Job, p Progress, s Sight) Step {
 	case s.Cancel != "":
 		d.step.Reason = s.Cancel
 		d.move(Cancelled, FlagTaken)
+	case d.replaced():
+		d.move(Failed, FlagTaken)
 	case d.ready != nil:
 		d.built()
 	case w.Follow:
@@ -91,6 +93,7 @@ type decision struct {
 	running *zkmodel.BuildTree
 	bad     *zkmodel.BuildTree // the newest that failed, or whose builder is gone
 	why     string             // it is bad
+	lost    int                // how many are bad, up to that one
 	since   *time.Time         // as of when a builder was missing
 }
 
@@ -120,16 +123,32 @@ func (d *decision) look() {
 		case zkmodel.BuildReady:
 			d.ready = b
 		case zkmodel.BuildFailed:
-			d.bad, d.why = b, b.Reason
+			d.bad, d.why, d.lost = b, b.Reason, d.lost+1
 		case zkmodel.BuildBuilding:
 			if d.Image.BuildsLocked && i == len(d.Image.Builds)-1 {
 				d.running = b
 			} else {
-				d.bad, d.why = b, "its builder "+b.Builder+" is gone"
+				d.bad, d.why, d.lost = b, "its builder "+b.Builder+" is gone", d.lost+1
 			}
 		case zkmodel.BuildDeleting:
 		}
 	}
+}
+
+// replaced counts builds that failed or were lost before a builder began another one in their place. It reports whether these
+// were the last tries of the job.
+func (d *decision) replaced() bool {
+	newer := d.ready
+	if d.running != nil {
+		newer = d.running
+	}
+	if d.step.State != Processing || d.wave.Follow || d.bad == nil || newer == nil || newer.Stat.Czxid < d.bad.Stat.Czxid {
+		return false
+	}
+	d.step.Tries = min(d.step.Tries+d.lost, MaxTries)
+	d.step.After, d.step.Reason = d.bad.Stat.Czxid, "build "+d.bad.ID+": "+d.why
+	d.bad = nil
+	return d.step.Tries == MaxTries && newer == d.running
 }
 
 // built follows a build that is ready to where the job ends.

@@ -199,6 +199,50 @@ func TestDecide(t *testing.T) {
 }
 
 // Mistakes: uploads that fail and are waited for without end.
+// lost adds a build that its builder left when it was killed.
+func lost(zxid int64) func(*wave.Sight) { return build(zxid, zkmodel.BuildBuilding) }
+
+// Mistakes: a build that was lost, or failed, and in whose place a builder has begun another one before the wave has seen it, is
+// no try; the job is tried for ever.
+func TestReplacedBuildsAreTries(t *testing.T) {
+	t.Parallel()
+	w, job := &wave.Wave{ID: "w", Until: wave.UntilBuilt}, wave.Job{Image: "a"}
+	for name, tc := range map[string]struct {
+		was   wave.Progress
+		sight wave.Sight
+		tries int
+		state wave.State
+	}{
+		"one is lost, another runs":           {wave.Progress{State: wave.Processing}, scene(asked(150), lost(160), build(170, zkmodel.BuildBuilding), locked), 1, wave.Processing},
+		"one is lost, another is ready":       {wave.Progress{State: wave.Processing}, scene(lost(160), build(170, zkmodel.BuildReady)), 1, wave.Completed},
+		"one failed, one is lost, one runs":   {wave.Progress{State: wave.Processing}, scene(asked(150), build(155, zkmodel.BuildFailed), lost(160), build(170, zkmodel.BuildBuilding), locked), 2, wave.Processing},
+		"the third is lost":                   {wave.Progress{State: wave.Processing, Tries: 2}, scene(asked(150), lost(160), build(170, zkmodel.BuildBuilding), locked), 3, wave.Failed},
+		"the third is lost, another is ready": {wave.Progress{State: wave.Processing, Tries: 2}, scene(lost(160), build(170, zkmodel.BuildReady)), 3, wave.Completed},
+		"one was lost before the last try":    {wave.Progress{State: wave.Processing, Tries: 1, After: 160}, scene(asked(150), lost(160), build(170, zkmodel.BuildBuilding), locked), 1, wave.Processing},
+		"a ready one is replaced by another":  {wave.Progress{State: wave.Processing}, scene(build(160, zkmodel.BuildReady), lost(170)), 0, wave.Completed},
+	} {
+		step := wave.Decide(w, job, tc.was, tc.sight)
+		if step.Tries != tc.tries || step.State != tc.state {
+			t.Errorf("%s: %d tries, %s; want %d, %s", name, step.Tries, step.State, tc.tries, tc.state)
+		}
+	}
+}
+
+// Mistakes: the last state that a job left in order is lost by a failure, a retry or a hold.
+func TestLastSuccessfulStatus(t *testing.T) {
+	t.Parallel()
+	var p wave.Progress
+	p.State = wave.Pending
+	for _, step := range []struct{ to, last wave.State }{
+		{wave.Held, ""}, {wave.Pending, ""}, {wave.Processing, wave.Pending}, {wave.Pending, wave.Pending}, {wave.Processing, wave.Pending},
+		{wave.Failed, wave.Pending}, {wave.Pending, wave.Pending}, {wave.Processing, wave.Pending}, {wave.Completed, wave.Processing},
+	} {
+		if err := wave.Move(&p, step.to, noon); err != nil || p.Last != step.last {
+			t.Errorf("after %s: %q, want %q (%v)", step.to, p.Last, step.last, err)
+		}
+	}
+}
+
 func TestUploadsThatFailEndAJob(t *testing.T) {
 	s := scene(build(160, zkmodel.BuildReady, "north"))
 	s.Image.Builds[0].Uploads = append(s.Image.Builds[0].Uploads, &zkmodel.Upload{

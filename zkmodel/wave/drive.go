@@ -301,8 +301,10 @@ func (d *Drive) Unmarked(mark Mark) recipe.Op {
 	return recipe.OpDelete(d.store.markPath(d.Wave.ID, mark), recipe.AnyVersion)
 }
 
-// Reopened is the step that takes back the wave's result.
-func (d *Drive) Reopened() recipe.Op { return d.store.queue.Reopen(d.Wave.ID) }
+// Reopened returns the steps that take back the wave's report, which is kept as the earlier one.
+func (d *Drive) Reopened(ctx context.Context) ([]recipe.Op, error) {
+	return d.store.queue.Reopen(ctx, d.Wave.ID)
+}
 
 // Settle ends the work at a wave whose jobs are all over: what it comes to is known from here
 // on, and is told by whatever process has the lock. What is wanted of it afterwards
@@ -336,10 +338,14 @@ func (d *Drive) Finish(ctx context.Context, now time.Time) (*Report, error) {
 	if next.End == "" { // an older release has ended the work
 		next.End, next.Ended = d.comesTo(false), &now
 	}
-	if err := Move(&next, next.End, now); err != nil {
+	err := Move(&next, next.End, now)
+	if err != nil {
 		return nil, fmt.Errorf("end wave %s: %w", d.Wave.ID, err)
 	}
 	report := d.report(next)
+	if report.Earlier, err = d.store.earlier(ctx, d.Wave.ID); err != nil {
+		return nil, fmt.Errorf("report wave %s: %w", d.Wave.ID, err)
+	}
 	data, err := json.Marshal(report)
 	if err != nil {
 		return nil, fmt.Errorf("report wave %s: %w", d.Wave.ID, err)

@@ -1,11 +1,15 @@
 package wave
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"poolkeeper/zkmodel/event"
+	"poolkeeper/zkmodel/recipe"
 )
 
 // Report is the result of a wave.
@@ -23,6 +27,8 @@ type Report struct {
 	// Estimate is what all builds were to take, Took what they have taken.
 	Estimate *Estimate `json:"estimate,omitempty"`
 	Took     *Estimate `json:"took,omitempty"`
+	// Earlier is the report from before the last retry, with the jobs that were not completed; nil without a retry.
+	Earlier *Report `json:"earlier,omitempty"`
 }
 
 // Outcome is what has become of one job.
@@ -82,6 +88,23 @@ func (d *Drive) ended(r *Report, now time.Time) ([][]byte, error) {
 		"completed": r.Counts[Completed], "failed": r.Counts[Failed], "cancelled": r.Counts[Cancelled],
 	}).Encode()
 	return [][]byte{data}, err
+}
+
+// earlier reads the report from before the last retry, without the jobs that were completed. It is nil if there is none, or if
+// a builder of an older release has removed it.
+func (st *Store) earlier(ctx context.Context, id string) (earlier *Report, err error) {
+	data, err := st.queue.Earlier(ctx, id)
+	if errors.Is(err, recipe.ErrNoNode) || errors.Is(err, recipe.ErrDamaged) {
+		return earlier, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r, err := ParseReport(data); err == nil { // else it must not keep the wave from its end
+		r.Jobs = slices.DeleteFunc(r.Jobs, func(o Outcome) bool { return o.State == Completed })
+		earlier = r
+	}
+	return earlier, nil
 }
 
 // ParseReport reads the result of a wave.

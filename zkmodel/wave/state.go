@@ -96,6 +96,9 @@ func Move(r Stateful, to State, now time.Time) error {
 	case !slices.Contains(r.table(), Transition{from, to}):
 		return fmt.Errorf("move from %s to %s: %w", from, to, zkmodel.ErrTransition)
 	}
+	if p, is := r.(*Progress); is && (to == Processing || to == Completed) {
+		p.Last = from
+	}
 	*r.state(), *r.since() = to, now
 	return nil
 }

@@ -124,8 +124,10 @@ type Status struct {
 type Progress struct {
 	State     State     `json:"state"`
 	StateTime time.Time `json:"state_time"`
-	Note      string    `json:"note,omitempty"`  // why it waits
-	Tries     int       `json:"tries,omitempty"` // that have failed
+	// Last is the last state that was left for the next one, and not because something failed; "" at first.
+	Last  State  `json:"last_successful_status,omitempty"`
+	Note  string `json:"note,omitempty"`  // why it waits
+	Tries int    `json:"tries,omitempty"` // that have failed
 	// After is the transaction that began the last build that is judged: it does not count again.
 	After     int64             `json:"after,omitempty"`
 	NotBefore *time.Time        `json:"not_before,omitempty"` // of the next try

@@ -21,6 +21,7 @@ import (
 	"poolkeeper/zkmodel/hook"
 	"poolkeeper/zkmodel/overview"
 	"poolkeeper/zkmodel/trace"
+	"poolkeeper/zkmodel/wave"
 )
 
 // webFlags say where a daemon serves its status, build logs and metrics.
@@ -57,12 +58,15 @@ func (f webFlags) listen(ctx context.Context, s site, offset int, o web.Options)
 	return server, err
 }
 
+// hookPriorities are those of deliveries, by the priority of a hook's waves; the others are normal.
+var hookPriorities = map[string]int{string(wave.High): hook.PriorityHigh, string(wave.Low): hook.PriorityLow}
+
 // hookSettings are the hooks that are served: those that have a secret.
 func hookSettings(cfg *configs.Config) []hook.Settings {
 	var list []hook.Settings
 	for i := range cfg.Hooks {
 		if h := &cfg.Hooks[i]; h.Secret != "" {
-			list = append(list, hook.Settings{Name: h.Name, Secret: h.Secret, Events: h.Events, Refs: h.Refs})
+			list = append(list, hook.Settings{Name: h.Name, Secret: h.Secret, Events: h.Events, Refs: h.Refs, Priority: hookPriorities[h.Priority]})
 		}
 	}
 	return list

@@ -167,6 +167,11 @@ func (t waveTools) explain(ctx context.Context, rows []wave.Row) error {
 // report prints the report.
 func (c waveShowCmd) report(ctx context.Context, a *app.App, t waveTools) error {
 	data, err := t.store.Queue().Result(ctx, c.ID)
+	if errors.Is(err, recipe.ErrNoNode) { // it is not over, or is retried
+		if data, err = t.store.Queue().Earlier(ctx, c.ID); err == nil && c.InText() {
+			fmt.Fprintf(a.Stderr, "Wave %s is being retried; this is the report from before:\n", c.ID)
+		}
+	}
 	if errors.Is(err, recipe.ErrNoNode) {
 		return fmt.Errorf("wave %s is not over: there is no report yet", c.ID)
 	}
