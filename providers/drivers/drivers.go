@@ -11,6 +11,7 @@ import (
 
 	"poolkeeper/configs"
 	"poolkeeper/configs/redact"
+	"poolkeeper/configs/statsd"
 	"poolkeeper/providers"
 	"poolkeeper/providers/aws"
 	"poolkeeper/providers/fake"
@@ -74,6 +75,8 @@ type Process struct {
 	// CallTime is how long a cloud may take for one call, and RetryTime for how long a
 	// call that failed is tried again; 0 is the driver's own.
 	CallTime, RetryTime time.Duration
+	// Statsd receives Nodepool's figures of calls to clouds; nil sends none.
+	Statsd *statsd.Client
 
 	logins openstack.Logins
 }
@@ -123,6 +126,7 @@ func Snapshots(cfg configs.Provider) ([]Snapshot, error) {
 func openOpenStack(cfg configs.Provider, p *Process) (*openstack.Provider, error) {
 	return openstack.New(cfg, openstack.Options{
 		Logger: p.Logger, Secrets: p.Secrets, Logins: &p.logins, CallTime: p.CallTime, RetryTime: p.RetryTime,
+		Statsd: p.Statsd,
 	})
 }
 

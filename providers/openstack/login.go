@@ -132,6 +132,9 @@ func (p *Provider) connect(ctx context.Context) (*session, error) {
 			s.door.close()
 		}
 	}
+	s.door.ended = func(req *http.Request, resp *http.Response, took time.Duration, err error) {
+		p.reportTask(s, req, resp, took, err)
+	}
 	p.ends.readFiles(cloud)
 	if s.client, err = p.authenticate(ctx, cloud, s.door); err != nil {
 		s.door.close()

@@ -23,6 +23,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/configs/redact"
 	"poolkeeper/configs/sealed"
+	"poolkeeper/configs/statsd"
 	"poolkeeper/providers"
 	"poolkeeper/providers/openstack/clouds"
 )
@@ -47,6 +48,8 @@ type Options struct {
 	Env clouds.Env
 	// Logins are those of the process; nil shares none.
 	Logins *Logins
+	// Statsd receives the figures of calls that openstacksdk sends for Nodepool; nil sends none.
+	Statsd *statsd.Client
 	// CallTime is how long one try of a call may take, uploads of data
 	// excepted; 0 is a minute.
 	CallTime time.Duration
@@ -61,6 +64,7 @@ type Provider struct {
 	env clouds.Env
 
 	secrets *redact.Secrets
+	statsd  *statsd.Client // nil sends nothing
 	pace    pace
 	now     func() time.Time
 	pick    func(n int) int // a random number below n
@@ -105,7 +109,7 @@ var (
 // Errors: providers.ErrInvalid, naming the provider and the cloud.
 func New(cfg configs.Provider, opts Options) (*Provider, error) {
 	p := &Provider{
-		cfg: cfg, log: opts.Logger, env: opts.Env, secrets: opts.Secrets, pace: defaultPace(),
+		cfg: cfg, log: opts.Logger, env: opts.Env, secrets: opts.Secrets, statsd: opts.Statsd, pace: defaultPace(),
 		now: time.Now, pick: rand.IntN, ipv6: reachesIPv6(),
 		flavors: cached[[]flavor]{age: flavorAge}, networks: cached[[]network]{age: networkAge},
 		paths: cached[paths]{age: networkAge}, groups: cached[[]groups.SecGroup]{age: networkAge}, zones: cached[zoneList]{aged: zoneList.age}, images: cached[map[string]string]{age: imageAge},

@@ -38,6 +38,8 @@ type transport struct {
 	log     hclog.Logger
 	// told hears how each try ended whose caller still waits; nil is nobody.
 	told func(req *http.Request, resp *http.Response, took time.Duration, err error)
+	// ended is called for each try, also for image data; nil is no call.
+	ended func(req *http.Request, resp *http.Response, took time.Duration, err error)
 }
 
 // newTransport makes a transport that waits every between two calls.
@@ -242,8 +244,11 @@ func repeatable(req *http.Request) bool {
 	return req.Context().Value(idempotent{}) != nil || strings.HasSuffix(req.URL.Path, "/tokens")
 }
 
-// trace logs one try.
+// trace logs one try, and reports its end.
 func (t *transport) trace(req *http.Request, resp *http.Response, err error, start time.Time) {
+	if t.ended != nil {
+		t.ended(req, resp, time.Since(start), err)
+	}
 	if !t.log.IsTrace() {
 		return
 	}

@@ -68,7 +68,7 @@ type site struct {
 
 // providers opens the providers of a process.
 func (s site) providers() *drivers.Process {
-	return &drivers.Process{Logger: s.log.Named("provider"), Secrets: s.secrets}
+	return &drivers.Process{Logger: s.log.Named("provider"), Secrets: s.secrets, Statsd: s.statsd}
 }
 
 // serve loads the configuration, connects and runs a daemon until ctx ends.
