@@ -93,9 +93,25 @@ func TestQueueBringsResultsToWaiters(t *testing.T) {
 	if data, _, err := other.Get(ctx, "/q/jobs/b"); err != nil || string(data) != "over" {
 		t.Errorf("the step of the same transaction wrote %q: %v", data, err)
 	}
-	_, err = held.Multi(ctx, work.Reopen("b"))
-	must(t, err)
+	reopen := func() {
+		steps, err := work.Reopen(ctx, "b")
+		must(t, err)
+		_, err = held.Multi(ctx, steps...)
+		must(t, err)
+	}
+	earlier := func(want []byte) {
+		if data, err := work.Earlier(ctx, "b"); err != nil || !bytes.Equal(data, want) {
+			t.Errorf("the result that was taken back is %.20q: %v", data, err)
+		}
+	}
+	reopen()
+	earlier(result)
+	must(t, work.Complete(ctx, held, "b", []byte("good")))
+	earlier(result)
+	reopen()
+	earlier([]byte("good"))
 	must(t, work.Complete(ctx, held, "b", []byte("better")))
+	earlier([]byte("good"))
 	if data, err := help.Wait(ctx, "b", "late"); err != nil || string(data) != "better" {
 		t.Errorf("the second result is %.20q: %v", data, err)
 	}
