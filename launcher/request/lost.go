@@ -53,7 +53,7 @@ func (s *Server) WatchLocks(ctx context.Context, snap *schedule.Snapshot) (again
 // watchLock marks a request as an orphan if it is pending when nobody locks it any more.
 func (s *Server) watchLock(ctx context.Context, id string) error {
 	if recipe.AwaitUnlocked(ctx, s.Store.Session(), zkmodel.RequestLockPath(id)) != nil {
-		return nil // the session ends
+		return nil //nolint:nilerr // the session ends
 	}
 	r, err := s.Store.Request(ctx, id)
 	if err == nil && r.Broken == nil && r.State == zkmodel.RequestPending && !s.launchedElsewhere()[id] {

@@ -234,8 +234,15 @@ func TestLastSuccessfulStatus(t *testing.T) {
 	var p wave.Progress
 	p.State = wave.Pending
 	for _, step := range []struct{ to, last wave.State }{
-		{wave.Held, ""}, {wave.Pending, ""}, {wave.Processing, wave.Pending}, {wave.Pending, wave.Pending}, {wave.Processing, wave.Pending},
-		{wave.Failed, wave.Pending}, {wave.Pending, wave.Pending}, {wave.Processing, wave.Pending}, {wave.Completed, wave.Processing},
+		{wave.Held, ""},
+		{wave.Pending, ""},
+		{wave.Processing, wave.Pending},
+		{wave.Pending, wave.Pending},
+		{wave.Processing, wave.Pending},
+		{wave.Failed, wave.Pending},
+		{wave.Pending, wave.Pending},
+		{wave.Processing, wave.Pending},
+		{wave.Completed, wave.Processing},
 	} {
 		if err := wave.Move(&p, step.to, noon); err != nil || p.Last != step.last {
 			t.Errorf("after %s: %q, want %q (%v)", step.to, p.Last, step.last, err)
