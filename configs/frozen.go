@@ -279,7 +279,7 @@ func (z freezer) ancestors(raw *rawImage) string {
 		if at.parent == "" {
 			return ""
 		}
-		if steps > len(z.images.order) {
+		if steps > mostParents {
 			break
 		}
 	}

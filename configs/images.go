@@ -13,7 +13,9 @@ import (
 // imageSet holds what diskimages says, before parents are applied.
 type imageSet struct {
 	byName map[string]*rawImage
-	order  []*rawImage
+	// tooDeep is set once an image with too many parents is reported.
+	tooDeep bool
+	order   []*rawImage
 }
 
 // rawImage is one entry of diskimages.

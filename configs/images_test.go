@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -101,7 +102,7 @@ diskimages:
 
 // An image is decoded once, however many others it is a parent of.
 func TestLongChainOfParents(t *testing.T) {
-	const length = 3000
+	const length = mostParents + 1
 	var text strings.Builder
 	text.WriteString("zookeeper-servers: [{host: localhost}]\ndiskimages:\n")
 	for i := length - 1; i > 0; i-- { // children before their parents
@@ -120,11 +121,47 @@ func TestLongChainOfParents(t *testing.T) {
 	if err := l.found.err(); err != nil {
 		t.Fatal(err)
 	}
-	last, _ := l.cfg.DiskImage("i2999")
-	if len(last.Elements) != length || last.Elements[0] != "e0" || last.EnvVars["A"] != "2999" || last.RebuildAge != 7*time.Second {
+	last, _ := l.cfg.DiskImage(fmt.Sprintf("i%d", length-1))
+	if len(last.Elements) != length || last.Elements[0] != "e0" || last.EnvVars["A"] != fmt.Sprint(length-1) || last.RebuildAge != 7*time.Second {
 		t.Errorf("the last has %d elements, %v, %v", len(last.Elements), last.EnvVars, last.RebuildAge)
 	}
 	if decoded > 2*length {
 		t.Errorf("%d mappings were decoded for %d images", decoded, length)
+	}
+}
+
+// A chain of 20,000 parents, and a circle of 300, are each one error, in any order of the images. The error names file,
+// line, image and key. A daemon leaves these images out.
+func TestTooManyParents(t *testing.T) {
+	for name, c := range map[string]struct {
+		length  int
+		circle  bool
+		reverse bool
+		want    string
+	}{
+		"chain":                 {length: 20000, want: "chain.yaml:104: diskimages[i101]: parent: more than 100 parents, one above the other: i101 -> i100 -> "},
+		"chain, children first": {length: 20000, reverse: true, want: "chain.yaml:3: diskimages[i19999]: parent: more than 100 parents"},
+		"circle":                {length: 300, circle: true, want: "chain.yaml:3: diskimages[i0]: parent: more than 100 parents"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lines := make([]string, c.length)
+			for i := range lines {
+				parent := fmt.Sprintf(", parent: i%d", (i+c.length-1)%c.length)
+				if i == 0 && !c.circle {
+					parent = ""
+				}
+				lines[i] = fmt.Sprintf("  - {name: i%d%s, elements: [e], abstract: true}\n", i, parent)
+			}
+			if c.reverse {
+				slices.Reverse(lines)
+			}
+			l := newLoader(Options{Env: alone()})
+			l.decodeMain("chain.yaml", []byte("zookeeper-servers: [{host: localhost}]\ndiskimages:\n"+strings.Join(lines, "")))
+			l.finish()
+			err := l.found.err()
+			if err == nil || strings.Count(err.Error(), "more than") != 1 || !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("got %.300v, want %s", err, c.want)
+			}
+		})
 	}
 }

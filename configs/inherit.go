@@ -14,6 +14,9 @@ type heritage struct {
 	pending  bool // its parents are being looked for
 }
 
+// mostParents is how many parents an image may have, one above the other.
+const mostParents = 100
+
 // resolveImages makes the images, parents applied root first.
 func (l *loader) resolveImages() {
 	for _, raw := range l.images.order {
@@ -61,10 +64,17 @@ func (l *loader) inherit(raw *rawImage) *heritage {
 	return raw.heritage
 }
 
-// parentOf is what an image inherits. It is not complete when a parent is
-// missing or the parents form a circle, which is told once.
+// parentOf is what an image inherits. It is not complete if a parent is missing, the parents form a circle, or there
+// are more than mostParents of them; each of these is reported once.
 func (l *loader) parentOf(raw *rawImage) *heritage {
 	nothing := &heritage{image: defaultDiskImage("")}
+	if names := l.tooManyParents(raw); names != nil {
+		if !l.images.tooDeep {
+			l.images.tooDeep = true
+			raw.fail("parent: more than %d parents, one above the other: %s", mostParents, someSteps(names))
+		}
+		return nothing
+	}
 	parent, ok := l.images.byName[raw.parent]
 	if !ok {
 		l.section("diskimages").lacks(raw.value, raw.parent, "the parent %q is not among diskimages%s",
@@ -81,6 +91,23 @@ func (l *loader) parentOf(raw *rawImage) *heritage {
 		return nothing
 	}
 	return l.inherit(parent)
+}
+
+// tooManyParents names an image and its parents if there are more than mostParents; nil if there are fewer, or if they
+// lead into a circle that parentOf finds.
+func (l *loader) tooManyParents(raw *rawImage) []string {
+	seen := map[*rawImage]bool{}
+	var names []string
+	for at := raw; at != nil; at = l.images.byName[at.parent] {
+		if seen[at] {
+			return nil
+		}
+		seen[at] = true
+		if names = append(names, at.name); len(names) > mostParents+1 {
+			return names
+		}
+	}
+	return nil
 }
 
 // someSteps shows a way that may be very long.
