@@ -118,7 +118,7 @@ func (l *loop) endUploads(image *zkmodel.Image) {
 // begun, so no record tells of it.
 func (l *loop) tellSpace(image, noSpace string) {
 	if noSpace != "" && !l.short[image] {
-		l.Log.Warn("A build is due, and the disk has no room for it; it waits", "image", image,
+		l.Log.Warn("The disk is full, the build waits", "image", image,
 			"folder", l.Config().ImagesDir, "space", noSpace)
 	}
 	l.short[image] = noSpace != ""

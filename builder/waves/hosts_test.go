@@ -49,7 +49,7 @@ func TestAdmissionBySpace(t *testing.T) {
 	s.mu.Unlock()
 	s.create("w")
 	s.eventually("a is asked for, and the others wait for space", func() bool {
-		return s.in("w", wave.Processing, "a") && strings.HasPrefix(s.note("b"), "waits for space: two has the most, 2.5 GiB") &&
+		return s.in("w", wave.Processing, "a") && strings.HasPrefix(s.note("b"), "the disk is full on all builders: two has the most, 2.5 GiB") &&
 			strings.HasSuffix(s.note("c"), "about 2.0 GiB are needed")
 	})
 	for _, image := range []string{"b", "c"} {

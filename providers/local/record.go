@@ -45,11 +45,10 @@ func readRecord(path string, record any) error {
 	return nil
 }
 
-// diskError tells a full disk, which room may mend, from other failures of the
-// file system.
+// diskError marks a full disk as ErrQuota, because free space fixes it; other errors stay.
 func diskError(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("%w: %w", providers.ErrQuota, err)
+		return fmt.Errorf("%w: the disk is full: %w", providers.ErrQuota, err)
 	}
 	return err
 }

@@ -243,7 +243,7 @@ func hasRoom(dir string, ram int) error {
 	}
 	free := int(stat.Bavail * uint64(stat.Bsize) >> 20) //nolint:gosec // a size of blocks is positive
 	if need := ram + snapshotRoom; free < need {
-		return fmt.Errorf("%w: a snapshot needs %d MiB of disk, %d are free", providers.ErrQuota, need, free)
+		return fmt.Errorf("%w: the disk is full: a snapshot needs %d MiB, %d MiB are free", providers.ErrQuota, need, free)
 	}
 	return nil
 }

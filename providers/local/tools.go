@@ -54,7 +54,7 @@ func run(ctx context.Context, held *os.File, dir, name string, args ...string) e
 	case errors.Is(err, exec.ErrNotFound):
 		return fmt.Errorf("%w: %s is not installed", providers.ErrInvalid, name)
 	case strings.Contains(output.String(), "No space left on device"):
-		return fmt.Errorf("%w: run %s: no space left on device", providers.ErrQuota, name)
+		return fmt.Errorf("%w: run %s: the disk is full", providers.ErrQuota, name)
 	}
 	return fmt.Errorf("%w: run %s: %w: %s", providers.ErrTransient, name, err, lastLines(output.Bytes()))
 }

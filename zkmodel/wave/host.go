@@ -89,7 +89,7 @@ func (l *Ledger) Full(image string, bytes int64) string {
 		}
 	}
 	h := l.hosts[most]
-	return fmt.Sprintf("waits for space: %s has the most, %s, of which %s are spoken for; about %s are needed", h.Name,
+	return fmt.Sprintf("the disk is full on all builders: %s has the most, %s, of which %s are spoken for; about %s are needed", h.Name,
 		humanize.IBytes(uint64(h.Free)), humanize.IBytes(uint64(h.Free-l.free[most])), humanize.IBytes(uint64(h.Factor*float64(bytes))))
 }
 

@@ -199,7 +199,7 @@ func TestEachFaultIsFound(t *testing.T) {
 		"no folder, but a file": {func(p *patient) {
 			p.more = anImage + "images-dir: " + p.write(p.t, "file", "", 0o600) + "\n"
 		}, `fault folders images-dir: .* is no folder`},
-		"disk":      {func(p *patient) { p.more += anImage + "build-disk-reserve: 900000G\n" }, `fault disk .* free, less than build-disk-reserve`},
+		"disk":      {func(p *patient) { p.more += anImage + "build-disk-reserve: 900000G\n" }, `fault disk the disk is full: .* left, build-disk-reserve is`},
 		"builder":   {func(p *patient) { p.more += anImage; p.t.Setenv("PATH", p.dir) }, `fault tools disk-image-create is not on this host: it builds images`},
 		"converter": {func(p *patient) { p.more += anImage; p.t.Setenv("PATH", p.dir) }, `fault tools qemu-img is not on this host`},
 		"elements":  {func(p *patient) { p.more += anImage + "elements-dir: /nowhere\n" }, `fault elements .*elements-dir`},

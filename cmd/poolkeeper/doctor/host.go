@@ -84,7 +84,7 @@ func (d *doctor) space(cfg *configs.Config) {
 	const remedy = "make room, or lower keep-builds; build-disk-reserve is what stays free"
 	switch {
 	case room < reserve:
-		d.lacks(builder, "disk", remedy, "%s has %s free, less than build-disk-reserve (%s): nothing is built", cfg.ImagesDir, humanize.IBytes(uint64(room)), humanize.IBytes(uint64(reserve)))
+		d.lacks(builder, "disk", remedy, "the disk is full: %s has %s left, build-disk-reserve is %s; nothing is built", cfg.ImagesDir, humanize.IBytes(uint64(room)), humanize.IBytes(uint64(reserve)))
 	case room < 2*reserve:
 		d.warn("disk", remedy, "%s has %s free, less than twice build-disk-reserve (%s)", cfg.ImagesDir, humanize.IBytes(uint64(room)), humanize.IBytes(uint64(reserve)))
 	default:
