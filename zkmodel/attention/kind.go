@@ -98,7 +98,7 @@ var kinds = map[Kind]told{
 	VersionUnread: {"versions of the configuration cannot be read", "poolkeeper config history"},
 	SecretUnread:  {"secrets cannot be read", "poolkeeper secret list"},
 	NearLimit:     {"clouds are nearly full", "poolkeeper info PROVIDER"},
-	EventsStuck:   {"sinks do not get their events", "poolkeeper daemon list"},
+	EventsStuck:   {"sinks do not get their events", "poolkeeper daemon list -o wide"},
 	DeadLetters:   {"sinks have refused events", "poolkeeper events --dead"},
 	Unread:        {"parts of the tree cannot be read", "poolkeeper config-validate"},
 }

@@ -9,6 +9,42 @@ import (
 	"poolkeeper/zkmodel"
 )
 
+// DaemonFacts are the facts about a daemon that records other than its own hold.
+type DaemonFacts struct {
+	Work          string // what it does now; "" if that is unknown
+	Configuration string // the version of the fleet's configuration that it runs; "" without one
+}
+
+// DaemonSummary lists running daemons, one row for each.
+func DaemonSummary(daemons []zkmodel.Daemon, facts func(zkmodel.Daemon) DaemonFacts, now time.Time) *Table {
+	t := &Table{kind: "daemons", columns: []column{
+		{title: "Host", key: "host"},
+		{title: "Kind", key: "kind"},
+		{title: "Version", key: "version"},
+		{title: "Uptime", key: "registered"},
+		{title: "State", key: "state", by: ByState},
+		{title: "Work", key: "work"},
+		{title: "Configuration", key: "configuration"},
+		{title: "Reason", key: "reason"},
+	}}
+	for _, d := range inOrder(daemons) {
+		t.note(d.Broken)
+		f := facts(d)
+		t.rows = append(t.rows, []cell{
+			text(cmp.Or(d.Hostname, d.Name)), text(d.Kind), text(d.Version), since(d.Since, now), state(d.State, d.Broken),
+			text(f.Work), text(f.Configuration), text(d.Reason),
+		})
+	}
+	return t
+}
+
+// inOrder sorts daemons by kind, host and name.
+func inOrder(daemons []zkmodel.Daemon) []zkmodel.Daemon {
+	return slices.SortedFunc(slices.Values(daemons), func(a, b zkmodel.Daemon) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Hostname, b.Hostname), cmp.Compare(a.Name, b.Name))
+	})
+}
+
 // Daemons lists running daemons, a row for each share that one has, and who has or waits
 // for a place where there are only so many.
 func Daemons(daemons []zkmodel.Daemon, places []zkmodel.Place, now time.Time) *Table {
@@ -24,10 +60,7 @@ func Daemons(daemons []zkmodel.Daemon, places []zkmodel.Place, now time.Time) *T
 		{title: "Name", key: "name", detail: true},
 		{title: "Version", key: "version", detail: true},
 	}}
-	daemons = slices.SortedFunc(slices.Values(daemons), func(a, b zkmodel.Daemon) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Hostname, b.Hostname), cmp.Compare(a.Name, b.Name))
-	})
-	for _, d := range daemons {
+	for _, d := range inOrder(daemons) {
 		t.note(d.Broken)
 		row := func(share string, held, age cell) {
 			t.rows = append(t.rows, []cell{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"poolkeeper/cmd/poolkeeper/view"
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
+	"poolkeeper/zkmodel/fleet"
 	"poolkeeper/zkmodel/listing"
 	"poolkeeper/zkmodel/manage"
 	"poolkeeper/zkmodel/operate"
@@ -20,7 +22,7 @@ import (
 
 // DaemonCmd is what can be said to running daemons.
 type DaemonCmd struct {
-	List     daemonListCmd     `cmd:"" help:"List the running daemons: what each does for all, and since when."`
+	List     daemonListCmd     `cmd:"" help:"List the running daemons: version, uptime, state and current work; with -o wide also the shares and places that each holds."`
 	Who      daemonWhoCmd      `cmd:"" help:"Ask daemons which program and configuration they run."`
 	Reload   daemonReloadCmd   `cmd:"" help:"Have daemons read their configuration again, and say whether they take it."`
 	LogLevel daemonLogLevelCmd `cmd:"" name:"log-level" help:"Change how much daemons log, until they end."`
@@ -43,9 +45,9 @@ func (c daemonListCmd) Run(ctx context.Context, a *app.App) error {
 	return a.Reads().WithClient(ctx, func(bound context.Context, cfg *configs.Config, client *recipe.Client, store *zkmodel.Store) error {
 		states := view.States(c.ByState, zkmodel.ComponentStates()...)
 		if c.Watch {
-			return c.Follow(ctx, a, client, watchedDaemons(cfg), states)
+			return c.Follow(ctx, a, client, watchedDaemons(c.table(cfg)), states)
 		}
-		table, err := daemonTable(bound, cfg, store, time.Now())
+		table, err := c.table(cfg)(bound, store, time.Now())
 		if err != nil {
 			return err
 		}
@@ -53,8 +55,113 @@ func (c daemonListCmd) Run(ctx context.Context, a *app.App) error {
 	})
 }
 
-// daemonTable reads the daemons, and their shares and places.
-func daemonTable(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, now time.Time) (*listing.Table, error) {
+// daemonTable reads the daemons, and what the listing shows of them.
+type daemonTable func(ctx context.Context, store *zkmodel.Store, now time.Time) (*listing.Table, error)
+
+// table is the summary, or, where all columns are shown, the table with shares and places.
+func (c daemonListCmd) table(cfg *configs.Config) daemonTable {
+	if c.Output == "table" && !c.Detail {
+		return summaryOfDaemons
+	}
+	return func(ctx context.Context, store *zkmodel.Store, now time.Time) (*listing.Table, error) {
+		return sharesOfDaemons(ctx, cfg, store, now)
+	}
+}
+
+// summaryOfDaemons reads the daemons, with the work and the configuration version of each.
+func summaryOfDaemons(ctx context.Context, store *zkmodel.Store, now time.Time) (*listing.Table, error) {
+	daemons, err := store.Daemons(ctx)
+	if err != nil {
+		return nil, err
+	}
+	works, err := store.BuilderWorks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pools, err := store.Components(ctx, zkmodel.KindPool)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := store.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	members, err := fleet.NewStore(store.Session()).Members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	launches := launchesByHost(pools, nodes)
+	facts := func(d zkmodel.Daemon) (f listing.DaemonFacts) {
+		switch d.Kind {
+		case zkmodel.KindBuilder:
+			f.Work = buildWork(works, d.Hostname)
+		case zkmodel.KindLauncher:
+			f.Work = "idle"
+			if n := launches[d.Hostname]; n > 0 {
+				f.Work = "launches " + count(n, "node")
+			}
+		}
+		for _, m := range members {
+			if m.Kind == d.Kind && sameHost(m.Host, d.Hostname) && m.Number > 0 {
+				f.Configuration = strconv.FormatUint(m.Number, 10)
+			}
+		}
+		return f
+	}
+	return listing.DaemonSummary(daemons, facts, now), nil
+}
+
+// launchesByHost counts the nodes that are being launched, by the host of their launcher.
+func launchesByHost(pools []*zkmodel.Component, nodes []*zkmodel.Node) map[string]int {
+	hosts, counts := map[string]string{}, map[string]int{}
+	for _, p := range pools {
+		hosts[p.ID] = p.Hostname
+	}
+	for _, n := range nodes {
+		if n.Broken == nil && n.State == zkmodel.NodeBuilding {
+			counts[hosts[n.Launcher]]++
+		}
+	}
+	return counts
+}
+
+// buildWork says what the builder of a host does; "" if it does not report that, as Nodepool's.
+func buildWork(works []zkmodel.BuilderWork, host string) string {
+	var builds []string
+	uploads, reports := 0, false
+	for _, w := range works {
+		if sameHost(w.Host, host) {
+			reports = true
+			builds = append(builds, w.Builds...)
+			uploads += len(w.Uploads)
+		}
+	}
+	var parts []string
+	if len(builds) > 0 {
+		parts = append(parts, "builds "+strings.Join(builds, ", "))
+	}
+	if uploads > 0 {
+		parts = append(parts, count(uploads, "upload"))
+	}
+	if reports && len(parts) == 0 {
+		return "idle"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// sameHost reports whether two names, of which one may be short, are of one host.
+func sameHost(full, name string) bool { return full == name || strings.HasPrefix(full, name+".") }
+
+// count is a number of things in words.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// sharesOfDaemons reads the daemons, and their shares and places.
+func sharesOfDaemons(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, now time.Time) (*listing.Table, error) {
 	daemons, err := store.Daemons(ctx)
 	if err != nil {
 		return nil, err
@@ -66,14 +173,14 @@ func daemonTable(ctx context.Context, cfg *configs.Config, store *zkmodel.Store,
 }
 
 // watchedDaemons are the daemons, read anew when one comes, changes or goes, and when a share or a place changes hands.
-func watchedDaemons(cfg *configs.Config) view.Watched {
+func watchedDaemons(table daemonTable) view.Watched {
 	w := view.Watched{
 		Parts: zkmodel.PartComponents,
 		Read: func(ctx context.Context, _ *zkmodel.Mirror, s *recipe.Session, now time.Time) (*listing.Table, error) {
-			return daemonTable(ctx, cfg, zkmodel.NewStore(s, nil), now)
+			return table(ctx, zkmodel.NewStore(s, nil), now)
 		},
 	}
-	for _, path := range zkmodel.PlacesPaths() {
+	for _, path := range append(zkmodel.PlacesPaths(), zkmodel.BuilderWorkPath) {
 		w.Roots = append(w.Roots, view.Root{Path: path})
 	}
 	return w
