@@ -11,7 +11,7 @@ import (
 
 // sinceFile lists each key that Poolkeeper has added to Nodepool's format, below the section of
 // CHANGELOG.md in which it came.
-const sinceFile = "since.txt"
+const sinceFile = "../../configs/effective/since.txt"
 
 // sinces are the sections of CHANGELOG.md in which keys came.
 type sinces struct {

@@ -17,6 +17,7 @@ import (
 type ConfigShowCmd struct {
 	Path     string `arg:"" optional:"" placeholder:"PATH" help:"Only what is there: labels, providers.cloud-1, diskimages.debian-12.formats."`
 	Defaults bool   `help:"Also what no file says, with its default."`
+	Nodepool bool   `help:"Leave out keys that Poolkeeper has added to Nodepool's format, and providers whose driver Nodepool lacks. With -o yaml the output is a file for Nodepool."`
 	Origin   bool   `help:"With -o yaml, say behind each value where it comes from; the other forms always do."`
 	Output   string `short:"o" enum:"table,json,json-v1,yaml" default:"table" placeholder:"FORM" help:"How to print: table; json or json-v1, a document of version v1; yaml, as a configuration (${default})."`
 }
@@ -47,6 +48,9 @@ func (c ConfigShowCmd) Run(ctx context.Context, a *app.App) error {
 		return err
 	}
 	tree := effective.Of(cfg, files, version)
+	if c.Nodepool {
+		tree.ForNodepool()
+	}
 	if err := tree.Select(c.Path); err != nil {
 		return err
 	}
