@@ -131,6 +131,7 @@ func (s *cloudTown) get(url string) string {
 // clouds fail; more than one item per provider; status, page, metrics and request-explain that
 // disagree; a node that is not deleted and that nobody sees; an item that stays after recovery.
 func TestAllCloudsFailAndRecover(t *testing.T) {
+	t.Setenv("STATE_DIRECTORY", t.TempDir()) // where daemons store their last good configuration
 	s := newCloudTown(t)
 	pages := s.start("launcher")
 	for _, name := range townClouds {
@@ -167,6 +168,7 @@ func TestAllCloudsFailAndRecover(t *testing.T) {
 		t.Logf("reported after %s", took)
 	}
 	s.oneCause(pages, stuck)
+	s.brokenFile(pages)
 	waiting := s.says("request", "any")
 	zktest.Eventually(t, func() bool {
 		text := s.says("request-explain", strings.TrimSpace(waiting))
@@ -186,6 +188,62 @@ func TestAllCloudsFailAndRecover(t *testing.T) {
 		metrics := s.get(pages + "/metrics")
 		return strings.Contains(metrics, `poolkeeper_provider_failing_launches{provider="north"} 0`) && strings.Contains(metrics, `poolkeeper_launcher_stuck_nodes{provider="north"} 0`)
 	}, "figures of clouds that work")
+}
+
+// brokenFile breaks a line of the configuration file while the clouds fail, and repairs it. Mistakes: commands that show
+// things and do not work; more than one warning line; commands that change something by an old configuration; a refused
+// reload that status, page or metrics do not show with file, line and time.
+func (s *cloudTown) brokenFile(pages string) {
+	s.t.Helper()
+	whole, err := os.ReadFile(s.file)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	write := func(text string) {
+		if err := os.WriteFile(s.file, []byte(text), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	line := 1 + strings.Count(string(whole), "\n")
+	broken := time.Now().Add(-time.Second)
+	write(string(whole) + "]\n")
+	place := fmt.Sprintf("%s:%d: ", s.file, line)
+	var refused []overview.Matter
+	zktest.Eventually(s.t, func() bool {
+		refused = nil
+		for _, m := range s.report().Attention {
+			if m.Kind == attention.Refused {
+				refused = append(refused, m)
+			}
+		}
+		return len(refused) > 0
+	}, "the refused reload needs attention")
+	for _, m := range refused {
+		if !strings.HasPrefix(m.Why, place) || m.Since == nil || m.Since.Before(broken) || m.Since.After(time.Now()) {
+			s.t.Errorf("%s is not named: %+v", place, m)
+		}
+	}
+	if page := s.get(pages + "/attention"); !strings.Contains(page, "does not use its configuration file") || !strings.Contains(page, place) {
+		s.t.Errorf("the page does not show the refused reload:\n%s", page)
+	}
+	if metrics := s.get(pages + "/metrics"); !strings.Contains(metrics, "poolkeeper_configuration_last_reload_successful 0") {
+		s.t.Error("the metrics do not show the refused reload")
+	}
+	for _, args := range [][]string{{"list"}, {"request-list"}, {"image-list"}, {"status", "--all"}, {"explain", "debian"}, {"daemon", "list"}} {
+		code, stdout, stderr := s.run(args...)
+		if code == 1 || stdout == "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "warning: "+place) {
+			s.t.Errorf("%v: exit code %d, %q", args, code, stderr)
+		}
+	}
+	for _, args := range [][]string{{"request", "any"}, {"image-build", "debian"}, {"provider-pause", "north"}, {"node-delete", "0000000000"}} {
+		if code, _, stderr := s.run(args...); code != 1 || !strings.Contains(stderr, place) {
+			s.t.Errorf("%v: exit code %d, %q", args, code, stderr)
+		}
+	}
+	write(string(whole))
+	zktest.Eventually(s.t, func() bool {
+		return strings.Contains(s.get(pages+"/metrics"), "poolkeeper_configuration_last_reload_successful 1") && !strings.Contains(s.says("status", "--all"), "does not use its configuration file")
+	}, "the repaired file is used")
 }
 
 // oneCause compares what status, page, metrics and listings say while all clouds fail.
