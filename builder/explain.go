@@ -50,15 +50,20 @@ func Explain(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, hos
 	if err != nil {
 		return nil, err
 	}
-	local, err := disk.Peek(cfg.ImagesDir)
-	if err != nil {
-		return nil, err
+	local := &disk.Images{} // of a host that is no builder's
+	if cfg.ImagesDir != "" {
+		if local, err = disk.Peek(cfg.ImagesDir); err != nil {
+			return nil, err
+		}
 	}
 	known := knownImages(cfg, local.Names(), tree)
 	if len(images) == 0 {
 		images = slices.Sorted(maps.Keys(known))
 	}
-	here := peekHost(local, host)
+	here := plan.Host{Name: host, Free: -1}
+	if cfg.ImagesDir != "" {
+		here = peekHost(local, host)
+	}
 	if i := slices.IndexFunc(them.works, func(w zkmodel.BuilderWork) bool { return w.Host == host }); i >= 0 {
 		here.ClockOff = them.works[i].ClockOff
 	}
@@ -90,6 +95,7 @@ func Explain(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, hos
 		in.InFlight = presumed(in)
 		e := Explanation{Image: name}
 		e.Plan, e.Verdicts = plan.Explain(in)
+		e.Verdicts = append(e.Verdicts, elsewhere(in, e.Verdicts)...)
 		for kind, limit := range them.limits {
 			if slices.ContainsFunc(e.Actions, func(a plan.Action) bool { return a.Kind == kind }) {
 				e.Verdicts = append(e.Verdicts, limit)
@@ -99,9 +105,45 @@ func Explain(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, hos
 		e.refused(cfg, name, them.pools)
 		e.hindered(cfg, them.sorted(), host)
 		e.Verdicts = append(e.Verdicts, workers(them.works, host, cfg, e.Actions)...)
+		plan.MarkDeciding(e.Verdicts)
 		all = append(all, e)
 	}
 	return all, nil
+}
+
+// elsewhere explains the uploads whose files are on the host of another builder, as that builder decides about them: of
+// its disk it knows what the records of its builds tell.
+func elsewhere(in plan.Input, own []plan.Verdict) (list []plan.Verdict) {
+	waits := map[string]bool{} // subjects that only another host can decide
+	for _, v := range own {
+		if v.Speaks == plan.Against && strings.HasPrefix(v.Subject, "upload to ") {
+			waits[v.Subject] = v.Rule == "files"
+		}
+	}
+	asked := map[string]bool{in.Host.Name: true}
+	for _, b := range slices.Backward(in.Image.Builds) {
+		if b.State != zkmodel.BuildReady || asked[b.Builder] || !in.Others.IsAlive(b.Builder) {
+			continue
+		}
+		asked[b.Builder] = true
+		there := in
+		there.Host = plan.Host{Name: b.Builder, ID: b.BuilderID, Free: -1}
+		there.Local = nil
+		for _, other := range in.Image.Builds {
+			if other.Builder == b.Builder && other.State == zkmodel.BuildReady {
+				there.Local = append(there.Local, plan.LocalBuild{ID: other.ID, Formats: other.Formats, Ours: true})
+			}
+		}
+		there.InFlight = presumed(there)
+		_, verdicts := plan.Explain(there)
+		for _, v := range verdicts {
+			if waits[v.Subject] && v.Rule != "files" {
+				v.Detail += " (on " + b.Builder + ")"
+				list = append(list, v)
+			}
+		}
+	}
+	return list
 }
 
 // knownImages are those of the configuration, of this host's folder and of the tree.

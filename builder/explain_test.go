@@ -7,9 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"poolkeeper/builder/plan"
 	"poolkeeper/configs"
+	"poolkeeper/providers/fake"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
@@ -62,6 +64,62 @@ func TestExplain(t *testing.T) {
 	if _, err := Explain(t.Context(), s.config, s.store, "host", "none"); !errors.Is(err, zkmodel.ErrNotFound) {
 		t.Errorf("an unknown image: %v", err)
 	}
+}
+
+// An upload failed on the builder's host. Explain on a host without a builder, and without images-dir, says
+// what that builder waits for, since when it fails, and why.
+func TestExplainOfAnotherHost(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.addProvider("south", "qcow2", "img")
+	s.cloud("south").SetHook(func(_ context.Context, c fake.Call) error {
+		if c.Op == fake.OpUpload {
+			return errors.New("the store is full")
+		}
+		return nil
+	})
+	s.start(func(d *Deps) { d.Policy.UploadRetry = plan.Backoff{First: time.Hour, Max: time.Hour} })
+	s.ready("img", 1, "north")
+	s.eventually("the upload to south failed", func() bool { return len(s.uploads("img", "south", zkmodel.UploadFailed)) == 1 })
+	elsewhere := copyOf(s.config)
+	elsewhere.ImagesDir = ""
+	all, err := Explain(t.Context(), elsewhere, s.store, "desk.example.org", "img")
+	if err != nil {
+		t.Fatal(err)
+	}
+	states := map[string]plan.Verdict{}
+	for _, v := range all[0].Verdicts {
+		if v.Decides {
+			states[v.Subject] = v
+		}
+	}
+	south := states["upload to south"]
+	if south.Outcome() != "waits" || south.Rule != "back-off" || !strings.HasPrefix(south.Detail, "retry at ") || !strings.Contains(south.Detail, "after 1 failure;") ||
+		!strings.Contains(south.Detail, "the store is full") || !strings.HasSuffix(south.Detail, "(on host.example.org)") {
+		t.Errorf("upload to south: %+v", south)
+	}
+	if north, build := states["upload to north"], states["build"]; north.Outcome() != "done" || build.Outcome() != "up to date" {
+		t.Errorf("upload to north: %+v; build: %+v", north, build)
+	}
+}
+
+// A foreign client wrote failed records whose times are years ahead. A build that a user requests begins at once.
+func TestRequestWinsOverTimesAhead(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.image().RebuildAge = 0
+	ahead := `{"state": "failed", "state_time": 4102444800, "retry_at": 4102444800, "failures": 1000000, "builder": "host.example.org", "builder_id": "x"}`
+	if err := s.store.Session().EnsurePath(t.Context(), zkmodel.BuildPath("img", "0000000001")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.store.Session().Set(t.Context(), zkmodel.BuildPath("img", "0000000001"), []byte(ahead), recipe.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.store.RequestBuild(t.Context(), "img"); err != nil {
+		t.Fatal(err)
+	}
+	s.start()
+	s.ready("img", 1, "north")
 }
 
 // Explaining beside a daemon does not take its upload for a leftover.

@@ -25,7 +25,11 @@ func workers(works []zkmodel.BuilderWork, host string, cfg *configs.Config, acti
 			subject += " to " + a.Provider
 		}
 		if here < 0 {
-			list = append(list, plan.Verdict{Subject: subject, Rule: "builder", Speaks: plan.Against, Detail: "no builder is at work on this host"})
+			v := plan.Verdict{Subject: subject, Rule: "builder", Speaks: plan.Against, Detail: "no builder runs on this host"}
+			if a.Kind == plan.Build && len(works) > 0 {
+				v.Speaks, v.Detail = "", v.Detail+"; another one can build it"
+			}
+			list = append(list, v)
 		} else {
 			v := plan.Verdict{Subject: subject, Rule: "--" + string(a.Kind) + "-workers", Detail: busy(works[here], a.Kind)}
 			free, reserved := control.Room(works[here], cfg, a)

@@ -107,6 +107,7 @@ type Verdict struct {
 	Rule    string
 	Speaks  string // for, against, or "" for what decides nothing
 	Detail  string
+	Decides bool // it is the verdict that decides its subject, see MarkDeciding
 }
 
 // How a verdict speaks.

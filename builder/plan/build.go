@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,7 +81,7 @@ func (d *decision) mayBuild() bool {
 		{"formats", len(d.wanted) == 0, "no format: no provider of this builder lists it and it has no formats of its own" + d.foreign()},
 		{"selection", d.Config.Unselected(d.name) != "", "another builder's: " + d.Config.Unselected(d.name)},
 		{
-			"architecture", d.config.Architecture != "" && d.config.Architecture != d.Host.Arch,
+			"architecture", d.config.Architecture != "" && d.Host.Arch != "" && d.config.Architecture != d.Host.Arch,
 			"needs a builder of architecture " + d.config.Architecture + ", this one has " + d.Host.Arch,
 		},
 	})
@@ -90,8 +91,16 @@ func (d *decision) mayBuild() bool {
 func (d *decision) freeToBuild() bool {
 	return d.open([]gate{
 		{"host", d.Host.Unfit != "", "this builder has withdrawn, its host cannot build: " + d.Host.Unfit},
-		{"build lock", d.Image.BuildsLocked && !d.InFlight.Locked || d.InFlight.Builds != "", "it is being built"},
+		{"build lock", d.Image.BuildsLocked && !d.InFlight.Locked || d.InFlight.Builds != "", d.beingBuilt()},
 	})
+}
+
+// beingBuilt names the build that has the build lock.
+func (d *decision) beingBuilt() string {
+	if d.building == nil {
+		return "it is being built"
+	}
+	return fmt.Sprintf("build %s is being built on %s since %s", d.building.ID, cmp.Or(d.building.Builder, "this host"), clock(d.building.Stat.Ctime))
 }
 
 // gate is a rule that forbids a build while it is closed, with why.
@@ -210,8 +219,8 @@ func (d *decision) hold(requested bool) time.Time {
 	if d.failed != nil {
 		until = d.Policy.BuildAgain(d.failed.Build, d.Now)
 		if d.Now.Before(until) {
-			d.say(subjectBuild, "back-off", Against, "build %s failed (%d in a row): next try at %s, or with image-build at once",
-				d.failed.ID, max(1, d.failed.Failures), clock(until))
+			d.say(subjectBuild, "back-off", Against, "retry at %s after %s, or at once with image-build; build %s failed%s",
+				clock(until), failures(d.failed.Failures), d.failed.ID, because(d.failed.Reason))
 			return until
 		}
 	}
@@ -221,6 +230,22 @@ func (d *decision) hold(requested bool) time.Time {
 	}
 	d.say(subjectBuild, "waiting", "", "neither back-off nor build-windows hold it")
 	return time.Time{}
+}
+
+// failures counts failures in a row in words.
+func failures(n int) string {
+	if n <= 1 {
+		return "1 failure"
+	}
+	return fmt.Sprintf("%d failures", n)
+}
+
+// because adds the reason of a failure, if there is one.
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
 }
 
 // hasSpace compares the free space with what the last build came to.
@@ -241,7 +266,7 @@ func (d *decision) hasSpace() bool {
 		d.say(subjectBuild, "disk space", "", "%s", room)
 		return true
 	}
-	d.say(subjectBuild, "disk space", Against, "%s", room)
+	d.say(subjectBuild, "disk space", Against, "the disk is full: %s", room)
 	d.plan.NoSpace = room
 	return false
 }

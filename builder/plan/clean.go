@@ -252,7 +252,7 @@ func (d *decision) abandoned(u *zkmodel.Upload, p *configs.Provider) string {
 	switch {
 	case u.Builder == d.Host.Name || u.Builder == "":
 		return "nobody is at it"
-	case !d.Others.alive(u.Builder):
+	case !d.Others.IsAlive(u.Builder):
 		return "builder " + u.Builder + " is gone"
 	case p.ImageUploadTimeout > 0 && !d.Now.Before(latest) && Adrift(d.Host.ClockOff):
 		d.say("upload "+u.Build+"/"+u.Provider+"/"+u.ID, "age", For,

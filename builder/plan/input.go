@@ -51,7 +51,7 @@ type Log struct {
 type Host struct {
 	Name string // as our records call it
 	ID   string // builder_id.txt: whose files lie here
-	Arch string // as Go names it
+	Arch string // as Go names it; "" if no build is made here, and nothing is refused for it
 	Free int64  // bytes that a build may write; negative when nobody knows
 	// Unfit says why nothing can be built here, whatever the image; "" when it can.
 	Unfit string

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// alive looks for a builder among those registered, which may use the short
+// IsAlive looks for a builder among those registered, which may use the short
 // names of their hosts.
-func (o Others) alive(builder string) bool {
+func (o Others) IsAlive(builder string) bool {
 	short, _, _ := strings.Cut(builder, ".")
 	return o.Alive[builder] || o.Alive[short]
 }

@@ -104,7 +104,7 @@ func (d *decision) at(t time.Time) {
 // say records a verdict, for Explain.
 func (d *decision) say(subject, rule, speaks, format string, args ...any) {
 	if d.explain {
-		d.verdicts = append(d.verdicts, Verdict{subject, rule, speaks, fmt.Sprintf(format, args...)})
+		d.verdicts = append(d.verdicts, Verdict{Subject: subject, Rule: rule, Speaks: speaks, Detail: fmt.Sprintf(format, args...)})
 	}
 }
 

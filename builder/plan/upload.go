@@ -81,7 +81,7 @@ func (d *decision) candidate(subject string, p *configs.Provider) *zkmodel.Build
 			d.say(subject, "files", "", "the %s file of build %s was here, and is gone", p.ImageFormat, b.ID)
 			continue
 		}
-		if d.Others.alive(b.Builder) {
+		if d.Others.IsAlive(b.Builder) {
 			d.say(subject, "files", Against, "the %s file of build %s is not on this builder but on %s", p.ImageFormat, b.ID, b.Builder)
 			return nil
 		}
@@ -115,12 +115,13 @@ func (d *decision) decideUpload(subject string, p *configs.Provider, b *zkmodel.
 		d.say(subject, "under way", Against, "this builder is at it")
 		return
 	}
-	failures := 0
+	count := 0
 	if failed != nil {
-		failures = max(1, failed.Failures)
+		count = max(1, failed.Failures)
 		again := d.Policy.UploadAgain(failed, d.Now)
 		if d.Now.Before(again) {
-			d.say(subject, "back-off", Against, "upload %s failed (%d in a row): next try at %s", failed.ID, failures, clock(again))
+			d.say(subject, "back-off", Against, "retry at %s after %s; upload %s of build %s failed%s",
+				clock(again), failures(count), failed.ID, b.ID, because(failed.Reason))
 			d.at(again)
 			return
 		}
@@ -132,7 +133,7 @@ func (d *decision) decideUpload(subject string, p *configs.Provider, b *zkmodel.
 	d.say(subject, "missing", For, "build %s is not there", b.ID)
 	d.act(Action{
 		Kind: Upload, Build: b.ID, Provider: p.Name, Format: p.ImageFormat,
-		Why: "build " + b.ID + " is not at " + p.Name, Failures: failures, Tried: d.isTried(b, p),
+		Why: "build " + b.ID + " is not at " + p.Name, Failures: count, Tried: d.isTried(b, p),
 	})
 }
 
@@ -150,7 +151,7 @@ func (d *decision) stranded(b *zkmodel.BuildTree) (given time.Time, is bool) {
 		if d.madeHere(b) {
 			return time.Time{}, true
 		}
-		if !d.Others.alive(b.Builder) {
+		if !d.Others.IsAlive(b.Builder) {
 			return d.Others.lastSeen(b.Builder).Add(d.Policy.AwayFor), true
 		}
 	}

@@ -87,8 +87,8 @@ func TestCanaryPage(t *testing.T) {
 		}
 	}
 	shows("image-list --detail", `0000000003 \| \d+ \| south +\| debian-12 .*\| canary: of 4 nodes 0 did not boot`)
-	shows("explain debian-12", `canary at north +serves +no +build 0000000003 does not serve all new nodes: canary: of 4 nodes`)
-	shows("explain debian-12", `build 0000000002 +keep +yes +it serves at north until a newer one is proven`)
+	shows("explain debian-12", `canary at north +no: build 0000000003 does not serve all new nodes: canary: of 4 nodes`)
+	shows("explain --all debian-12", `build 0000000002 +keep +yes +it serves at north until a newer one is proven`)
 	if ran := printsAsShown(t, config, lines); ran != 2 {
 		t.Errorf("%d commands ran", ran)
 	}

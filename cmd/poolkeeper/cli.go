@@ -53,7 +53,7 @@ type cli struct {
 	ImageReject   images.ImageRejectCmd   `cmd:"" group:"images" help:"Say that a build is not to serve."`
 	ImagePromote  images.ImagePromoteCmd  `cmd:"" group:"images" help:"Let a build serve again that was rolled back or rejected."`
 
-	Explain          images.ExplainCmd          `cmd:"" group:"images" help:"Tell what the builder of this host does with images, and why."`
+	Explain          images.ExplainCmd          `cmd:"" group:"images" help:"Show the state of images' builds and uploads, and the rule that decides it."`
 	ImageBuildCancel images.ImageBuildCancelCmd `cmd:"" group:"images" help:"Give up the build of an image that is under way, or withdraw the request for one."`
 	BuildLog         images.BuildLogCmd         `cmd:"" group:"images" help:"Print the log of a build, from the builder that has it."`
 

@@ -76,9 +76,9 @@ func TestRollbackPage(t *testing.T) {
 	}
 	// What the listings and explain show of it.
 	for command, want := range map[string]string{
-		"image-list --detail":   `0000000001 \| \d+ \| south +\| debian-12 .*\| rejected by \S+: old kernel`,
-		"explain debian-12":     `upload 0000000001/south/0000000001 +verdict +no +no node boots from it: its build was rejected by \S+: old kernel`,
-		"image-status --detail": `\| fedora +\|.*build 0000000002 is pinned by \S+ at north; build 0000000002 is pinned by \S+ at south`,
+		"image-list --detail":     `0000000001 \| \d+ \| south +\| debian-12 .*\| rejected by \S+: old kernel`,
+		"explain --all debian-12": `upload 0000000001/south/0000000001 +verdict +no +no node boots from it: its build was rejected by \S+: old kernel`,
+		"image-status --detail":   `\| fedora +\|.*build 0000000002 is pinned by \S+ at north; build 0000000002 is pinned by \S+ at south`,
 	} {
 		var stdout, stderr bytes.Buffer
 		code := run(t.Context(), append([]string{"-c", config}, wordsOfLine(t, command)...), &stdout, &stderr)

@@ -106,7 +106,7 @@ func TestValidationPage(t *testing.T) {
 		}
 	}
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), []string{"-c", config, "explain", "debian-12"}, &stdout, &stderr)
+	code := run(t.Context(), []string{"-c", config, "explain", "--all", "debian-12"}, &stdout, &stderr)
 	for _, want := range []string{"it serves now: promoted by", "it goes: its build was rejected by"} {
 		if code != 0 || !strings.Contains(stdout.String(), want) {
 			t.Errorf("explain: exit %d, no %q in\n%s%s", code, want, &stdout, &stderr)

@@ -152,16 +152,21 @@ func (s *Site) explain(r *http.Request) (*layout.Page, error) {
 	if !configured && !slices.ContainsFunc(look.images, func(i *zkmodel.Image) bool { return i.Name == name }) {
 		return nil, absent("image", name, look.imageNames())
 	}
-	one := part{ID: "rules", Note: "What this host's builder has to do for the image, rule by rule; poolkeeper explain " + name + " prints the same."}
+	short := part{ID: "decisions", Note: "The state of the build and of each upload, and the rule that decides it. poolkeeper explain " + name + " prints the same."}
+	one := part{ID: "rules", Title: "All rules", Note: "Every rule that the builder of this host applies. poolkeeper explain --all " + name + " prints the same."}
 	reasons, err := s.Explain(r.Context(), name)
 	if err != nil {
-		one.Note = "What this host's builder has to do for the image cannot be told: " + err.Error()
+		short.Note, one.Note = "What this host's builder has to do for the image cannot be told: "+err.Error(), ""
 	} else {
+		deciding := slices.DeleteFunc(slices.Clone(reasons), func(v Reason) bool { return v.Outcome == "" })
+		short.Table = tableOf("What happens, and why", "No rule decides anything.", []string{"About", "State", "Why", "Rule"}, deciding, func(v Reason) row {
+			return row{Cells: []cell{text(v.Subject), text(v.Outcome), text(v.Detail), text(v.Rule)}}
+		})
 		one.Table = tableOf("Rules, and what each says", "No rule says anything.", []string{"About", "Rule", "Says", "Why"}, reasons, func(v Reason) row {
 			return row{Cells: []cell{text(v.Subject), text(v.Rule), text(v.Speaks), text(v.Detail)}}
 		})
 	}
-	p := sheetPage("/images", "Why "+name, &sheet{Parts: []part{one}}, to("Images", "/images"), imageLink(name))
+	p := sheetPage("/images", "Why "+name, &sheet{Parts: []part{short, one}}, to("Images", "/images"), imageLink(name))
 	p.Live = ""
 	return p, nil
 }

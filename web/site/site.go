@@ -68,8 +68,8 @@ type Site struct {
 	Figures func(label, name string) []Figure
 }
 
-// Reason is what a rule says of an image.
-type Reason struct{ Subject, Rule, Speaks, Detail string }
+// Reason is what a rule says of an image. Outcome is set if the rule decides its subject, and says what happens.
+type Reason struct{ Subject, Rule, Speaks, Detail, Outcome string }
 
 // Figure is one measured value.
 type Figure struct{ Name, Labels, Value, Help string }

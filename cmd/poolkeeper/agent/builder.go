@@ -8,6 +8,7 @@ import (
 
 	"poolkeeper/builder"
 	"poolkeeper/builder/dib"
+	"poolkeeper/builder/plan"
 	"poolkeeper/cmd/poolkeeper/app"
 	"poolkeeper/configs"
 	"poolkeeper/web"
@@ -92,11 +93,19 @@ func explainer(client *recipe.Client, config func() *configs.Config, host string
 		all, err := builder.Explain(ctx, config(), zkmodel.NewStore(session, nil), host, image)
 		for _, e := range all {
 			for _, v := range e.Verdicts {
-				list = append(list, web.Reason{Subject: v.Subject, Rule: v.Rule, Speaks: v.Speaks, Detail: v.Detail})
+				list = append(list, web.Reason{Subject: v.Subject, Rule: v.Rule, Speaks: v.Speaks, Detail: v.Detail, Outcome: outcome(v)})
 			}
 		}
 		return list, err
 	}
+}
+
+// outcome is that of a verdict that decides its subject; "" of any other.
+func outcome(v plan.Verdict) string {
+	if !v.Decides {
+		return ""
+	}
+	return v.Outcome()
 }
 
 // logURL is where a build's log can be read; "" without a server.

@@ -18,10 +18,11 @@ import (
 	"poolkeeper/zkmodel/listing"
 )
 
-// ExplainCmd tells what the builder of this host does with images, and how its
-// guests run, and why.
+// ExplainCmd shows the state of images' builds and uploads, the rule that decides it, and how this host's
+// guests run.
 type ExplainCmd struct {
 	view.Report
+	All    bool     `help:"Print every rule and its verdict, not only those that decide."`
 	Images []string `arg:"" optional:"" name:"image" help:"The images; by default all."`
 }
 
@@ -40,7 +41,7 @@ func (c ExplainCmd) Run(ctx context.Context, a *app.App) error {
 			if i > 0 {
 				fmt.Fprintln(a.Stdout)
 			}
-			if err := printExplanation(terminal.Visible(a.Stdout), e, foldAt(a.Stdout)); err != nil {
+			if err := printExplanation(terminal.Visible(a.Stdout), e, foldAt(a.Stdout), c.All); err != nil {
 				return err
 			}
 		}
@@ -51,7 +52,10 @@ func (c ExplainCmd) Run(ctx context.Context, a *app.App) error {
 
 // DryRun prints what a builder on this host would do now.
 func DryRun(ctx context.Context, a *app.App) error {
-	return withExplanations(ctx, a, nil, func(_ *configs.Config, all []builder.Explanation) error {
+	return withExplanations(ctx, a, nil, func(cfg *configs.Config, all []builder.Explanation) error {
+		if cfg.ImagesDir == "" { // the builder would not start either
+			return fmt.Errorf("%s has no images-dir: this is not the configuration of a builder", cfg.Path)
+		}
 		for _, e := range all {
 			printActions(terminal.Visible(a.Stdout), e, "", 0)
 		}
@@ -59,7 +63,7 @@ func DryRun(ctx context.Context, a *app.App) error {
 	})
 }
 
-// withExplanations asks what a builder on this host has to do.
+// withExplanations passes on what a builder on this host has to do.
 func withExplanations(ctx context.Context, a *app.App, images []string, show func(*configs.Config, []builder.Explanation) error) error {
 	for _, image := range images {
 		if err := configs.CheckName("image", image); err != nil {
@@ -71,9 +75,6 @@ func withExplanations(ctx context.Context, a *app.App, images []string, show fun
 		return err
 	}
 	return a.Reads().WithStore(ctx, func(ctx context.Context, cfg *configs.Config, store *zkmodel.Store) error {
-		if cfg.ImagesDir == "" { // the builder would not start either
-			return fmt.Errorf("%s has no images-dir: this is not the configuration of a builder", cfg.Path)
-		}
 		all, err := builder.Explain(ctx, cfg, store, full, images...)
 		if err != nil {
 			return err
@@ -93,54 +94,68 @@ func foldAt(out io.Writer) int {
 // leastDetail is how wide the last column is; where there is less room, it stands below the others.
 const leastDetail = 24
 
-// printExplanation prints the verdicts on an image, and what follows from them, in lines of no
-// more than a width; 0 is any.
-func printExplanation(w io.Writer, e builder.Explanation, width int) error {
+// printExplanation prints what decides about an image, or with all every verdict, and what follows from them, in
+// lines of no more than a width; 0 is any.
+func printExplanation(w io.Writer, e builder.Explanation, width int, all bool) error {
 	fmt.Fprintf(w, "Image %s\n", e.Image)
-	room := 0
-	if width > 0 {
-		var widest [3]int
-		for _, v := range e.Verdicts {
-			for n, text := range []string{v.Subject, v.Rule, v.Speaks} {
-				widest[n] = max(widest[n], len(text)+2)
-			}
-		}
-		room = width - 2 - widest[0] - widest[1] - widest[2]
-	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	subject := ""
+	rows := [][]string{}
 	for _, v := range e.Verdicts {
-		if v.Subject == subject {
-			v.Subject = ""
-		} else {
-			subject = v.Subject
-		}
-		if width > 0 && room < leastDetail {
-			const below = "      "
-			fmt.Fprintf(table, "  %s\t%s\t%s\n", v.Subject, v.Rule, v.Speaks)
-			fmt.Fprintf(table, "%s%s\n", below, strings.Join(listing.Folded(v.Detail, width-len(below)), "\n"+below))
-			continue
-		}
-		lines := []string{v.Detail}
-		if width > 0 {
-			lines = listing.Folded(v.Detail, room)
-		}
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", v.Subject, v.Rule, v.Speaks, lines[0])
-		for _, line := range lines[1:] {
-			fmt.Fprintf(table, "  \t\t\t%s\n", line)
+		if v.Decides {
+			rows = append(rows, []string{v.Subject, fmt.Sprintf("%s: %s (%s)", v.Outcome(), v.Detail, v.Rule)})
 		}
 	}
-	if err := table.Flush(); err != nil {
+	err := printRows(w, rows, width)
+	printActions(w, e, "  to do: ", width)
+	if !e.Next.IsZero() {
+		fmt.Fprintf(w, "  next check: %s\n", e.Next.Local().Format(time.DateTime))
+	}
+	if !all || err != nil {
 		return err
 	}
-	printActions(w, e, "  to do: ", width)
-	if len(e.Actions) == 0 {
-		fmt.Fprintln(w, "  to do: nothing")
+	rows = [][]string{{"SUBJECT", "RULE", "VERDICT", "DETAIL"}}
+	subject := ""
+	for _, v := range e.Verdicts {
+		name := v.Subject
+		if name == subject {
+			name = ""
+		}
+		subject = v.Subject
+		rows = append(rows, []string{name, v.Rule, v.Speaks, v.Detail})
 	}
-	if !e.Next.IsZero() {
-		fmt.Fprintf(w, "  next look: %s\n", e.Next.Local().Format(time.DateTime))
+	fmt.Fprintln(w)
+	return printRows(w, rows, width)
+}
+
+// printRows prints rows in columns; the last column is folded to the width, or is below the others if it would have
+// too little room.
+func printRows(w io.Writer, rows [][]string, width int) error {
+	if len(rows) == 0 {
+		return nil
 	}
-	return nil
+	last := len(rows[0]) - 1
+	room := width - 2
+	for column := range last {
+		widest := 0
+		for _, r := range rows {
+			widest = max(widest, len(r[column])+2)
+		}
+		room -= widest
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		first := "  " + strings.Join(r[:last], "\t")
+		if width > 0 && room < leastDetail {
+			const below = "      "
+			fmt.Fprintf(table, "%s\n%s%s\n", first, below, strings.Join(listing.Folded(r[last], width-len(below)), "\n"+below))
+			continue
+		}
+		lines := []string{r[last]}
+		if width > 0 {
+			lines = listing.Folded(r[last], room)
+		}
+		fmt.Fprintf(table, "%s\t%s\n", first, strings.Join(lines, "\n  "+strings.Repeat("\t", last)))
+	}
+	return table.Flush()
 }
 
 // printActions prints what is to be done, a line each; one that is wider than width is folded.
@@ -199,6 +214,7 @@ type verdictJSON struct {
 	Rule    string `json:"rule"`
 	Verdict string `json:"verdict"`
 	Detail  string `json:"detail"`
+	Decides bool   `json:"decides,omitempty"` // it is the verdict that decides its subject
 }
 
 type actionJSON struct {
@@ -215,7 +231,7 @@ func explanationsJSON(all []builder.Explanation) []explanationJSON {
 	for _, e := range all {
 		one := explanationJSON{Image: e.Image, Verdicts: []verdictJSON{}, Actions: []actionJSON{}}
 		for _, v := range e.Verdicts {
-			one.Verdicts = append(one.Verdicts, verdictJSON{v.Subject, v.Rule, v.Speaks, v.Detail})
+			one.Verdicts = append(one.Verdicts, verdictJSON{v.Subject, v.Rule, v.Speaks, v.Detail, v.Decides})
 		}
 		for _, a := range e.Actions {
 			one.Actions = append(one.Actions, actionJSON{a.Kind, a.Build, a.Provider, a.Upload, a.Format, a.Why})

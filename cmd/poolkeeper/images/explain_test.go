@@ -23,7 +23,7 @@ func TestExplanationFits(t *testing.T) {
 	}
 	for _, width := range []int{0, 80, 120} {
 		var out bytes.Buffer
-		if err := printExplanation(&out, e, width); err != nil {
+		if err := printExplanation(&out, e, width, true); err != nil {
 			t.Fatal(err)
 		}
 		widest := 0
