@@ -168,12 +168,12 @@ func TestAllCloudsFailAndRecover(t *testing.T) {
 		t.Logf("reported after %s", took)
 	}
 	s.oneCause(pages, stuck)
-	s.brokenFile(pages)
 	waiting := s.says("request", "any")
 	zktest.Eventually(t, func() bool {
 		text := s.says("request-explain", strings.TrimSpace(waiting))
 		return regexp.MustCompile(`why +provider: .*made to refuse`).MatchString(text) && strings.Count(text, "launch-fails")+strings.Count(text, "declined") == 3
 	}, "the cause of a request that waits: %s", waiting)
+	s.brokenFile(pages)
 
 	s.all(fake.Faults{})
 	s.says("request-delete", strings.TrimSpace(waiting))
