@@ -155,7 +155,7 @@ func TestTooManyParents(t *testing.T) {
 			if c.reverse {
 				slices.Reverse(lines)
 			}
-			l := newLoader(Options{Env: alone()})
+			l := newLoader(Options{Env: alone(), Validate: true})
 			l.decodeMain("chain.yaml", []byte("zookeeper-servers: [{host: localhost}]\ndiskimages:\n"+strings.Join(lines, "")))
 			l.finish()
 			err := l.found.err()
