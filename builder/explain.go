@@ -50,19 +50,13 @@ func Explain(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, hos
 	if err != nil {
 		return nil, err
 	}
-	local := &disk.Images{} // of a host that is no builder's
-	if cfg.ImagesDir != "" {
-		if local, err = disk.Peek(cfg.ImagesDir); err != nil {
-			return nil, err
-		}
+	local, here, err := peekHost(cfg.ImagesDir, host)
+	if err != nil {
+		return nil, err
 	}
 	known := knownImages(cfg, local.Names(), tree)
 	if len(images) == 0 {
 		images = slices.Sorted(maps.Keys(known))
-	}
-	here := plan.Host{Name: host, Free: -1}
-	if cfg.ImagesDir != "" {
-		here = peekHost(local, host)
 	}
 	if i := slices.IndexFunc(them.works, func(w zkmodel.BuilderWork) bool { return w.Host == host }); i >= 0 {
 		here.ClockOff = them.works[i].ClockOff
@@ -269,8 +263,16 @@ func fleetLimits(ctx context.Context, s *recipe.Session, cfg *configs.Config) (m
 	return limits, nil
 }
 
-// peekHost describes the host without changing anything on it.
-func peekHost(local *disk.Images, name string) plan.Host {
+// peekHost describes the host and its images-dir, which is "" on a host that is no builder's, without changing anything
+// on it.
+func peekHost(dir, name string) (*disk.Images, plan.Host, error) {
+	if dir == "" {
+		return &disk.Images{}, plan.Host{Name: name, Free: -1}, nil
+	}
+	local, err := disk.Peek(dir)
+	if err != nil {
+		return nil, plan.Host{}, err
+	}
 	id, err := os.ReadFile(filepath.Join(local.Dir(), "builder_id.txt"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		id = nil // then nothing here is known to be ours
@@ -279,7 +281,7 @@ func peekHost(local *disk.Images, name string) plan.Host {
 	if err != nil {
 		free = -1
 	}
-	return plan.Host{Name: name, ID: strings.TrimSpace(string(id)), Arch: runtime.GOARCH, Free: free}
+	return local, plan.Host{Name: name, ID: strings.TrimSpace(string(id)), Arch: runtime.GOARCH, Free: free}, nil
 }
 
 // presumed is what the daemon of this host is about, if one runs: an upload

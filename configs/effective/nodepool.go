@@ -1,11 +1,10 @@
 package effective
 
 import (
+	"cmp"
 	_ "embed"
 	"slices"
 	"strings"
-
-	"poolkeeper/configs"
 )
 
 // sinceText lists the keys that Poolkeeper has added to Nodepool's format, one path a line.
@@ -36,11 +35,7 @@ func (v *Value) dropOurs(at string, ours map[string]bool) {
 	v.Items = slices.DeleteFunc(v.Items, func(i *Value) bool {
 		item := at + "[]"
 		if at == "providers" {
-			driver := i.field("driver").text()
-			if driver == "" {
-				driver = configs.DriverOpenStack
-			}
-			item = "providers[" + driver + "]"
+			item = "providers[" + cmp.Or(i.field("driver").text(), "openstack") + "]" // the default of Nodepool
 		}
 		i.dropOurs(item, ours)
 		return ours[item+".driver"]

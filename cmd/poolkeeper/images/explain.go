@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -100,8 +101,14 @@ func printExplanation(w io.Writer, e builder.Explanation, width int, all bool) e
 	fmt.Fprintf(w, "Image %s\n", e.Image)
 	rows := [][]string{}
 	for _, v := range e.Verdicts {
-		if v.Decides {
-			rows = append(rows, []string{v.Subject, fmt.Sprintf("%s: %s (%s)", v.Outcome(), v.Detail, v.Rule)})
+		if !v.Decides {
+			continue
+		}
+		row := []string{v.Subject, fmt.Sprintf("%s: %s (%s)", v.Outcome(), v.Detail, v.Rule)}
+		if v.Subject == "build" { // it comes first, also if a rule of the workers decides it
+			rows = slices.Insert(rows, 0, row)
+		} else {
+			rows = append(rows, row)
 		}
 	}
 	err := printRows(w, rows, width)
