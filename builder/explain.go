@@ -80,8 +80,7 @@ func Explain(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, hos
 			Host:     here,
 			Others:   plan.Others{Alive: them.alive(), Since: now},
 			NoCanary: control.NoCanary(cfg, name, func(string) []*zkmodel.Component { return them.pools }),
-			Paused:   zkmodel.Paused(pauses, now),
-			Unbegun:  unbegun(cfg, name, them.pools),
+			Paused:   zkmodel.Paused(pauses, now), Unbegun: unbegun(cfg, name, them.pools),
 		}
 		if err := onTrial(ctx, store, &in, them.pools); err != nil {
 			return nil, err
