@@ -44,6 +44,7 @@ type child struct {
 	At             step.Step // where one of those that have it kills itself; "" never
 	BootsFail      bool
 	ChecksFail     bool // of what is tried before it serves
+	Stuck          bool // the first machine does not boot, and is not deleted before it is freed
 	Traced         bool // to the collector of the environment
 }
 
@@ -123,8 +124,38 @@ func (c child) open(p configs.Provider) (*fake.Provider, error) {
 		settings.FailEvery = map[string]int{fake.OpWait: 1}
 	}
 	p.Settings = settings
-	return fake.New(p, hclog.NewNullLogger())
+	cloud, err := fake.New(p, hclog.NewNullLogger())
+	if err == nil && c.Stuck {
+		cloud.SetHook(c.stick)
+	}
+	return cloud, err
 }
+
+// stick makes the first machine one that fails and cannot be deleted.
+func (c child) stick(_ context.Context, call fake.Call) error {
+	if call.Done || call.Op != fake.OpWait && call.Op != fake.OpDeleteNode {
+		return nil
+	}
+	first := filepath.Join(c.Dir, "first machine")
+	if f, err := os.OpenFile(first, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
+		_, _ = f.WriteString(call.ID)
+		_ = f.Close()
+	}
+	text, _ := os.ReadFile(first)
+	_, held := os.Stat(c.freed())
+	switch {
+	case string(text) != call.ID:
+		return nil
+	case call.Op == fake.OpWait:
+		return fmt.Errorf("%w: no hypervisor", providers.ErrNodeFailed)
+	case held != nil:
+		return fmt.Errorf("%w: hypervisor is down", providers.ErrNodeFailed)
+	}
+	return nil
+}
+
+// freed is the file without which the first machine is not deleted.
+func (c child) freed() string { return filepath.Join(c.Dir, "freed") }
 
 // process is a running child.
 type process struct {

@@ -2,6 +2,7 @@ package launcher_test
 
 import (
 	"context"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 type crashStory struct {
 	config    string
 	bootsFail bool
+	stuck     bool // see child
 	// before runs with one launcher that does not die.
 	before func(s *site)
 	// act is what makes a launcher come to the step; it must not wait for its end.
@@ -92,6 +94,7 @@ func stories() map[step.Step]crashStory {
 		step.TrialBooted: trial, step.TrialChecked: trial, step.TrialTold: trial,
 		step.Accepted: launch, step.Begun: launch, step.Created: launch,
 		step.Noted: launch, step.Booted: launch, step.Ready: launch,
+		step.Parted:    {config: onePool, stuck: true, act: ask("small"), after: use, continues: true},
 		step.Fulfilled: single,
 		step.Failed:    fails, step.Declined: fails,
 		step.DeleteLocked: end, step.DeleteMarked: end,
@@ -170,7 +173,7 @@ func (story crashStory) run(t *testing.T, at step.Step, count int) time.Duration
 	s, c := newCrashSite(t, beside(story.config))
 	s.image()
 	resident := s.resident(zkmodel.NodeReady)
-	c.BootsFail = story.bootsFail
+	c.BootsFail, c.Stuck = story.bootsFail, story.stuck
 	if story.before != nil {
 		c.Name = "before"
 		first := c.spawn(t)
@@ -197,6 +200,12 @@ func (story crashStory) run(t *testing.T, at step.Step, count int) time.Duration
 	}
 	dead, died := c.died(t)
 	left := s.launching()
+	if story.stuck {
+		s.isLeft(left)
+		if err := os.WriteFile(c.freed(), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if c.At = ""; count == 1 {
 		c.Name = "last"
 		c.spawn(t)

@@ -172,7 +172,7 @@ func (s *session) furnish(site string) {
 	s.launches = launch.New(launch.Deps{
 		Store: s.store, Config: s.cfg, Own: s.own, Jobs: s.jobs, Image: s.mirror.Image, Pools: s.pools, Clouds: s.clouds,
 		Scanner: s.scanner, Boots: s.boots, Book: book, Finder: finder,
-		Teacher: teacher, Log: s.log, Tried: s.metrics.Tried, Step: s.deps.Step,
+		Teacher: teacher, Quotas: s.quotas, Log: s.log, Tried: s.metrics.Tried, Step: s.deps.Step,
 		Notify: s.notify, Now: s.now, Ahead: s.ahead,
 	})
 	s.requests = request.New(request.Deps{
@@ -243,6 +243,7 @@ func (s *session) loop(ctx context.Context, f *follower) {
 // time from which on it may decide otherwise.
 func (s *session) decide(ctx context.Context, snap *schedule.Snapshot) time.Time {
 	s.launches.MoveOn(snap)
+	parting := s.launches.Part(ctx, snap)
 	paused := s.deps.Process.Paused()
 	if paused == "" {
 		s.inHand.Store(nil)
@@ -256,7 +257,7 @@ func (s *session) decide(ctx context.Context, snap *schedule.Snapshot) time.Time
 	marked := s.reaper.MakeRoom(ctx, out.Evict, snap.Now)
 	s.requests.CarryOut(ctx, decisions)
 	quotas, due := s.trials.Consider(ctx, snap) // after all requests
-	for _, name := range quotas {
+	for _, name := range append(quotas, parting...) {
 		out.Quotas[name] = true
 	}
 	marked() // the launcher that has the quota next must see what goes, or makes more go

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 
 	"poolkeeper/zkmodel/recipe"
 )
@@ -35,6 +36,42 @@ func (st *Store) LaunchOf(ctx context.Context, n *Node) (string, error) {
 		return "", nil
 	}
 	return string(data), nil
+}
+
+// PartNode gives the machine of a node, whose launch failed and whose lock is held, a record of its own in state
+// deleting, in one transaction with also: external_id and launch_id move to it, and the node goes on as a new launch
+// without a machine. It returns that record, which no process has locked. After an error the node is as before;
+// recipe.ErrConnectionLost reports that the transaction may be done.
+func (st *Store) PartNode(ctx context.Context, lock *recipe.Held, n *Node, also ...recipe.Op) (*Node, error) {
+	next, left := *n, *n
+	next.ExternalID, next.Slot, next.DriverData, next.Asked, next.DeleteError = Value{}, Value{}, Value{}, 0, ""
+	next.LaunchID = NewLaunchID()
+	left.ID, left.Stat, left.AllocatedTo, left.Token, left.Asked = "", recipe.Stat{}, "", newToken(), 0
+	begin(&left, EpochOf(st.now()))
+	if err := Move(&left, NodeDeleting, ByUs, EpochOf(st.now())); err != nil {
+		return nil, fmt.Errorf("part node %s: %w", n.ID, err)
+	}
+	save, err := SaveOp(&next)
+	if err != nil {
+		return nil, fmt.Errorf("part node: %w", err)
+	}
+	data, err := left.Encode()
+	if err == nil {
+		err = st.session.EnsurePath(ctx, LaunchPath(n.ID)) // it may be missing or empty
+	}
+	if err != nil {
+		return nil, fmt.Errorf("part node %s: %w", n.ID, err)
+	}
+	ops := append([]recipe.Op{
+		save, recipe.OpCreate(NodesRoot+"/", data, recipe.Sequential), recipe.OpSet(LaunchPath(n.ID), []byte(next.LaunchID), recipe.AnyVersion),
+	}, also...)
+	results, err := lock.Multi(ctx, ops...)
+	if err != nil {
+		return nil, fmt.Errorf("part node %s: %w", n.ID, notFound(err))
+	}
+	next.Stat, left.ID = results[0].Stat, path.Base(results[1].Path)
+	*n = next
+	return &left, nil
 }
 
 // launchOps are the writes that keep the launch ids of new nodes.

@@ -1,6 +1,7 @@
 package zkmodel
 
 import (
+	"fmt"
 	"regexp"
 	"time"
 )
@@ -15,6 +16,14 @@ const (
 // Stuck reports whether the deletion of the node is stuck.
 func (n *Node) Stuck(now time.Time) bool {
 	return n.Broken == nil && n.State == NodeDeleting && stuck(n.DeleteError, n.Since(), now)
+}
+
+// Undeleted says which server the cloud fails to delete, since when and why; "" if it does not fail.
+func (n *Node) Undeleted() string {
+	if n.Broken != nil || n.DeleteError == "" || n.ExternalID.IsNull() || n.State != NodeDeleting && n.State != NodeFailed {
+		return ""
+	}
+	return fmt.Sprintf("the cloud does not delete the server of node %s since %s UTC: %s", n.ID, n.Since().UTC().Format(time.DateTime), n.DeleteError)
 }
 
 // Stuck reports whether the deletion of the upload is stuck.

@@ -20,9 +20,7 @@ import (
 )
 
 const (
-	undoLimit   = 10 * time.Minute // how long the deletion of one machine may take
-	undoTries   = 5                // how often a failed machine's deletion is begun before the node fails for good,
-	undoTime    = 30 * time.Second // and until when
+	undoTime    = 10 * time.Second // how long a failed machine's deletion may take before another attempt is made beside it
 	consoleSize = 16 << 10         // bytes of a failed machine's console that are logged
 )
 
@@ -157,7 +155,8 @@ func (l *Launches) accepted(ctx context.Context, o *Order, n *Run) {
 	l.Teacher.Accepted(ctx, o.Cloud, o.Asked, n.Node)
 }
 
-// undo removes what a failed attempt left in the cloud.
+// undo removes what a failed attempt left in the cloud. The error, which is also in the record of the node, is why
+// that is not done within undoTime.
 func (l *Launches) undo(ctx context.Context, c *supply.Provider, n *Run) error {
 	if n.Node.ExternalID.IsNull() {
 		return nil // the next attempt finds a machine whose id we never heard of
@@ -166,19 +165,23 @@ func (l *Launches) undo(ctx context.Context, c *supply.Provider, n *Run) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := clock.WithTimeout(ctx, undoLimit)
+	ctx, cancel := clock.WithTimeoutCause(ctx, undoTime, fmt.Errorf("its deletion is not confirmed after %s", undoTime))
 	defer cancel()
 	pauses := kit.Backoff{First: inflight.FirstPause, Longest: inflight.ShortPause}
-	for begun, try := l.Now(), 1; ; try++ {
+	for try := 1; ; try++ {
 		err := c.Remove(ctx, proof, n.Node.ID, n.Node.ExternalID.Text())
 		if err == nil {
 			n.Node.ExternalID, n.Node.Slot, n.Node.DriverData = zkmodel.Value{}, zkmodel.Value{}, zkmodel.Value{} // its slot is another's by now
 			return nil
 		}
-		last := try == undoTries || l.Now().Sub(begun) > undoTime
-		if last || !errors.Is(err, providers.ErrTransient) || clock.Sleep(ctx, pauses.After(try)) != nil {
-			return fmt.Errorf("delete what is left of it: %w", err)
+		if errors.Is(err, providers.ErrTransient) && clock.Sleep(ctx, pauses.After(try)) == nil {
+			continue
 		}
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+			err = fmt.Errorf("%w: %w", cause, err)
+		}
+		n.Node.DeleteError = zkmodel.BriefTrouble(err.Error())
+		return fmt.Errorf("delete what is left of it: %w", err)
 	}
 }
 

@@ -81,6 +81,7 @@ type Deps struct {
 	Book    *canary.Book // nil counts nothing
 	Finder  node.Finder
 	Teacher Teacher
+	Quotas  inflight.Quotas
 
 	Log hclog.Logger
 	// Tried is told of each attempt to launch a node in a pool, and for whom; err is nil when
@@ -96,6 +97,7 @@ type Deps struct {
 type Launches struct {
 	Deps
 	searches node.Searches // for machines that were asked for without an answer
+	partings partings
 }
 
 // New makes Launches. It does nothing by itself.
@@ -111,7 +113,7 @@ func New(deps Deps) *Launches {
 //
 // Errors: zkmodel.ErrTransition for a node that has come further.
 func (l *Launches) Prepare(o *Order, n *Run) error {
-	n.Node.Attempt = 1
+	n.Node.Attempt = l.firstAttempt(o, n)
 	to := zkmodel.NodeBuilding
 	if n.spec, n.Err = l.choose(o, n, nil); n.Err != nil {
 		to, n.Node.Reason = zkmodel.NodeDeleting, n.Err.Error()
@@ -156,8 +158,8 @@ func (l *Launches) Bring(ctx context.Context, o *Order, n *Run) error {
 }
 
 // launch makes a machine for a node and brings the node to ready, or to failed
-// or aborted. Each attempt begins from nothing, once what the last one left in
-// the cloud is gone.
+// or aborted. Each attempt begins from nothing: what the last one left in
+// the cloud is gone, or has a record of its own.
 func (l *Launches) launch(ctx context.Context, o *Order, n *Run) (failed error) {
 	ctx, cancel := n.Lock.Bind(ctx)
 	defer cancel()
@@ -216,10 +218,10 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) (failed error) 
 		if n.Node.Attempt == last && last == o.Pool.Provider.LaunchRetries && l.trust().Other(n.Node.ImageID, o.Pool.Provider.Name) {
 			last++ // one more, from the build before
 		}
-		if n.Node.Attempt >= last || useless || undone != nil {
+		if n.Node.Attempt >= last || useless {
 			return errors.Join(err, l.giveUp(ctx, n, zkmodel.NodeFailed, errors.Join(err, undone)))
 		}
-		if err := rest(ctx, log, err); err != nil {
+		if o, err = l.again(ctx, log, o, n, err, undone); err != nil {
 			return err
 		}
 	}

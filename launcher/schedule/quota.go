@@ -158,16 +158,18 @@ func (u *usage) shortage(p *Pool, need providers.Resources) (why string, lacks b
 }
 
 // phantoms are the records of a snapshot that count as nodes although nothing shows that they
-// have a server: those that cannot be read, and those without a server whose deletion is stuck.
+// have a server: those that cannot be read, and those without a server whose deletion is stuck. Those whose server
+// the cloud fails to delete are among them.
 type phantoms struct {
-	used    *usage
-	unread  []string // ids
-	ending  int
-	deletes string // why deletions fail
+	used      *usage
+	unread    []string // ids
+	ending    int
+	deletes   string            // why deletions fail
+	undeleted map[string]string // one of the last, by provider
 }
 
 func newPhantoms(s *Snapshot) *phantoms {
-	p := &phantoms{}
+	p := &phantoms{undeleted: map[string]string{}}
 	var nodes []*zkmodel.Node
 	for _, n := range s.Nodes {
 		switch {
@@ -176,6 +178,8 @@ func newPhantoms(s *Snapshot) *phantoms {
 		case n.Serverless() && n.Stuck(s.Now.Add(s.Lag)):
 			p.ending++
 			p.deletes = cmp.Or(p.deletes, n.DeleteError, "no answer")
+		case n.Undeleted() != "":
+			p.undeleted[n.Provider] = cmp.Or(p.undeleted[n.Provider], n.Undeleted())
 		default:
 			continue
 		}
@@ -197,6 +201,9 @@ func (a *assignment) blame(p *Pool, need providers.Resources, why string) (Cause
 	}
 	if len(a.phantoms.unread) > 0 {
 		return Quota, zkmodel.UnreadNodes(a.phantoms.unread)
+	}
+	if text := a.phantoms.undeleted[p.Provider]; text != "" {
+		return Provider, "provider " + p.Provider + ": " + text
 	}
 	return Provider, fmt.Sprintf("provider %s does not confirm the deletion of %d nodes: %s", p.Provider, a.phantoms.ending, a.phantoms.deletes)
 }

@@ -1,16 +1,22 @@
 package singleton
 
 import (
+	"cmp"
+
 	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 )
 
 // counted reports which machines of the provider a record in our tree counts: all others count as used by others.
-// A record may come or go while the cloud is asked, so those of before count too.
+// A record may come or go while the cloud is asked, so those of before count too. The record of a machine that its
+// node's launch went on without has another id than the machine's node.
 func (l *Limits) counted() providers.Ours {
-	before := map[string]*zkmodel.Node{}
+	before, parted := map[string]*zkmodel.Node{}, map[string]bool{} // by external id and launch id
 	for _, n := range l.nodes.Nodes() {
 		before[n.ID] = n
+		if n.Broken == nil && n.Provider == l.provider && !n.ExternalID.IsNull() {
+			parted[n.ExternalID.Text()], parted[n.LaunchID] = true, n.LaunchID != ""
+		}
 	}
 	return func(m providers.NodeInfo) bool {
 		id := m.Metadata[providers.MetaNode]
@@ -18,7 +24,10 @@ func (l *Limits) counted() providers.Ours {
 		if now := l.nodes.Node(id); now != nil {
 			n = now
 		}
-		return n != nil && providers.OfSite(m.Metadata, l.provider, l.site) && l.counts(n, m)
+		if !providers.OfSite(m.Metadata, l.provider, l.site) {
+			return false
+		}
+		return n != nil && l.counts(n, m) || parted[cmp.Or(m.ExternalID, m.Metadata[providers.MetaLaunch])]
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -219,9 +220,25 @@ func (l *Leaks) isLeaked(ctx context.Context, m providers.NodeInfo) (bool, error
 		return false, nil
 	}
 	if n := l.view.Node(node); n != nil {
-		return l.ofAnotherLaunch(ctx, n, m)
+		if other, err := l.ofAnotherLaunch(ctx, n, m); err != nil || !other {
+			return false, err
+		}
 	}
-	return true, nil
+	return !l.parted(m), nil
+}
+
+// parted reports whether a machine that is not deleted has a record of its own, which its node's launch left.
+func (l *Leaks) parted(m providers.NodeInfo) bool {
+	return slices.ContainsFunc(l.view.Nodes(), func(n *zkmodel.Node) bool { return names(n, l.provider, m) })
+}
+
+// names reports whether a record that a launch left to its machine is that of a machine.
+func names(n *zkmodel.Node, provider string, m providers.NodeInfo) bool {
+	if n.Broken != nil || n.Provider != provider || n.State != zkmodel.NodeDeleting || n.ExternalID.IsNull() {
+		return false
+	}
+	launch := m.Metadata[providers.MetaLaunch]
+	return n.ExternalID.Text() == m.ExternalID || launch != "" && n.LaunchID == launch
 }
 
 // remove deletes a machine that has leaked.

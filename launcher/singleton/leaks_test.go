@@ -198,13 +198,21 @@ func TestLeaksAreWhatHasNoRecord(t *testing.T) {
 		launches map[string]string
 		want     string
 	}{
-		"leaked":                    {machine: machine("1"), want: "remove m of 1"},
-		"made by Nodepool":          {machine: machine("1", providers.MetaSite, ""), want: "remove m of 1"},
-		"recorded":                  {machine: machine("1"), nodes: []*zkmodel.Node{node("1", "m")}},
-		"another installation's":    {machine: machine("1", providers.MetaSite, "theirs")},
-		"another provider's":        {machine: machine("1", providers.MetaProvider, "b")},
-		"of no node":                {machine: machine("")},
-		"of another launch":         {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{node("1", "n")}, launches: map[string]string{"1": "y"}, want: "remove m of 1"},
+		"leaked":                 {machine: machine("1"), want: "remove m of 1"},
+		"made by Nodepool":       {machine: machine("1", providers.MetaSite, ""), want: "remove m of 1"},
+		"recorded":               {machine: machine("1"), nodes: []*zkmodel.Node{node("1", "m")}},
+		"another installation's": {machine: machine("1", providers.MetaSite, "theirs")},
+		"another provider's":     {machine: machine("1", providers.MetaProvider, "b")},
+		"of no node":             {machine: machine("")},
+		"of another launch":      {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{node("1", "n")}, launches: map[string]string{"1": "y"}, want: "remove m of 1"},
+		"its launch went on without it": {
+			machine: machine("1", providers.MetaLaunch, "x"), launches: map[string]string{"1": "y"},
+			nodes: []*zkmodel.Node{node("1", "n"), {ID: "2", State: zkmodel.NodeDeleting, Provider: "cloud", LaunchID: "x", ExternalID: zkmodel.TextValue("m")}},
+		},
+		"its launch went on without it and has ended": {
+			machine: machine("1", providers.MetaLaunch, "x"),
+			nodes:   []*zkmodel.Node{{ID: "2", State: zkmodel.NodeDeleting, Provider: "cloud", ExternalID: zkmodel.TextValue("m")}},
+		},
 		"launch not known":          {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{node("1", "")}},
 		"launch known, id the same": {machine: machine("1", providers.MetaLaunch, "x"), nodes: []*zkmodel.Node{node("1", "m")}, launches: map[string]string{"1": "y"}},
 		"record of another provider": {

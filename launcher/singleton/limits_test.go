@@ -155,6 +155,7 @@ func TestLimitsCountWhatHasARecord(t *testing.T) {
 		list[0].ExternalID = zkmodel.TextValue(machine)
 		return list
 	}
+	left := &zkmodel.Node{ID: "2", Provider: "cloud", State: zkmodel.NodeDeleting, LaunchID: "x", ExternalID: zkmodel.TextValue("m")}
 	unread := []*zkmodel.Node{{ID: "1", Broken: errDown}}
 	leftover := []*zkmodel.Node{{ID: "1", Broken: errDown, Stat: recipe.Stat{Czxid: 1}}}
 	for name, tc := range map[string]struct {
@@ -176,6 +177,8 @@ func TestLimitsCountWhatHasARecord(t *testing.T) {
 		"comes meanwhile":                   {nil, node("x"), true},
 		"not recorded":                      {nil, nil, false},
 		"of another launch":                 {node("y"), node("y"), false},
+		"left by its launch":                {append(node("y"), left), append(node("y"), left), true},
+		"left by its launch meanwhile":      {has("x", "m"), append(node("y"), left), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newLimitsCloud()

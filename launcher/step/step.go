@@ -15,6 +15,7 @@ const (
 	Noted     Step = "node: machine's id noted"
 	Booted    Step = "node: machine runs"
 	Ready     Step = "node: record ready"
+	Parted    Step = "node: machine that is not deleted has a record of its own"
 	Failed    Step = "node: record failed"
 	Fulfilled Step = "request: fulfilled"
 	Declined  Step = "request: declined"
@@ -45,7 +46,7 @@ const (
 // All lists all steps, for tests that crash at each.
 func All() []Step {
 	return []Step{
-		Accepted, Reused, Begun, Created, Noted, Booted, Ready, Failed,
+		Accepted, Reused, Begun, Created, Noted, Booted, Ready, Parted, Failed,
 		Fulfilled, Declined, Resumed,
 		DeleteLocked, DeleteMarked, DeleteCloud, Deleted, MinReady, Evicted,
 		TrialMade, TrialBegun, TrialCreated, TrialNoted, TrialBooted, TrialChecked, TrialTold,

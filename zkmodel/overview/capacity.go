@@ -54,6 +54,9 @@ type Capacity struct {
 	// says about their deletion.
 	ending    map[string]int
 	whyEnding string
+	// undeleted is what nodes take whose servers the cloud fails to delete, and whyUndeleted names one of them.
+	undeleted    map[string]int
+	whyUndeleted string
 }
 
 // Fullest is the resource of which the least is left, and how much of it is used.
@@ -68,8 +71,12 @@ func (c *Capacity) Fullest() (resource string, use Use) {
 }
 
 // full reports whether no node fits any more.
-func (c *Capacity) full() bool {
-	for _, use := range c.Uses {
+func (c *Capacity) full() bool { return c.fullWithout(nil) }
+
+// fullWithout reports whether no node fits where so much less is taken.
+func (c *Capacity) fullWithout(less map[string]int) bool {
+	for name, use := range c.Uses {
+		use.Used -= less[name]
 		if use.full() {
 			return true
 		}
@@ -97,6 +104,11 @@ type capacities struct {
 // verdict says whether a pool has room, as far as records tell.
 func (c *capacities) verdict(p *zkmodel.Component) (Verdict, string) {
 	provider, pool := c.of(p.ProviderName, p.PoolName)
+	for _, place := range []*Capacity{pool, provider} {
+		if place != nil && place.full() && !place.fullWithout(place.undeleted) {
+			return Undeleted, place.whyUndeleted
+		}
+	}
 	if pool != nil && pool.full() {
 		return PoolFull, "the pool: " + pool.fullText()
 	}
@@ -209,6 +221,9 @@ type takings struct {
 	// ending and whyEnding are as in Capacity.
 	ending    map[string]int
 	whyEnding string
+	// undeleted and whyUndeleted, too.
+	undeleted    map[string]int
+	whyUndeleted string
 }
 
 // takings adds up the nodes of each pool. There may be tens of thousands of them.
@@ -221,15 +236,20 @@ func (t *Tree) takings() map[inPool]*takings {
 		at := inPool{node.Provider, node.Pool}
 		sum := all[at]
 		if sum == nil {
-			sum = &takings{nodes: map[zkmodel.NodeState]int{}, resources: map[string]int{}, ending: map[string]int{}}
+			sum = &takings{nodes: map[zkmodel.NodeState]int{}, resources: map[string]int{}, ending: map[string]int{}, undeleted: map[string]int{}}
 			all[at] = sum
 		}
 		sum.nodes[node.State]++
 		if node.Serverless() {
 			if node.Stuck(t.Now) {
-				sum.end(node)
+				add(sum.ending, node)
+				sum.whyEnding = cmp.Or(node.DeleteError, sum.whyEnding)
 			}
 			continue
+		}
+		if why := node.Undeleted(); why != "" {
+			add(sum.undeleted, node)
+			sum.whyUndeleted = why
 		}
 		if len(node.Resources) == 0 {
 			sum.instances++
@@ -246,15 +266,14 @@ func (t *Tree) takings() map[inPool]*takings {
 	return all
 }
 
-// end counts a node without a server.
-func (t *takings) end(n *zkmodel.Node) {
+// add adds what a node takes to a sum.
+func add(sum map[string]int, n *zkmodel.Node) {
 	if len(n.Resources) == 0 {
-		t.ending[instances]++
+		sum[instances]++
 	}
 	for name, amount := range n.Resources {
-		t.ending[name] += amount
+		sum[name] += amount
 	}
-	t.whyEnding = cmp.Or(n.DeleteError, t.whyEnding)
 }
 
 // count counts what nodes take.
@@ -263,12 +282,15 @@ func (c *Capacity) count(t *takings) {
 		c.Nodes[string(state)] += n
 	}
 	if c.ending == nil {
-		c.ending = map[string]int{}
+		c.ending, c.undeleted = map[string]int{}, map[string]int{}
 	}
 	for name, amount := range t.ending {
 		c.ending[name] += amount
 	}
-	c.whyEnding = cmp.Or(c.whyEnding, t.whyEnding)
+	for name, amount := range t.undeleted {
+		c.undeleted[name] += amount
+	}
+	c.whyEnding, c.whyUndeleted = cmp.Or(c.whyEnding, t.whyEnding), cmp.Or(c.whyUndeleted, t.whyUndeleted)
 	for name, amount := range t.resources {
 		use, known := c.Uses[name]
 		if !known && name != cores && name != ram {

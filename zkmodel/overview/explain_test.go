@@ -80,6 +80,28 @@ func TestExplainRequest(t *testing.T) {
 	}
 }
 
+// A pool whose room is taken by servers that the cloud does not delete says so. Mistakes: it is told as full; a server that is
+// being deleted without an error counts among them.
+func TestExplainRequestBesideUndeletedServers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		more, want string
+	}{
+		"it fails": {`, "delete_error": "hypervisor is down"`, "undeleted the cloud does not delete the server of node 0000000020 since 2026-11-23 02:59:00 UTC: hypervisor is down"},
+		"it works": {"", "quota the pool: instances: 10 of 10 in use"},
+	} {
+		tree, cfg := site(t, 1, 2)
+		r := ask(tree, "200-0000000005", "requested", time.Hour, waits)
+		launched(tree, "0000000020", "deleting", time.Minute, `, "provider": "cloud-01", "pool": "main", "external_id": "vm", "resources": {"instances": 10}`+tc.more)
+		e, err := tree.ExplainRequest(cfg, r.ID, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%s %s", e.Pools[1].Verdict, e.Pools[1].Why); got != tc.want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
 // Each state has its next step, and who has its lock is told. Mistakes: a request whose launcher
 // is gone that waits for it; one that is held by a scheduler, told as if a launcher had it.
 func TestExplainRequestNext(t *testing.T) {
