@@ -57,31 +57,25 @@ func (l *Launches) part(ctx context.Context, o *Order, n *Run) (*Order, error) {
 		next.Asked = v.asked
 		return &next, v.err
 	case <-ctx.Done():
+		l.partings.mu.Lock() // the record is not changed after this
+		defer l.partings.mu.Unlock()
+		l.partings.waiting = slices.DeleteFunc(l.partings.waiting, func(one *parting) bool { return one == p })
+		return nil, context.Cause(ctx)
 	}
-	l.partings.mu.Lock()
-	i := slices.Index(l.partings.waiting, p)
-	if i >= 0 {
-		l.partings.waiting = slices.Delete(l.partings.waiting, i, i+1)
-	}
-	l.partings.mu.Unlock()
-	if i < 0 {
-		<-p.decided // the record is not changed any more
-	}
-	return nil, context.Cause(ctx)
 }
 
 // Part decides about all launches that wait for that, and adds the records that it writes to the snapshot. It
 // returns the providers whose quota locks it needs. It is called by the goroutine that decides over requests, before that.
 func (l *Launches) Part(ctx context.Context, snap *schedule.Snapshot) (quotas []string) {
 	l.partings.mu.Lock()
-	waiting := l.partings.waiting
-	l.partings.waiting = nil
+	defer l.partings.mu.Unlock()
 	for key := range l.partings.spent {
 		if !slices.ContainsFunc(snap.Requests, func(r *zkmodel.Request) bool { return r.ID == key[0] }) {
 			delete(l.partings.spent, key)
 		}
 	}
-	l.partings.mu.Unlock()
+	waiting := l.partings.waiting
+	l.partings.waiting = nil
 	for _, p := range waiting {
 		n := p.run.Node
 		room := schedule.Beside(snap, n)
@@ -91,12 +85,9 @@ func (l *Launches) Part(ctx context.Context, snap *schedule.Snapshot) (quotas []
 			p.decided <- verdict{err: ErrUndeleted}
 		case !room.HoldsQuota || !ours:
 			quotas = append(quotas, n.Provider)
-			l.partings.mu.Lock()
 			l.partings.waiting = append(l.partings.waiting, p)
-			l.partings.mu.Unlock()
 		default:
-			err := l.write(ctx, p.run, fence, snap)
-			p.decided <- verdict{room.Asked, err}
+			p.decided <- verdict{room.Asked, l.write(ctx, p.run, fence, snap)}
 		}
 	}
 	return quotas
