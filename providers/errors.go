@@ -1,6 +1,9 @@
 package providers
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // What a daemon needs to know of a failure. Providers wrap these, with the
 // cloud's own words, so that no daemon ever looks at a cloud's error types.
@@ -9,6 +12,9 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrQuota: the account's limit is reached; later may work.
 	ErrQuota = errors.New("quota exceeded")
+	// ErrCapacity: no host of the availability zone that was asked for has room; later, or another zone, may work.
+	// It is an ErrQuota that says nothing about the account's limit.
+	ErrCapacity = fmt.Errorf("no capacity: %w", ErrQuota)
 	// ErrTransient: the cloud failed in a way that a retry may mend.
 	ErrTransient = errors.New("transient failure")
 	// ErrNoLimits: this user may not read the cloud's limits; pools that ignore them can be used.

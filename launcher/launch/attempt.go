@@ -91,6 +91,9 @@ func (l *Launches) machine(ctx context.Context, p supply.Machines, o *Order, n *
 			err = l.saveCounted(ctx, n, append(n.notes, l.Book.Again(n.Node))...)
 		}
 	}
+	if err == nil {
+		err = l.zoneOpen(o, n)
+	}
 	if err != nil {
 		return "", err
 	}

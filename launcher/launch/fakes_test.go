@@ -37,6 +37,7 @@ type sky struct {
 	calls    []string
 	machines []providers.NodeInfo
 	images   []string // that machines were asked for from
+	zones    []string // that they were asked for in
 	waits    int
 }
 
@@ -57,7 +58,7 @@ func (s *sky) CreateNode(ctx context.Context, spec providers.NodeSpec) (string, 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.images = append(s.images, spec.ImageID)
+	s.images, s.zones = append(s.images, spec.ImageID), append(s.zones, spec.AZ)
 	s.calls = append(s.calls, "create")
 	if s.create != nil {
 		if err := s.create(len(s.images)); err != nil {
@@ -132,6 +133,8 @@ func (t *teacher) Refused(_ context.Context, _ shared.Cloud, _ lesson.Asked, n *
 func (t *teacher) Accepted(_ context.Context, _ shared.Cloud, _ lesson.Asked, n *zkmodel.Node) {
 	t.accepted = append(t.accepted, n.ID)
 }
+
+func (t *teacher) ZoneWorks(context.Context, shared.Cloud, string) {}
 
 // view shows nothing of its own.
 type view struct{ inflight.View }

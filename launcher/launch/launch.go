@@ -65,6 +65,8 @@ type Teacher interface {
 	Refused(ctx context.Context, c shared.Cloud, asked lesson.Asked, n *zkmodel.Node, limited bool, reason error)
 	// Accepted is told once of each machine that the cloud has accepted as a trial.
 	Accepted(ctx context.Context, c shared.Cloud, asked lesson.Asked, n *zkmodel.Node)
+	// ZoneWorks learns that a machine in an availability zone has become ready.
+	ZoneWorks(ctx context.Context, c shared.Cloud, zone string)
 }
 
 // Deps is what launches are given, all of it required but for Step.
@@ -178,6 +180,7 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) (failed error) 
 		span.Next("conclude")
 		if err == nil {
 			l.accepted(ctx, o, n)
+			l.Teacher.ZoneWorks(ctx, o.Cloud, n.Node.AZ)
 			l.trust().Booted(n.Node.ImageID)
 			l.tried(o, n, nil, start, true)
 			log.Info("Node is ready", "external_id", n.Node.ExternalID.Text(), "address", n.Node.InterfaceIP,
@@ -202,15 +205,8 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) (failed error) 
 		}
 		log.Warn("Launch failed", "attempt", n.Node.Attempt, "of", last, "error", err)
 		l.logConsole(ctx, o, n)
-		if errors.Is(err, providers.ErrQuota) {
-			l.Teacher.Refused(ctx, o.Cloud, o.Asked, n.Node, !o.Pool.Section.IgnoreProviderQuota, err)
-			return errors.Join(err, l.giveUp(ctx, n, zkmodel.NodeAborted, err))
-		}
-		if errors.Is(err, providers.ErrGivesWay) {
-			return errors.Join(err, l.giveUp(ctx, n, zkmodel.NodeAborted, err))
-		}
-		if errors.Is(err, providers.ErrUnanswered) { // the request goes elsewhere; the node's place stays taken
-			return errors.Join(err, l.giveUp(ctx, n, zkmodel.NodeFailed, err))
+		if state := l.refused(ctx, o, n, err); state != "" {
+			return errors.Join(err, l.giveUp(ctx, n, state, err))
 		}
 		err = unusable(o, err)
 		undone := l.undo(ctx, o.Cloud, n)
@@ -225,6 +221,21 @@ func (l *Launches) launch(ctx context.Context, o *Order, n *Run) (failed error) 
 			return err
 		}
 	}
+}
+
+// refused is the state of a node whose request another pool, zone or provider serves after a failed attempt; "" if the launch
+// goes on.
+func (l *Launches) refused(ctx context.Context, o *Order, n *Run, err error) zkmodel.NodeState {
+	switch {
+	case errors.Is(err, providers.ErrQuota):
+		l.Teacher.Refused(ctx, o.Cloud, o.Asked, n.Node, !o.Pool.Section.IgnoreProviderQuota, err)
+		return zkmodel.NodeAborted
+	case errors.Is(err, providers.ErrGivesWay), errors.Is(err, ErrZone):
+		return zkmodel.NodeAborted
+	case errors.Is(err, providers.ErrUnanswered): // the node's place stays taken
+		return zkmodel.NodeFailed
+	}
+	return ""
 }
 
 // unusable is the error of a failed attempt. In a provider that cannot be used any more no attempt follows, and the request
@@ -251,7 +262,7 @@ func (l *Launches) tried(o *Order, n *Run, err error, start time.Time, last bool
 	is := func(causes ...error) bool {
 		return slices.ContainsFunc(causes, func(cause error) bool { return errors.Is(err, cause) })
 	}
-	if !is(providers.ErrQuota, providers.ErrGivesWay, pool.ErrNoImage) {
+	if !is(providers.ErrQuota, providers.ErrGivesWay, ErrZone, pool.ErrNoImage) {
 		o.Cloud.Launched(n.Node.Pool, n.Place.Label, err, last || is(providers.ErrInvalid, providers.ErrUnusable, providers.ErrUnanswered))
 	}
 }

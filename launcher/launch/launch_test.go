@@ -489,3 +489,21 @@ func TestLaunchEndsWhenItsProviderIsUnusable(t *testing.T) {
 	}
 	r.calls("create")
 }
+
+// Mistakes: all attempts of a request go to one availability zone; the nodes of a request end up in several.
+func TestRetryChangesTheZone(t *testing.T) {
+	t.Parallel()
+	for alone, want := range map[bool][]string{true: {"z2", "z3", "z1"}, false: {"z2", "z2", "z2"}} {
+		r := newRoom(t, &sky{create: first(2, providers.ErrTransient)}, func(p *configs.Provider) {
+			p.Pools[0].AvailabilityZones = []string{"z1", "z2", "z3"}
+		})
+		r.order.Alone = alone
+		n := r.node("small", func(n *zkmodel.Node) { n.AZ = "z2" })
+		if err := errors.Join(r.Prepare(r.order, n), r.Save(t.Context(), n), r.Bring(t.Context(), r.order, n)); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(r.sky.zones, want) {
+			t.Errorf("the only node: %t: created in %q, want %q", alone, r.sky.zones, want)
+		}
+	}
+}

@@ -153,5 +153,6 @@ func (l *Launches) again(ctx context.Context, log hclog.Logger, o *Order, n *Run
 			return nil, errors.Join(err, l.giveUp(ctx, n, zkmodel.NodeFailed, err))
 		}
 	}
+	l.changeZone(o, n)
 	return o, rest(ctx, log, failed)
 }

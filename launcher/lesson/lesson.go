@@ -42,6 +42,8 @@ type Lesson struct {
 	Refused []providers.Resources `json:"refused"`
 	// Reason is what it said.
 	Reason string `json:"reason"`
+	// Zones is how often in a row each availability zone lacked capacity; one that had capacity since is absent.
+	Zones map[string]int `json:"zones,omitempty"`
 }
 
 // Asked is what a launch remembers of the moment in which it was decided.
@@ -93,6 +95,28 @@ func (l Lesson) Refuse(r Refusal) Lesson {
 	return next
 }
 
+// RefuseZone is the lesson after an availability zone lacked capacity.
+func (l Lesson) RefuseZone(zone string) Lesson {
+	next := l.next()
+	next.Zones = maps.Clone(l.Zones)
+	if next.Zones == nil {
+		next.Zones = map[string]int{}
+	}
+	next.Zones[zone]++
+	return next
+}
+
+// AcceptZone is the lesson after a machine of a zone has become ready; news reports whether it differs.
+func (l Lesson) AcceptZone(zone string) (next Lesson, news bool) {
+	if l.Zones[zone] == 0 {
+		return l, false
+	}
+	next = l.next()
+	next.Zones = maps.Clone(l.Zones)
+	delete(next.Zones, zone)
+	return next, true
+}
+
 // Accept is the lesson after the cloud has accepted a machine, with what it holds
 // now. It changes only by what was not known: news tells whether it did.
 func (l Lesson) Accept(a Asked, held providers.Resources) (next Lesson, news bool) {
@@ -119,9 +143,14 @@ func (l Lesson) Seen(held providers.Resources) Lesson {
 }
 
 // Pause is how long after a refusal the cloud is tried again.
-func (l Lesson) Pause() time.Duration {
+func (l Lesson) Pause() time.Duration { return pauseAfter(l.Failures) }
+
+// ZonePause is how long after its last refusal a zone is used again.
+func (l Lesson) ZonePause(zone string) time.Duration { return pauseAfter(l.Zones[zone]) }
+
+func pauseAfter(failures int) time.Duration {
 	pause := firstPause
-	for range l.Failures - 1 {
+	for range failures - 1 {
 		if pause *= 2; pause >= longPause {
 			return longPause
 		}

@@ -37,6 +37,7 @@ func (p *Pool) View(m Moment) *schedule.Pool {
 	if len(v.Zones) == 0 {
 		v.Zones = m.Cloud.Zones
 	}
+	v.Zones = m.Cloud.Taught.OpenZones(v.Zones, m.Now)
 	if p.Section.IgnoreProviderQuota {
 		v.Cloud = nil
 	} else {

@@ -101,7 +101,7 @@ func (s *Server) settle(ctx context.Context, h *run) error {
 			later = fmt.Errorf("the cloud is full: %w", n.Err)
 		case errors.Is(n.Err, providers.ErrGivesWay):
 			later, h.yields = fmt.Errorf("node %s: %w", n.Node.ID, n.Err), "its request gives way to an older one"
-		case errors.Is(n.Err, node.ErrNoAnswer), errors.Is(n.Err, providers.ErrUnanswered), errors.Is(n.Err, launch.ErrUndeleted):
+		case errors.Is(n.Err, node.ErrNoAnswer), errors.Is(n.Err, providers.ErrUnanswered), errors.Is(n.Err, launch.ErrUndeleted), errors.Is(n.Err, launch.ErrZone):
 			later = fmt.Errorf("node %s: %w", n.Node.ID, n.Err)
 		case errors.Is(n.Err, providers.ErrUnusable), errors.Is(n.Err, providers.ErrTransient) && s.inTrouble(h):
 			later = fmt.Errorf("the cloud cannot be used: %w", n.Err) // nor for the next request
@@ -130,7 +130,7 @@ func (s *Server) settle(ctx context.Context, h *run) error {
 		h.span.End(failed)
 	case later != nil:
 		s.putBack(ctx, h, later.Error())
-		if !errors.Is(later, providers.ErrQuota) && !errors.Is(later, providers.ErrUnanswered) && !errors.Is(later, launch.ErrUndeleted) { // these go elsewhere at once, or wait
+		if !errors.Is(later, providers.ErrQuota) && !errors.Is(later, providers.ErrUnanswered) && !errors.Is(later, launch.ErrUndeleted) && !errors.Is(later, launch.ErrZone) { // these go elsewhere at once, or wait
 			s.Jobs.Failed(inflight.Request(h.Request.ID), inflight.ShortPause)
 		}
 	default:

@@ -36,7 +36,10 @@ func (a *assignment) evaluate(p *Pool, r *zkmodel.Request, able []candidate) ans
 	if why, so := unknown(p, r); so {
 		return later{said: said{p, why}, cause: Provider}
 	}
-	y := a.arrange(p, r)
+	y := a.arrange(p, r, "")
+	if len(y.needs) > 0 && len(p.Zones) > 0 && y.zone != "" && !slices.Contains(p.Zones, y.zone) {
+		y = a.arrange(p, r, drawZone(p, r)) // new nodes beside ready ones of a zone that is avoided
+	}
 	if why, exceeds := neverFits(p, y.needs); exceeds {
 		return never{said: said{p, why}}
 	}
@@ -73,9 +76,9 @@ func (a *assignment) launchable(p *Pool, r *zkmodel.Request, y yes) answer {
 
 // arrange finds a place for every label: a ready node where the request allows
 // one, else a new one. All are in one availability zone, where there are zones:
-// that of the first node to be reused, else one that the request's id draws.
-func (a *assignment) arrange(p *Pool, r *zkmodel.Request) yes {
-	y := yes{said: said{pool: p}, places: make([]Place, len(r.NodeTypes))}
+// the one that is given, else that of the first node to be reused, else one that the request's id draws.
+func (a *assignment) arrange(p *Pool, r *zkmodel.Request, zone string) yes {
+	y := yes{said: said{pool: p}, zone: zone, places: make([]Place, len(r.NodeTypes))}
 	single := len(r.NodeTypes) == 1 // as of most, for each of which each pool is asked: what it needs is not copied
 	taken := map[string]bool{}
 	for i, label := range r.NodeTypes {
@@ -105,12 +108,20 @@ func (a *assignment) arrange(p *Pool, r *zkmodel.Request) yes {
 			y.all = needs
 		}
 	}
-	if zones := p.Zones; y.zone == "" && len(zones) > 0 {
-		h := fnv.New32a()
-		_, _ = h.Write([]byte(r.ID)) // never fails
-		y.zone = zones[int(h.Sum32()%uint32(len(zones)))]
+	if y.zone == "" {
+		y.zone = drawZone(p, r)
 	}
 	return y
+}
+
+// drawZone is the availability zone that a request's id draws; "" without zones.
+func drawZone(p *Pool, r *zkmodel.Request) string {
+	if len(p.Zones) == 0 {
+		return ""
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(r.ID)) // never fails
+	return p.Zones[int(h.Sum32()%uint32(len(p.Zones)))]
 }
 
 // notNow is the answer of pool p while it cannot launch; nil when it can.

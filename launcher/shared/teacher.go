@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -12,6 +13,7 @@ import (
 	"poolkeeper/launcher/lesson"
 	"poolkeeper/launcher/schedule"
 	"poolkeeper/launcher/supply"
+	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/event"
 )
@@ -36,12 +38,23 @@ type Cloud interface {
 	Section() configs.Provider
 	Lessons() supply.Taught
 	Heed(l lesson.Lesson)
+	// ZonesOf are the availability zones that the nodes of a pool are spread over.
+	ZonesOf(pool string) []string
 }
 
 // Refused learns from a refusal that the launch of a node met, and tells all launchers
 // before the node's record says that the launch is over: until then the launch counts.
 // limited says that the cloud's own limits are heeded: they are asked for anew then.
 func (t *Teacher) Refused(ctx context.Context, c Cloud, asked lesson.Asked, n *zkmodel.Node, limited bool, reason error) {
+	zone := n.AZ
+	if zones := c.ZonesOf(n.Pool); errors.Is(reason, providers.ErrCapacity) && slices.Contains(zones, zone) {
+		taught := t.learn(ctx, c, func(l lesson.Lesson) (lesson.Lesson, bool) { return l.RefuseZone(zone), true })
+		if slices.ContainsFunc(zones, func(z string) bool { return !c.Lessons().Avoids(z, t.Now()) }) {
+			t.Log.Info("Availability zone lacks capacity; other zones are used for a while", "provider", c.Section().Name, "zone", zone,
+				"pause", taught.ZonePause(zone), "error", reason)
+			return
+		}
+	}
 	use := t.inUse(c, n.ID)
 	known := c.Lessons().Lesson.Round
 	learned := t.learn(ctx, c, func(l lesson.Lesson) (lesson.Lesson, bool) {
@@ -69,6 +82,11 @@ func (t *Teacher) Refused(ctx context.Context, c Cloud, asked lesson.Asked, n *z
 func (t *Teacher) Accepted(ctx context.Context, c Cloud, asked lesson.Asked, n *zkmodel.Node) {
 	held := schedule.Plus(schedule.Plus(nil, t.inUse(c, n.ID).Held), schedule.NodeResources(n, nil))
 	t.learn(ctx, c, func(l lesson.Lesson) (lesson.Lesson, bool) { return l.Accept(asked, held) })
+}
+
+// ZoneWorks learns that a machine in an availability zone has become ready.
+func (t *Teacher) ZoneWorks(ctx context.Context, c Cloud, zone string) {
+	t.learn(ctx, c, func(l lesson.Lesson) (lesson.Lesson, bool) { return l.AcceptZone(zone) })
 }
 
 // learn changes what a cloud taught: here at once, then in the tree, which has the

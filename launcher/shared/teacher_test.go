@@ -186,3 +186,35 @@ func TestOnlyTrialsTeachByAcceptance(t *testing.T) {
 		t.Errorf("told is %+v", b.turns)
 	}
 }
+
+// Mistakes: one availability zone that lacks capacity counts as a cloud that is full, or is used for the next request; a cloud
+// all of whose zones lack capacity does not count as full; a zone that works again stays avoided; a quota refusal counts for one zone only.
+func TestAZoneThatRefuses(t *testing.T) {
+	b := &board{}
+	teach, n, _ := teacher(b)
+	n.Pool = "main"
+	zones := []string{"z1", "z2"}
+	c := supply.New(configs.Provider{Name: "north", Pools: []configs.Pool{{Name: "main", AvailabilityZones: zones}}}, nil, hclog.NewNullLogger(), time.Now, func() {})
+	open := func() string { return strings.Join(c.Lessons().OpenZones(c.ZonesOf("main"), time.Now()), " ") }
+	refuse := func(zone string, why error) lesson.Lesson {
+		n.AZ = zone
+		teach.Refused(t.Context(), c, lesson.Asked{}, n, true, why)
+		return b.lesson(t)
+	}
+	if l := refuse("z1", providers.ErrCapacity); l.Failures != 0 || l.Zones["z1"] != 1 || open() != "z2" {
+		t.Errorf("one zone refused: %+v, open %q", l, open())
+	}
+	if l := refuse("z2", providers.ErrCapacity); l.Failures != 1 || open() != "z1 z2" {
+		t.Errorf("all refused: %+v, open %q", l, open())
+	}
+	teach.ZoneWorks(t.Context(), c, "z2")
+	if l := b.lesson(t); l.Zones["z2"] != 0 || l.Zones["z1"] != 1 || open() != "z2" {
+		t.Errorf("one works again: %+v, open %q", l, open())
+	}
+	if l := refuse("z9", providers.ErrCapacity); l.Zones["z9"] != 0 || l.Failures == 0 {
+		t.Errorf("a zone that the pool does not have: %+v", l)
+	}
+	if l := refuse("z2", errFull); l.Zones["z2"] != 0 {
+		t.Errorf("a quota that is full: %+v", l)
+	}
+}

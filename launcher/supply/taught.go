@@ -3,6 +3,7 @@ package supply
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"poolkeeper/launcher/lesson"
@@ -14,7 +15,8 @@ type Taught struct {
 	Lesson lesson.Lesson
 	Due    time.Time
 	Burst  lesson.Burst
-	read   int64 // the transaction in which the tree was told what we read
+	zones  map[string]time.Time // when each availability zone that lacked capacity is used again
+	read   int64                // the transaction in which the tree was told what we read
 }
 
 // Lessons is what is known of the cloud's refusals.
@@ -37,7 +39,41 @@ func (c *Provider) Heed(l lesson.Lesson) {
 		pause := l.Pause()
 		c.taught.Due = c.now().Add(pause + rand.N(pause/10))
 	}
+	c.taught.zones = c.zonesDue(l)
 	c.taught.Lesson = l
+}
+
+// zonesDue is when each zone that lacked capacity is used again. The caller holds the lock.
+func (c *Provider) zonesDue(l lesson.Lesson) map[string]time.Time {
+	due := map[string]time.Time{}
+	for zone, refusals := range l.Zones {
+		if due[zone] = c.taught.zones[zone]; refusals != c.taught.Lesson.Zones[zone] {
+			due[zone] = c.now().Add(l.ZonePause(zone))
+		}
+	}
+	return due
+}
+
+// Avoids reports whether an availability zone is not used at the moment, because it lacked capacity.
+func (t Taught) Avoids(zone string, now time.Time) bool { return t.zones[zone].After(now) }
+
+// OpenZones are those of some zones that are not avoided; all, if all are: then their provider counts as full.
+func (t Taught) OpenZones(zones []string, now time.Time) []string {
+	open := slices.DeleteFunc(slices.Clone(zones), func(z string) bool { return t.Avoids(z, now) })
+	if len(open) == 0 {
+		return zones
+	}
+	return open
+}
+
+// ZonesOf are the availability zones that the nodes of a pool are spread over; none leaves the choice to the cloud.
+func (c *Provider) ZonesOf(pool string) []string {
+	if p, ok := c.cfg.Pool(pool); ok && len(p.AvailabilityZones) > 0 {
+		return p.AvailabilityZones
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.zones
 }
 
 // Read takes over what the tree says.

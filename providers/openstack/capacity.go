@@ -3,6 +3,8 @@ package openstack
 import (
 	"net/http"
 	"regexp"
+
+	"poolkeeper/providers"
 )
 
 // capacityFault is a text by which a service reports that it has no capacity at the
@@ -10,37 +12,45 @@ import (
 type capacityFault struct {
 	exception string // in the service's source
 	text      *regexp.Regexp
+	hosts     bool // it is about the hosts of the zone that was asked for, not about the project
 }
 
 // capacityFaults are those of Nova, Neutron, Cinder and Glance. They are refusals: the
 // launcher waits, or uses another zone or provider. TestCapacityFaults has a message for each.
 var capacityFaults = []capacityFault{
-	{"nova OverQuota, neutron OverQuota, cinder OverQuota", regexp.MustCompile(`(?i)quota exceeded`)},
-	{"oslo.limit ProjectOverLimit", regexp.MustCompile(`(?i)is over a limit for`)},
-	{"nova NoValidHost", regexp.MustCompile(`(?i)no valid host was found`)},
-	{"nova MaxRetriesExceeded", regexp.MustCompile(`(?i)exceeded maximum number of retries|exhausted all hosts available`)},
-	{"nova ComputeResourcesUnavailable", regexp.MustCompile(`(?i)insufficient compute resources`)},
-	{"nova NoMoreFixedIps", regexp.MustCompile(`(?i)no fixed ip addresses available`)},
-	{"nova PortLimitExceeded", regexp.MustCompile(`(?i)number of ports exceeded`)},
-	{"nova VolumeNotCreated", regexp.MustCompile(`(?i)did not finish being created .*status is error`)},
-	{"neutron IpAddressGenerationFailure", regexp.MustCompile(`(?i)no more ip addresses available`)},
-	{"neutron ExternalIpAddressExhausted", regexp.MustCompile(`(?i)unable to find any ip address on external network`)},
-	{"cinder NoValidBackend", regexp.MustCompile(`(?i)no valid backend was found`)},
-	{"cinder VolumeLimitExceeded", regexp.MustCompile(`(?i)volumelimitexceeded|maximum number of volumes`)},
-	{"cinder UnexpectedOverQuota", regexp.MustCompile(`(?i)unexpected over quota`)},
-	{"cinder VolumeSizeExceedsAvailableQuota, glance StorageQuotaFull", regexp.MustCompile(`(?i)exceeds .*quota`)},
-	{"glance StorageFull", regexp.MustCompile(`(?i)not enough disk space`)},
+	{exception: "nova OverQuota, neutron OverQuota, cinder OverQuota", text: regexp.MustCompile(`(?i)quota exceeded`)},
+	{exception: "oslo.limit ProjectOverLimit", text: regexp.MustCompile(`(?i)is over a limit for`)},
+	{exception: "nova NoValidHost", text: regexp.MustCompile(`(?i)no valid host was found`), hosts: true},
+	{exception: "nova MaxRetriesExceeded", text: regexp.MustCompile(`(?i)exceeded maximum number of retries|exhausted all hosts available`), hosts: true},
+	{exception: "nova ComputeResourcesUnavailable", text: regexp.MustCompile(`(?i)insufficient compute resources`), hosts: true},
+	{exception: "nova NoMoreFixedIps", text: regexp.MustCompile(`(?i)no fixed ip addresses available`)},
+	{exception: "nova PortLimitExceeded", text: regexp.MustCompile(`(?i)number of ports exceeded`)},
+	{exception: "nova VolumeNotCreated", text: regexp.MustCompile(`(?i)did not finish being created .*status is error`)},
+	{exception: "neutron IpAddressGenerationFailure", text: regexp.MustCompile(`(?i)no more ip addresses available`)},
+	{exception: "neutron ExternalIpAddressExhausted", text: regexp.MustCompile(`(?i)unable to find any ip address on external network`)},
+	{exception: "cinder NoValidBackend", text: regexp.MustCompile(`(?i)no valid backend was found`)},
+	{exception: "cinder VolumeLimitExceeded", text: regexp.MustCompile(`(?i)volumelimitexceeded|maximum number of volumes`)},
+	{exception: "cinder UnexpectedOverQuota", text: regexp.MustCompile(`(?i)unexpected over quota`)},
+	{exception: "cinder VolumeSizeExceedsAvailableQuota, glance StorageQuotaFull", text: regexp.MustCompile(`(?i)exceeds .*quota`)},
+	{exception: "glance StorageFull", text: regexp.MustCompile(`(?i)not enough disk space`)},
+}
+
+// capacityError is what a message says about capacity: providers.ErrCapacity or providers.ErrQuota, or nil.
+func capacityError(message string) error {
+	for _, fault := range capacityFaults {
+		switch {
+		case !fault.text.MatchString(message):
+		case fault.hosts:
+			return providers.ErrCapacity
+		default:
+			return providers.ErrQuota
+		}
+	}
+	return nil
 }
 
 // lacksCapacity reports whether a message is one of capacityFaults.
-func lacksCapacity(message string) bool {
-	for _, fault := range capacityFaults {
-		if fault.text.MatchString(message) {
-			return true
-		}
-	}
-	return false
-}
+func lacksCapacity(message string) bool { return capacityError(message) != nil }
 
 // isQuota reports whether an answer says that a service has no capacity: Nova uses 403,
 // Neutron 409 and 400, Glance and Cinder 413.

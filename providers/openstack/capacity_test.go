@@ -76,6 +76,9 @@ func TestCapacityFaults(t *testing.T) {
 				if err := wait(t, message); !errors.Is(err, providers.ErrQuota) || !strings.Contains(err.Error(), message[:20]) {
 					t.Errorf("a server with this fault: %v", err)
 				}
+				if err := wait(t, message); errors.Is(err, providers.ErrCapacity) != fault.hosts {
+					t.Errorf("a server with this fault, in one zone: %v", err)
+				}
 				for _, status := range []int{400, 403, 409, 413} {
 					s.fail("POST /compute/v2.1/servers", 1, func(w http.ResponseWriter, _ *http.Request) bool {
 						refuse(w, status, "badRequest", message)

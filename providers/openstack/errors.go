@@ -121,7 +121,7 @@ func answered(op string, answer gophercloud.ErrUnexpectedResponseCode) error {
 	}
 	switch {
 	case isQuota(e.status, e.message):
-		e.kind = providers.ErrQuota
+		e.kind = capacityError(e.message)
 	case e.status == http.StatusUnauthorized:
 		e.message = "the cloud refuses our credentials: " + e.message
 	case rateLimited(&http.Response{StatusCode: e.status, Header: answer.ResponseHeader}, answer.Body):

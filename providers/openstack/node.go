@@ -77,9 +77,9 @@ func (p *Provider) failed(ctx context.Context, s *server) error {
 	if message == "" {
 		message = "the cloud does not say why"
 	}
-	if lacksCapacity(message) {
+	if lacks := capacityError(message); lacks != nil {
 		p.gate.full()
-		return fmt.Errorf("%w: %s", providers.ErrQuota, message)
+		return fmt.Errorf("%w: %s", lacks, message)
 	}
 	return fmt.Errorf("%w: %s", providers.ErrNodeFailed, message)
 }
