@@ -3,6 +3,7 @@ package launcher_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,7 +39,7 @@ func (c *zonedCloud) CreateNode(ctx context.Context, spec providers.NodeSpec) (s
 func (c *zonedCloud) refusals() []time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.refused[:len(c.refused):len(c.refused)]
+	return slices.Clip(c.refused)
 }
 
 // One of three availability zones is full, and no request fails or waits for it. Mistakes: all attempts of a request go to

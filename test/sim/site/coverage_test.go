@@ -136,6 +136,7 @@ var never = map[string]string{
 var rare = map[string]float64{
 	"at " + string(step.Failed):  someHours,
 	"at " + string(step.Evicted): someHours,
+	"at " + string(step.Parted):  manyHours, // a launch and the deletion of its machine fail one after the other
 
 	"move: node aborted to deleting":     someHours,
 	"move: node building to aborted":     someHours,
