@@ -36,6 +36,10 @@ func (h *handler) secure(next http.Handler) http.Handler {
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("X-Frame-Options", "DENY") // for browsers that do not know frame-ancestors
+		if len(r.TransferEncoding) > 0 {
+			// A request that also has a Content-Length must end the connection (RFC 9112, section 6.3). net/http has removed that header.
+			w.Header().Set("Connection", "close")
+		}
 		next.ServeHTTP(w, r)
 	})
 }

@@ -3,7 +3,9 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -50,6 +52,25 @@ func TestRun(t *testing.T) {
 		t.Errorf("the address is not free after the end: %v", err)
 	} else if err := again.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Mistake: a request with two lengths keeps its connection, and what a proxy took for its end is another request.
+func TestTwoLengthsEndTheConnection(t *testing.T) {
+	s, _ := startServer(t, Options{})
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	const inner = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	fmt.Fprintf(conn, "POST /hooks/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n%s", 5+len(inner), inner)
+	all, err := io.ReadAll(conn)
+	if answers := strings.Count(string(all), "HTTP/1.1 "); err != nil || answers != 1 || !strings.Contains(string(all), "\r\nConnection: close\r\n") {
+		t.Errorf("%d answers, %v:\n%s", answers, err, all)
 	}
 }
 
