@@ -32,7 +32,8 @@ func TestReasonsNameTheirCause(t *testing.T) {
 		"in use":     {[]*zkmodel.Node{aNode("7", "in-use", "a"), aNode("8", "in-use", "a")}, Quota, "pool main is full: instances 2 used"},
 		"unreadable": {[]*zkmodel.Node{unread("7"), unread("8")}, Quota, "the records of 2 nodes cannot be read, so each counts as a node: to remove the first: poolkeeper node-delete --broken 7"},
 		"a server not deleted": {
-			[]*zkmodel.Node{aNode("7", "in-use", "a"), failed}, Provider,
+			[]*zkmodel.Node{aNode("7", "in-use", "a"), failed},
+			Provider,
 			"provider cloud: the cloud does not delete the server of node 9 since 1970-01-01 00:16:10 UTC: hypervisor is down",
 		},
 		"not deleted": {[]*zkmodel.Node{deleted("7"), deleted("8")}, Provider, "provider cloud does not confirm the deletion of 2 nodes: 500 no answer"},

@@ -36,7 +36,7 @@ func TestObstacle(t *testing.T) {
 		none:      "",
 		"no JSON": "",
 		`[{"verdicts": [{"subject": "build", "rule": "disk space", "verdict": "no", "detail": "the disk is full: 60 MiB free, about 1.0 GiB needed"}]}]`: "disk space: the disk is full: 60 MiB free, about 1.0 GiB needed",
-		`[{"verdicts": [{"subject": "build", "rule": "build lock", "verdict": "no"}, {"subject": "upload", "verdict": "no"}]}]`:        "",
+		`[{"verdicts": [{"subject": "build", "rule": "build lock", "verdict": "no"}, {"subject": "upload", "verdict": "no"}]}]`:                          "",
 	} {
 		if got := obstacleIn([]byte(text)); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
