@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"poolkeeper/zkmodel/hook"
@@ -19,6 +20,7 @@ import (
 
 // inbox takes what hooks are told.
 type inbox struct {
+	mu       sync.Mutex // connections are served at once
 	settings hook.Settings
 	known    map[string]hook.Delivery
 	results  map[string]int
@@ -28,8 +30,16 @@ type inbox struct {
 func (i *inbox) Hook(name string) (hook.Settings, bool) {
 	return i.settings, name == i.settings.Name
 }
-func (i *inbox) Count(_, result string) { i.results[result]++ }
+
+func (i *inbox) Count(_, result string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.results[result]++
+}
+
 func (i *inbox) Keep(_ context.Context, d *hook.Delivery) (bool, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	if _, known := i.known[d.ID]; known || i.err != nil {
 		return false, i.err
 	}
