@@ -75,7 +75,7 @@ func TestNodepoolLauncherThatStopsInOrder(t *testing.T) {
 	l.stop()
 }
 
-// A launcher of Nodepool unlocks a node whose launch has failed, and deletes it itself: nobody else does as long as it is
+// A launcher of Nodepool unlocks a node whose launch has failed, and deletes it itself: no other launcher does as long as it is
 // registered, unless it takes too long.
 func TestNodesOfNodepoolThatIsRegisteredStay(t *testing.T) {
 	t.Parallel()

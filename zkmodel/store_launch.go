@@ -39,7 +39,7 @@ func (st *Store) LaunchOf(ctx context.Context, n *Node) (string, error) {
 }
 
 // PartNode gives the machine of a node, whose launch failed and whose lock is held, a record of its own in state
-// deleting, in one transaction with also: external_id and launch_id move to it, and the node goes on as a new launch
+// deleting, in one transaction with also: external_id and launch_id move to it, and the node becomes a new launch
 // without a machine. It returns that record, which no process has locked. After an error the node is as before;
 // recipe.ErrConnectionLost reports that the transaction may be done.
 func (st *Store) PartNode(ctx context.Context, lock *recipe.Held, n *Node, also ...recipe.Op) (*Node, error) {

@@ -115,7 +115,7 @@ func (l *Launches) write(ctx context.Context, n *Run, fence recipe.Op, snap *sch
 	l.Own.Note(left)
 	l.Own.FinishNode(left.ID)
 	schedule.Count(snap, left)
-	l.Log.Warn("Machine is not deleted; the launch goes on with another one", "node", n.Node.ID, "provider", left.Provider,
+	l.Log.Warn("Machine is not deleted, it gets a record of its own and the launch continues with another machine", "node", n.Node.ID, "provider", left.Provider,
 		"external_id", left.ExternalID.Text(), "deleted_as", left.ID, "error", left.DeleteError)
 	l.Step(step.Parted)
 	return nil

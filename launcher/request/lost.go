@@ -50,7 +50,7 @@ func (s *Server) WatchLocks(ctx context.Context, snap *schedule.Snapshot) (again
 	return again
 }
 
-// watchLock marks a request as an orphan if it is pending when nobody locks it any more.
+// watchLock marks a request as an orphan if it is still pending when its lock ends.
 func (s *Server) watchLock(ctx context.Context, id string) error {
 	if recipe.AwaitUnlocked(ctx, s.Store.Session(), zkmodel.RequestLockPath(id)) != nil {
 		return nil //nolint:nilerr // the session ends

@@ -131,7 +131,7 @@ func (o offer) groupIDs(all []groups.SecGroup) ([]string, error) {
 	return ids, nil
 }
 
-// freeFloatingIP reports, as far as Neutron tells us, that no floating IP is free.
+// freeFloatingIP returns an error if Neutron shows that no floating IP is free.
 //
 // Errors: providers.ErrQuota.
 func freeFloatingIP(ctx context.Context, in *session, source string) error {

@@ -197,7 +197,7 @@ func TestKilledBetweenPortAndServer(t *testing.T) {
 	}
 	for kill := 1; kill <= 6; kill++ {
 		for _, goesOn := range []bool{true, false} {
-			t.Run(fmt.Sprintf("call %d, the node goes on: %t", kill, goesOn), func(t *testing.T) {
+			t.Run(fmt.Sprintf("call %d, the launch continues: %t", kill, goesOn), func(t *testing.T) {
 				t.Parallel()
 				s := routedStub(t)
 				image := upload(t, s.open(t, section()))

@@ -61,7 +61,7 @@ func (s *session) serviceOf(u *url.URL) (service, path string) {
 }
 
 // operation names what a call is about as openstacksdk does, by the words of its path without ids: servers, servers_detail,
-// server_action. A list is told from one thing by its plural.
+// server_action. A list has the plural.
 func operation(path string) string {
 	parts := strings.FieldsFunc(strings.TrimSuffix(path, ".json"), func(r rune) bool { return r == '/' })
 	if len(parts) > 0 && len(parts[0]) > 1 && parts[0][0] == 'v' && parts[0][1] >= '0' && parts[0][1] <= '9' {

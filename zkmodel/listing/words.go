@@ -19,6 +19,14 @@ func Words(between string, parts ...string) string {
 	return strings.Join(some, between)
 }
 
+// Count is a number of things: "1 node", "2 nodes".
+func Count(n int, what string) string {
+	if n == 1 || strings.HasSuffix(what, "s") {
+		return fmt.Sprintf("%d %s", n, what)
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 // Span is a length of time in the two units that matter.
 func Span(d time.Duration) string {
 	s := int64(max(d, 0) / time.Second)

@@ -80,7 +80,7 @@ func TestExplainRequest(t *testing.T) {
 	}
 }
 
-// A pool whose room is taken by servers that the cloud does not delete says so. Mistakes: it is told as full; a server that is
+// A pool whose room is taken by servers that the cloud does not delete says so. Mistakes: it is reported as full; a server that is
 // being deleted without an error counts among them.
 func TestExplainRequestBesideUndeletedServers(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -10,6 +10,7 @@ import (
 	"poolkeeper/configs"
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/attention"
+	"poolkeeper/zkmodel/listing"
 )
 
 // Trial is a build that is to prove itself in a provider before it serves there, or before it serves all.
@@ -162,7 +163,7 @@ func (t *Tree) sinkItems(cfg *configs.Config) (items []attention.Item) {
 		}
 		if s.Letters > 0 {
 			items = append(items, attention.Item{
-				Kind: attention.DeadLetters, What: fmt.Sprintf("Sink %s has refused %s", s.Sink, plural(s.Letters, "event")), Why: "they are kept as dead letters until they are replayed", Name: s.Sink,
+				Kind: attention.DeadLetters, What: fmt.Sprintf("Sink %s has refused %s", s.Sink, listing.Count(s.Letters, "event")), Why: "they are kept as dead letters until they are replayed", Name: s.Sink,
 			})
 		}
 	}

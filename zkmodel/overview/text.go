@@ -170,7 +170,7 @@ func (r *Report) freshness(s *sheet) {
 			sum = append(sum, fmt.Sprintf("%d %s", counts[state], state))
 		}
 	}
-	s.part("IMAGES", fmt.Sprintf("%s (%s, %s)", strings.Join(sum, ", "), plural(len(r.Images), "image"), plural(len(providers), "provider")))
+	s.part("IMAGES", fmt.Sprintf("%s (%s, %s)", strings.Join(sum, ", "), listing.Count(len(r.Images), "image"), listing.Count(len(providers), "provider")))
 	rows := r.rows(s)
 	n := s.shown(len(rows), mostImages)
 	for _, one := range rows[:n] {
@@ -180,7 +180,7 @@ func (r *Report) freshness(s *sheet) {
 		}
 		in := one.providers[0]
 		if len(one.providers) > 1 {
-			in = plural(len(one.providers), "provider")
+			in = listing.Count(len(one.providers), "provider")
 		}
 		s.line("  %-22s %-13s %-7s %7s  %s", Cut(attention.Names(one.images, 2), 22), Cut(in, 13), one.state, age, one.note)
 	}
@@ -292,7 +292,7 @@ func (r *Report) capacity(s *sheet) {
 	if unlimited {
 		of = fmt.Sprintf("%d servers in use", used)
 	}
-	s.part("CAPACITY", fmt.Sprintf("%s in %s, %d with room", of, plural(len(r.Pools), "pool"), open))
+	s.part("CAPACITY", fmt.Sprintf("%s in %s, %d with room", of, listing.Count(len(r.Pools), "pool"), open))
 	slices.SortStableFunc(close, func(a, b *Capacity) int {
 		_, x := a.Fullest()
 		_, y := b.Fullest()
@@ -337,7 +337,7 @@ func (r *Report) requests(s *sheet) {
 		s.part("REQUESTS", "none waits")
 		return
 	}
-	s.part("REQUESTS", plural(r.Requests.Count, "request")+" waiting")
+	s.part("REQUESTS", listing.Count(r.Requests.Count, "request")+" waiting")
 	n := s.shown(len(r.Requests.Causes), mostCauses)
 	for _, w := range r.Requests.Causes[:n] {
 		s.line("  %5d  %-26s the oldest for %s, %s", w.Count, w.Cause.Means(), listing.Span(time.Duration(w.Oldest)*time.Second), w.ID)
@@ -351,7 +351,7 @@ func (r *Report) requests(s *sheet) {
 // rollouts shows what comes into service step by step: waves, trials, the fleet's configuration.
 func (r *Report) rollouts(s *sheet) {
 	if len(r.Waves) > 0 {
-		s.part("WAVES", plural(len(r.Waves), "wave")+" under way")
+		s.part("WAVES", listing.Count(len(r.Waves), "wave")+" under way")
 		n := s.shown(len(r.Waves), mostOthers)
 		for n := range r.Waves[:n] {
 			w := &r.Waves[n]
@@ -360,7 +360,7 @@ func (r *Report) rollouts(s *sheet) {
 		s.cut(len(r.Waves)-n, "waves")
 	}
 	if len(r.Trials) > 0 {
-		s.part("TRIALS", plural(len(r.Trials), "upload")+" under trial")
+		s.part("TRIALS", listing.Count(len(r.Trials), "upload")+" under trial")
 		n := s.shown(len(r.Trials), mostOthers)
 		for n := range r.Trials[:n] {
 			one := &r.Trials[n]
@@ -385,7 +385,7 @@ func (r *Report) others(s *sheet) {
 		case p.Drained:
 			word = "drained"
 		}
-		text := fmt.Sprintf("%s %s by %s: %s", plural(len(p.Names), p.What), word, p.By, attention.Names(p.Names, 4))
+		text := fmt.Sprintf("%s %s by %s: %s", listing.Count(len(p.Names), p.What), word, p.By, attention.Names(p.Names, 4))
 		if p.Until != nil {
 			text += ", for " + listing.Span(p.Until.Sub(s.now))
 		}
@@ -410,14 +410,7 @@ func (r *Report) others(s *sheet) {
 	}
 	n := s.shown(len(kinds), mostOthers+1)
 	for _, k := range kinds[:n] {
-		s.part("DAEMONS", fmt.Sprintf("%s %s, version %s: %s", plural(len(hosts[k]), k.kind), k.state, cmp.Or(k.version, "unknown"), attention.Names(hosts[k], 3)))
+		s.part("DAEMONS", fmt.Sprintf("%s %s, version %s: %s", listing.Count(len(hosts[k]), k.kind), k.state, cmp.Or(k.version, "unknown"), attention.Names(hosts[k], 3)))
 	}
 	s.cut(len(kinds)-n, "daemons")
-}
-
-func plural(n int, what string) string {
-	if n == 1 || strings.HasSuffix(what, "s") {
-		return fmt.Sprintf("%d %s", n, what)
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

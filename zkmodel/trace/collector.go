@@ -58,10 +58,7 @@ func newCollector() (*collector, error) {
 		}
 		c.url = base.JoinPath("v1/traces").String()
 	}
-	c.timeout = 10 * time.Second
-	if ms, err := strconv.Atoi(variable("TIMEOUT")); err == nil && ms > 0 {
-		c.timeout = time.Duration(ms) * time.Millisecond
-	}
+	c.timeout = milliseconds("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", milliseconds("OTEL_EXPORTER_OTLP_TIMEOUT", 10*time.Second))
 	for header := range strings.SplitSeq(variable("HEADERS"), ",") {
 		name, value, _ := strings.Cut(header, "=")
 		if plain, err := url.PathUnescape(value); err == nil && strings.TrimSpace(name) != "" {

@@ -98,7 +98,7 @@ func summaryOfDaemons(ctx context.Context, store *zkmodel.Store, now time.Time) 
 		case zkmodel.KindLauncher:
 			f.Work = "idle"
 			if n := launches[d.Hostname]; n > 0 {
-				f.Work = "launches " + count(n, "node")
+				f.Work = "launches " + listing.Count(n, "node")
 			}
 		}
 		for _, m := range members {
@@ -141,7 +141,7 @@ func buildWork(works []zkmodel.BuilderWork, host string) string {
 		parts = append(parts, "builds "+strings.Join(builds, ", "))
 	}
 	if uploads > 0 {
-		parts = append(parts, count(uploads, "upload"))
+		parts = append(parts, listing.Count(uploads, "upload"))
 	}
 	if reports && len(parts) == 0 {
 		return "idle"
@@ -151,14 +151,6 @@ func buildWork(works []zkmodel.BuilderWork, host string) string {
 
 // sameHost reports whether two names, of which one may be short, are of one host.
 func sameHost(full, name string) bool { return full == name || strings.HasPrefix(full, name+".") }
-
-// count is a number of things in words.
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
-}
 
 // sharesOfDaemons reads the daemons, and their shares and places.
 func sharesOfDaemons(ctx context.Context, cfg *configs.Config, store *zkmodel.Store, now time.Time) (*listing.Table, error) {
