@@ -2,9 +2,12 @@ package supply
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"poolkeeper/configs/clock"
+	"poolkeeper/providers"
 	"poolkeeper/zkmodel"
 )
 
@@ -23,20 +26,21 @@ type poolLabel struct{ pool, label string }
 // failure counts the launches for a label since one succeeded.
 type failure struct {
 	zkmodel.Failing
-	shown bool // a node was given up, or a second launch has failed
+	shown    bool // a node was given up, or a second launch has failed
+	specific bool // a failure that may be of the label: not transient
 }
 
 // slowCall is a call to the cloud that takes long.
 type slowCall struct{ since, last time.Time }
 
 // Launched counts how a launch for a label of a pool ended. gaveUp says that no further launch of
-// the node follows.
+// the node follows. A success ends the failures of its label, and the transient failures of all labels.
 func (c *Provider) Launched(pool, label string, err error, gaveUp bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := poolLabel{pool, label}
 	if err == nil {
-		delete(c.failures, key)
+		c.works(key)
 		return
 	}
 	now, f := zkmodel.EpochOf(c.now()), c.failures[key]
@@ -46,13 +50,23 @@ func (c *Provider) Launched(pool, label string, err error, gaveUp bool) {
 	f.Failed++
 	f.Last, f.Error = now, zkmodel.BriefTrouble(err.Error())
 	f.shown = f.shown || gaveUp || f.Failed > 1
+	f.specific = f.specific || !errors.Is(err, providers.ErrTransient)
 	if c.failures == nil {
 		c.failures = map[poolLabel]failure{}
 	}
 	c.failures[key] = f
 }
 
-// Recovered forgets the failures of labels for which another launcher has launched a node since.
+// works deletes the failures that a success of a label disproves. The caller holds the lock.
+func (c *Provider) works(label poolLabel) {
+	for key, f := range c.failures {
+		if key == label || !f.specific {
+			delete(c.failures, key)
+		}
+	}
+}
+
+// Recovered deletes the failures that nodes of other launchers disprove.
 func (c *Provider) Recovered(nodes []*zkmodel.Node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,9 +77,8 @@ func (c *Provider) Recovered(nodes []*zkmodel.Node) {
 		if n.Broken != nil || n.State != zkmodel.NodeReady || n.Provider != c.cfg.Name {
 			continue
 		}
-		for _, label := range n.Type {
-			key := poolLabel{n.Pool, label}
-			if f, fails := c.failures[key]; fails && n.StateTime > f.Last {
+		for key, f := range c.failures {
+			if n.StateTime > f.Last && (!f.specific || n.Pool == key.pool && slices.Contains(n.Type, key.label)) {
 				delete(c.failures, key)
 			}
 		}

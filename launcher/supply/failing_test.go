@@ -2,6 +2,7 @@ package supply_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,6 +49,34 @@ func TestFailingLaunches(t *testing.T) {
 		if got := failing(); len(got) != 0 {
 			t.Errorf("a day later: %v", got)
 		}
+	})
+}
+
+// Mistakes: an outage of the cloud that stays an attention item of a label without a launch since; a
+// fault of one label that another label's success ends.
+func TestOutageEndsForAllLabels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := run(t, &cloud{limits: providers.Resources{"instances": 5}})
+		fail := func() {
+			p.Launched("main", "small", fmt.Errorf("create: %w: 503", providers.ErrTransient), true)
+			p.Launched("main", "large", fmt.Errorf("create: %w: 503", providers.ErrTransient), true)
+			p.Launched("main", "large", fmt.Errorf("create: %w: no such flavor", providers.ErrInvalid), true)
+			p.Launched("main", "large", fmt.Errorf("create: %w: 503", providers.ErrTransient), true)
+		}
+		left := func(after string) {
+			t.Helper()
+			got := p.View().Failing["main"]
+			if f := got["large"]; len(got) != 1 || f.Failed != 3 {
+				t.Errorf("after %s: %+v", after, got)
+			}
+		}
+		fail()
+		p.Launched("other", "tiny", nil, true)
+		left("a success of another label")
+		p.Launched("main", "large", nil, true)
+		fail()
+		p.Recovered([]*zkmodel.Node{{State: zkmodel.NodeReady, Provider: "north", Pool: "other", Type: zkmodel.Strings{"tiny"}, StateTime: zkmodel.EpochOf(time.Now().Add(time.Minute))}})
+		left("another launcher's success")
 	})
 }
 

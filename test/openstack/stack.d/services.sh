@@ -42,18 +42,18 @@ start_service() {
 }
 
 start_services() {
-  await_port rabbitmq "$rabbit_port" 90
+  await_port rabbitmq "$rabbit_port" 300
   start_service placement
   start_service neutron-server
   start_service glance-api
   # Nova's daemons log in and look placement up while they start, and exit if
   # they cannot.
-  await_http keystone "http://$host:$keystone_port/v3" 90
+  await_http keystone "http://$host:$keystone_port/v3" 300
   start_service nova-conductor
   start_service nova-scheduler
   start_service nova-api
   # Its first call to the conductor would be lost while there is no queue.
-  await nova-conductor 90 "its queue" grep -q 'Starting conductor node' "$log/nova-conductor.log"
+  await nova-conductor 300 "its queue" grep -q 'Starting conductor node' "$log/nova-conductor.log"
   start_service nova-compute
 }
 
@@ -70,7 +70,7 @@ provision() {
 provision_identity() {
   local stamp="$keystone_port $glance_port $nova_port $placement_port $neutron_port"
   [ "$(cat "$state/.identity" 2>/dev/null || true)" != "$stamp" ] || return 0
-  await_http keystone "http://$host:$keystone_port/v3" 90
+  await_http keystone "http://$host:$keystone_port/v3" 300
   provision identity
   echo "$stamp" >"$state/.identity"
 }
@@ -112,10 +112,10 @@ up() {
   end_schemas
   start_services
   say "all are started; waiting until they answer"
-  await_http placement "http://$host:$placement_port/" 90
-  await_http glance-api "http://$host:$glance_port/healthcheck" 90
-  await_http neutron-server "http://$host:$neutron_port/" 90
-  await_http nova-api "http://$host:$nova_port/" 90
+  await_http placement "http://$host:$placement_port/" 300
+  await_http glance-api "http://$host:$glance_port/healthcheck" 300
+  await_http neutron-server "http://$host:$neutron_port/" 300
+  await_http nova-api "http://$host:$nova_port/" 300
   provision_resources
   await nova-compute 120 "its first report" nova_is_up
   discover_host
