@@ -56,7 +56,7 @@ func TestContract(t *testing.T) {
 			return &seeded{Provider: p, dir: dir, seed: filepath.Dir(whole[0]), file: file}
 		},
 		Image:  func(*testing.T) string { return file },
-		Format: "qcow2", Pool: "main", Label: "small", Room: 3, Timeout: 4 * time.Minute,
+		Format: "qcow2", Pool: "main", Label: "small", Room: 3, Timeout: 10 * time.Minute,
 	})
 	if log.count("Guest is resumed from a snapshot") < 10 {
 		t.Error("the suite's guests were not resumed")

@@ -21,4 +21,4 @@ var planted = map[string]string{
 }
 
 // Mistake: a simulation that finds nothing.
-func TestPlantedBugsAreFound(t *testing.T) { series.FindPlanted(t, "TestSite", 5, 40, planted) }
+func TestPlantedBugsAreFound(t *testing.T) { series.FindPlanted(t, "TestSite", 15, 40, planted) }
