@@ -51,7 +51,7 @@ background() {
   local log="/tmp/walk/${#pids[@]}.log"
   (as "$1" bash -c "cd '$folder' && exec $2") >"$log" 2>&1 </dev/null &
   pids+=($!) names+=("$2")
-  for _ in $(seq 1800); do
+  for _ in $(seq 6000); do
     ! grep -qF "$3" "$log" || return 0
     kill -0 "${pids[-1]}" 2>/dev/null || failed "$2"
     sleep 0.1
