@@ -72,7 +72,7 @@ func saidOf(image *zkmodel.Image, provider string) string {
 	text := ""
 	if image.Verdicts != nil {
 		for _, v := range image.Verdicts.List { // the last said is the last
-			if v.Provider == provider {
+			if v.Provider == provider && !image.Replaced(v.Build, v.BuildCzxid) {
 				text = "build " + v.Build + " was " + v.Text()
 			}
 		}

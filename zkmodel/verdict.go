@@ -135,17 +135,55 @@ func (i *Image) Verdict(b *Build, provider string) *Verdict {
 	return nil
 }
 
-// Pin is the pin of the image in a provider; nil when there is none.
+// Pin is the pin of the image in a provider; nil when there is none, or it is stale.
 func (i *Image) Pin(provider string) *Pin {
 	if i.Verdicts == nil {
 		return nil
 	}
 	for n := range i.Verdicts.Pins {
-		if p := &i.Verdicts.Pins[n]; p.Provider == provider {
+		if p := &i.Verdicts.Pins[n]; p.Provider == provider && !i.Replaced(p.Build, p.BuildCzxid) {
 			return p
 		}
 	}
 	return nil
+}
+
+// StaleRuling is a verdict or a pin that is not in force: another transaction created the build that has its id now,
+// for example that of an import. It is kept for people to decide, until the build is deleted.
+type StaleRuling struct {
+	Build, Provider string
+	Pin             bool
+	Text            string // the verdict or pin in words
+	Time            Epoch
+}
+
+// String describes the ruling and why it is not in force.
+func (s StaleRuling) String() string {
+	return fmt.Sprintf("stale, not in force: build %s in %s was %s, and the build's record was created again since", s.Build, s.Provider, s.Text)
+}
+
+// Stale are the verdicts and pins of the image that are not in force.
+func (i *Image) Stale() (list []StaleRuling) {
+	if i.Verdicts == nil {
+		return nil
+	}
+	for _, v := range i.Verdicts.List {
+		if i.Replaced(v.Build, v.BuildCzxid) {
+			list = append(list, StaleRuling{Build: v.Build, Provider: v.Provider, Text: v.Text(), Time: v.Time})
+		}
+	}
+	for _, p := range i.Verdicts.Pins {
+		if i.Replaced(p.Build, p.BuildCzxid) {
+			list = append(list, StaleRuling{Build: p.Build, Provider: p.Provider, Pin: true, Text: p.Text(), Time: p.Time})
+		}
+	}
+	return list
+}
+
+// Replaced reports whether a build exists under an id, but another transaction created it.
+func (i *Image) Replaced(id string, czxid int64) bool {
+	b := i.Build(id)
+	return b != nil && b.Stat.Czxid != czxid
 }
 
 // Bootable goes through the uploads of an image that nodes of a provider can boot from:
@@ -266,22 +304,22 @@ func VerdictOn(images []*Image, upload string) *Verdict {
 }
 
 // Settled returns the verdicts without those of deleted builds, and without pins of builds that
-// are deleted or are being deleted; gone are the ids of these builds.
+// are deleted or are being deleted; gone are the ids of these builds. What is stale stays.
 func (i *Image) Settled() (rest *Verdicts, gone []string) {
 	if i.Verdicts == nil || i.Unread != nil {
 		return nil, nil
 	}
 	rest = i.Verdicts.Clone()
-	isGone := func(id string, czxid int64, deleting bool) bool {
+	isGone := func(id string, deleting bool) bool {
 		b := i.Build(id)
-		is := b == nil || b.Stat.Czxid != czxid || deleting && b.Broken == nil && b.State == BuildDeleting
+		is := b == nil || deleting && b.Broken == nil && b.State == BuildDeleting
 		if is && !slices.Contains(gone, id) {
 			gone = append(gone, id)
 		}
 		return is
 	}
-	rest.List = slices.DeleteFunc(rest.List, func(v Verdict) bool { return isGone(v.Build, v.BuildCzxid, false) })
-	rest.Pins = slices.DeleteFunc(rest.Pins, func(p Pin) bool { return isGone(p.Build, p.BuildCzxid, true) })
+	rest.List = slices.DeleteFunc(rest.List, func(v Verdict) bool { return isGone(v.Build, false) })
+	rest.Pins = slices.DeleteFunc(rest.Pins, func(p Pin) bool { return isGone(p.Build, true) })
 	return rest, gone
 }
 

@@ -12,10 +12,16 @@ func (d *decision) decideVerdicts() {
 	if d.Image.Verdicts == nil || d.frozen != "" {
 		return
 	}
+	for _, one := range d.Image.Stale() {
+		d.say("verdicts at "+one.Provider, "stale", Against, "%s", one)
+	}
 	for i := range d.Image.Verdicts.Pins {
 		pin := &d.Image.Verdicts.Pins[i]
 		b := d.Image.Build(pin.Build)
-		if b == nil || !pin.Holds(b.Build) || readyUpload(b, pin.Provider) == nil {
+		if d.Image.Replaced(pin.Build, pin.BuildCzxid) {
+			continue
+		}
+		if b == nil || readyUpload(b, pin.Provider) == nil {
 			d.say("pin at "+pin.Provider, "serves", Against, "build %s is %s, and is not there: another one serves until it is released (image-rollback %s --release)",
 				pin.Build, pin.Text(), d.name)
 			continue

@@ -75,7 +75,7 @@ func TestVerdicts(t *testing.T) {
 			s.upload(b, "south", zkmodel.UploadReady)
 			s.judge(b, "north")
 			s.Image.Verdicts.List[0].BuildCzxid++
-		}, "forget-verdicts; upload 2 north qcow2"},
+		}, "upload 2 north qcow2"}, // the verdict is stale: people decide
 		"said of another provider": {func(s *scene) {
 			s.uploaded(3 * time.Hour)
 			b := s.build(zkmodel.BuildReady, time.Hour)

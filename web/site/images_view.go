@@ -62,8 +62,13 @@ func (s *snapshot) viewImage(image *zkmodel.Image) imageView {
 		v.Flags = append(v.Flags, layout.Mark(listing.Words(" ", "build requested", asked.Ago, "ago"), "busy"))
 	}
 	if image.Verdicts != nil {
-		for _, pin := range image.Verdicts.Pins {
-			v.Flags = append(v.Flags, layout.Mark("build "+pin.Build+" pinned at "+pin.Provider, "off"))
+		for n := range image.Verdicts.Pins {
+			if pin := &image.Verdicts.Pins[n]; image.Pin(pin.Provider) == pin {
+				v.Flags = append(v.Flags, layout.Mark("build "+pin.Build+" pinned at "+pin.Provider, "off"))
+			}
+		}
+		for _, one := range image.Stale() {
+			v.Flags = append(v.Flags, layout.Mark(one.String(), "off"))
 		}
 	}
 	for _, b := range slices.Backward(image.Builds) {

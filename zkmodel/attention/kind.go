@@ -29,6 +29,7 @@ const (
 	UploadUnread  Kind = "upload-unreadable"
 	Suspect       Kind = "image-suspect"
 	Verdict       Kind = "build-taken-back"
+	VerdictStale  Kind = "verdict-stale"
 	Pinned        Kind = "image-pinned"
 	Deaf          Kind = "verdict-unheeded"
 	CanaryAsks    Kind = "canary-asks"
@@ -80,6 +81,7 @@ var kinds = map[Kind]told{
 	UploadUnread:  {"uploads cannot be read", "poolkeeper image-list --detail"},
 	Suspect:       {"images do not boot, older ones are used", "poolkeeper image-list --detail"},
 	Verdict:       {"builds were taken back", "poolkeeper image-list --detail --image IMAGE"},
+	VerdictStale:  {"verdicts or pins are stale", "poolkeeper image-status --detail --image IMAGE"},
 	Pinned:        {"images are pinned", "poolkeeper image-status --detail --image IMAGE"},
 	Deaf:          {"times a launcher goes on with a build that was taken back", "poolkeeper daemon list --detail"},
 	CanaryAsks:    {"canaries wait for a decision", "poolkeeper image-list --detail --image IMAGE"},

@@ -67,6 +67,7 @@ func (s *Site) Items() []Item {
 	for _, image := range s.Images {
 		list = append(list, s.imageTroubles(image)...)
 		list = append(list, s.uploadTroubles(image)...)
+		list = append(list, staleRulings(image)...)
 		list = append(list, s.trialTroubles(image)...)
 		list = append(list, s.stuckUploads(image)...)
 	}

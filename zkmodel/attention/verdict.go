@@ -44,6 +44,23 @@ func (s *Site) verdictTroubles(image *zkmodel.Image, newest *zkmodel.Upload) []I
 	return list
 }
 
+// staleRulings reports the verdicts and pins of an image that are not in force.
+func staleRulings(image *zkmodel.Image) (list []Item) {
+	for _, one := range image.Stale() {
+		name, said, undo := image.Name+"-"+one.Build, "verdict on", "To remove it: poolkeeper image-promote "+image.Name+"-"+one.Build
+		if one.Pin {
+			said, undo = "pin of", "To remove it: poolkeeper image-rollback "+image.Name+" --release"
+		}
+		list = append(list, Item{
+			What: fmt.Sprintf("The %s image %s in %s is not in force", said, name, one.Provider),
+			Why: one.Text + "; the record of the build was created again since, for example by an import. " + undo +
+				" --provider " + one.Provider,
+			Since: one.Time.Time(), Kind: VerdictStale, Image: image.Name, Build: one.Build, Provider: one.Provider,
+		})
+	}
+	return list
+}
+
 // canaryTroubles tells of a canary that people are to decide over, and of a provider where
 // there is none, as a launcher there knows none.
 func (s *Site) canaryTroubles(image *zkmodel.Image, provider string) []Item {

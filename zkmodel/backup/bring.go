@@ -37,7 +37,7 @@ func CompareWhole(ctx context.Context, store *zkmodel.Store, w *Whole) (*Brought
 	if err != nil {
 		return nil, err
 	}
-	b, known := &Brought{Images: look}, map[string]Record{}
+	b, known, made := &Brought{Images: look}, map[string]Record{}, w.made()
 	for _, r := range there {
 		known[r.Path] = r
 	}
@@ -53,7 +53,7 @@ func CompareWhole(ctx context.Context, store *zkmodel.Store, w *Whole) (*Brought
 			continue
 		}
 		if root := slices.Concat(plain(), fitted())[n]; root == zkmodel.VerdictsRoot || root == zkmodel.CanariesRoot {
-			if r, err = w.fit(ctx, s, r); err != nil {
+			if r, err = fit(ctx, s, r, made); err != nil {
 				return nil, err
 			}
 		}

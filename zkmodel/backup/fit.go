@@ -13,13 +13,8 @@ import (
 // fit puts the transactions into a verdict or canary that made its builds and uploads in this
 // tree. What it says of one that the backup does not have, or that is not in the tree, stays: it
 // means nothing that is there.
-func (w *Whole) fit(ctx context.Context, s *recipe.Session, r Record) (Record, error) {
-	f := fitter{s: s, made: map[string]int64{}}
-	for _, one := range w.Records {
-		if one.Made != 0 {
-			f.made[one.Path] = one.Made
-		}
-	}
+func fit(ctx context.Context, s *recipe.Session, r Record, made map[string]int64) (Record, error) {
+	f := fitter{s: s, made: made}
 	if rest, is := strings.CutPrefix(r.Path, zkmodel.VerdictsRoot+"/"); is {
 		f.image = rest
 	} else if parts := strings.Split(strings.TrimPrefix(r.Path, zkmodel.CanariesRoot+"/"), "/"); len(parts) > 1 {

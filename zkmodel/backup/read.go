@@ -85,7 +85,7 @@ func (r *reader) record(ctx context.Context, path string) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.data[path] = string(text)
+	r.data[path], _ = withoutID(string(text)) // which Nodepool imported
 }
 
 // note keeps why a path could not be read, unless there is nothing.

@@ -37,6 +37,7 @@ func Compare(ctx context.Context, store *zkmodel.Store, d Data) (*Look, error) {
 	if len(unread) > 0 {
 		return nil, fmt.Errorf("compare the tree with the backup: %w: %w", recipe.ErrUnread, unread[0])
 	}
+	d, _ = d.takeIDs()
 	l := &Look{Missing: maps.Clone(d)}
 	for _, path := range slices.Sorted(maps.Keys(tree)) {
 		switch text, has := d[path]; {
@@ -111,11 +112,13 @@ func (l *Look) InTheWay() error {
 // Restore brings the records back that a tree does not have; those that it has stay as they
 // are. The build locks of all images are held meanwhile, and each write stands behind
 // that of its image. An image is paused before its builds are there, and asked for after.
+// Verdicts, pins and canaries that the tree kept then name the new records, if Data has creation ids.
 // What is there after an error is part of it: Restore again brings the rest.
 //
 // Errors: ErrInTheWay, with nothing written but locks, unless anyway; recipe.ErrLocked while
 // an image is being built.
 func Restore(ctx context.Context, store *zkmodel.Store, d Data, anyway bool) (look *Look, err error) {
+	d, made := d.takeIDs()
 	if look, err = Compare(ctx, store, d); err != nil {
 		return nil, err
 	}
@@ -152,5 +155,5 @@ func Restore(ctx context.Context, store *zkmodel.Store, d Data, anyway bool) (lo
 			return look, fmt.Errorf("restore image %s: %w", i.name, err)
 		}
 	}
-	return again, nil
+	return again, fitKept(ctx, store.Session(), made)
 }

@@ -231,12 +231,23 @@ func roots() []string {
 	return all
 }
 
-// Images are the records of images, in the shape of Nodepool's file.
+// made are the transactions that created builds and uploads, by path.
+func (w *Whole) made() map[string]int64 {
+	made := map[string]int64{}
+	for _, r := range w.Records {
+		if r.Made != 0 {
+			made[r.Path] = r.Made
+		}
+	}
+	return made
+}
+
+// Images are the records of images with their creation ids, in the shape of Nodepool's file.
 func (w *Whole) Images() Data {
 	d := Data{}
 	for _, r := range w.Records {
 		if _, err := placeOf(r.Path); err == nil && r.Next == 0 {
-			d[r.Path] = string(r.data())
+			d[r.Path] = withID(string(r.data()), r.Made)
 		}
 	}
 	return d

@@ -172,8 +172,12 @@ func pins(image *zkmodel.Image) string {
 	}
 	var list []string
 	for n := range image.Verdicts.Pins {
-		pin := &image.Verdicts.Pins[n]
-		list = append(list, "build "+pin.Build+" is "+pin.Text()+" at "+pin.Provider)
+		if pin := &image.Verdicts.Pins[n]; image.Pin(pin.Provider) == pin {
+			list = append(list, "build "+pin.Build+" is "+pin.Text()+" at "+pin.Provider)
+		}
+	}
+	for _, one := range image.Stale() {
+		list = append(list, one.String())
 	}
 	return strings.Join(list, "; ")
 }

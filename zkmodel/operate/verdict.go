@@ -126,6 +126,7 @@ func (j Judgement) build(i *zkmodel.Image) (*zkmodel.BuildTree, error) {
 func (o *Operator) judge(i *zkmodel.Image, b *zkmodel.BuildTree, j Judgement) (*zkmodel.Ruling, []Judged, error) {
 	after := *i
 	after.Verdicts = i.Verdicts.Clone()
+	dropStale(after.Verdicts, b, j.Providers)
 	r := &zkmodel.Ruling{Verdicts: after.Verdicts, Canaries: ended(i, b, j)}
 	if j.Kind == zkmodel.Retreated && len(r.Canaries) == 0 {
 		return nil, nil, nil // people decided otherwise meanwhile
@@ -148,7 +149,7 @@ func (o *Operator) judge(i *zkmodel.Image, b *zkmodel.BuildTree, j Judgement) (*
 			r.Verdicts.List = append(r.Verdicts.List, v)
 		}
 	}
-	changed := len(r.Verdicts.List) > len(listOf(i.Verdicts))
+	changed := slices.ContainsFunc(list, func(one Judged) bool { return one.Before == nil })
 	for _, p := range j.Providers {
 		if v := after.Verdict(b.Build, p); j.Delete && !v.Delete {
 			v.Delete, changed = true, true
@@ -162,6 +163,7 @@ func (o *Operator) judge(i *zkmodel.Image, b *zkmodel.BuildTree, j Judgement) (*
 		}
 		if j.Pin && out.Serves != nil && i.Pin(p) == nil {
 			kept := after.Build(out.Serves.Build)
+			r.Verdicts.Pins = slices.DeleteFunc(r.Verdicts.Pins, func(old zkmodel.Pin) bool { return old.Provider == p }) // a stale one
 			r.Verdicts.Pins = append(r.Verdicts.Pins, zkmodel.Pin{
 				Provider: p, Build: kept.ID, BuildCzxid: kept.Stat.Czxid, By: o.who, Reason: brief(j.Reason), Time: o.epoch(),
 			})
@@ -185,6 +187,13 @@ func (o *Operator) judge(i *zkmodel.Image, b *zkmodel.BuildTree, j Judgement) (*
 		return nil, list, nil
 	}
 	return r, list, nil
+}
+
+// dropStale removes the stale verdicts of a build in providers where a new one replaces them.
+func dropStale(all *zkmodel.Verdicts, b *zkmodel.BuildTree, providers []string) {
+	all.List = slices.DeleteFunc(all.List, func(v zkmodel.Verdict) bool {
+		return v.Build == b.ID && v.BuildCzxid != b.Stat.Czxid && slices.Contains(providers, v.Provider)
+	})
 }
 
 // onTrial is the record of a provider where a build is the canary; nil where it is not.
@@ -301,7 +310,7 @@ func (o *Operator) Promote(ctx context.Context, image, build string, providers [
 		r := &zkmodel.Ruling{Verdicts: i.Verdicts.Clone()}
 		found := false
 		r.Verdicts.List = slices.DeleteFunc(r.Verdicts.List, func(v zkmodel.Verdict) bool {
-			if v.Build != b.ID || v.BuildCzxid != b.Stat.Czxid || len(providers) > 0 && !slices.Contains(providers, v.Provider) {
+			if v.Build != b.ID || len(providers) > 0 && !slices.Contains(providers, v.Provider) { // also a stale one
 				return false
 			}
 			found = true
@@ -384,13 +393,6 @@ func (o *Operator) pinned(ctx context.Context, image, build, provider string) er
 // ofBuild are the uploads of a build in a provider.
 func ofBuild(b *zkmodel.BuildTree, provider string) []*zkmodel.Upload {
 	return slices.DeleteFunc(slices.Clone(b.Uploads), func(u *zkmodel.Upload) bool { return u.Provider != provider })
-}
-
-func listOf(v *zkmodel.Verdicts) []zkmodel.Verdict {
-	if v == nil {
-		return nil
-	}
-	return v.List
 }
 
 // brief bounds what a person says, as it stands in records that are read often.

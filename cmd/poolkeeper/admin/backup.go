@@ -46,6 +46,9 @@ func (c *ExportImageDataCmd) Run(ctx context.Context, a *app.App) error {
 		if len(unread) > 0 && !c.Partial {
 			return fmt.Errorf("%s is not written: %d records or lists of them cannot be read; with --partial, it has the others", c.Path, len(unread))
 		}
+		if data, err = data.WithIDs(ctx, store.Session()); err != nil {
+			return err
+		}
 		text, err := data.Encode()
 		if err != nil {
 			return err
@@ -110,8 +113,22 @@ func (c *ImportImageDataCmd) Run(ctx context.Context, a *app.App) error {
 			return unwritten(err, look, c.Force, "import", c.Path, cfg)
 		}
 		fmt.Fprintf(a.Stdout, "Imported %s; %d records were there already\n", look.Missing.Counts(), look.Same)
-		return errors.Join(look.Left...)
+		return errors.Join(errors.Join(look.Left...), warnStale(ctx, a, store))
 	})
+}
+
+// warnStale prints a line for each verdict and pin that is not in force after an import.
+func warnStale(ctx context.Context, a *app.App, store *zkmodel.Store) error {
+	images, err := store.Images(ctx)
+	if err != nil {
+		return err
+	}
+	for _, image := range images {
+		for _, one := range image.Stale() {
+			fmt.Fprintf(terminal.Visible(a.Stderr), "poolkeeper: image %s: %s\n", image.Name, one)
+		}
+	}
+	return nil
 }
 
 // unwritten is err, with what it has left of a tree into which a file was to be brought. Unless something was in the
