@@ -14,6 +14,7 @@ import (
 	"poolkeeper/zkmodel/attention"
 	"poolkeeper/zkmodel/backup"
 	"poolkeeper/zkmodel/listing"
+	"poolkeeper/zkmodel/operate"
 	"poolkeeper/zkmodel/recipe"
 )
 
@@ -167,5 +168,36 @@ func TestForeignImportLeavesVerdictsStale(t *testing.T) {
 	var shown strings.Builder
 	if err := listing.Images(images, time.Now(), nil).WriteJSON(&shown); err != nil || strings.Count(shown.String(), "stale, not in force") != 4 {
 		t.Errorf("image-status: %v\n%s", err, &shown)
+	}
+}
+
+// A new decision replaces the stale one, and promote and release remove it.
+func TestDecisionsReplaceStaleOnes(t *testing.T) {
+	t.Parallel()
+	ctx, store := t.Context(), open(t, zktest.Shared(t).Addr(), zktest.Root(t))
+	judged(t, store)
+	foreign := data(t, store)
+	lose(t, store)
+	if _, err := backup.Restore(ctx, store, foreign, false); err != nil {
+		t.Fatal(err)
+	}
+	o := operate.New(store, "carl")
+	if _, err := o.Judge(ctx, operate.Judgement{Image: "debian", Build: "0000000004", Providers: []string{"north"}, Kind: zkmodel.Rejected}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Release(ctx, "debian", nil); err != nil {
+		t.Fatal(err)
+	}
+	if where, err := o.Promote(ctx, "fedora", "0000000004", nil); err != nil || len(where) != 1 {
+		t.Fatal(where, err)
+	}
+	for name, want := range map[string]int{"debian": 0, "fedora": 1} { // the pin of fedora is left
+		i, err := store.Image(ctx, name)
+		if err != nil || len(i.Stale()) != want {
+			t.Errorf("%s: %v, %v", name, i.Stale(), err)
+		}
+		if v := i.Verdict(i.Builds[1].Build, "north"); (v != nil) != (name == "debian") || v != nil && (v.By != "carl" || len(i.Verdicts.List) != 1) {
+			t.Errorf("%s: %+v", name, i.Verdicts)
+		}
 	}
 }

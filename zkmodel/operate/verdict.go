@@ -125,8 +125,7 @@ func (j Judgement) build(i *zkmodel.Image) (*zkmodel.BuildTree, error) {
 // judge makes the ruling of a judgement; nil when it stands already.
 func (o *Operator) judge(i *zkmodel.Image, b *zkmodel.BuildTree, j Judgement) (*zkmodel.Ruling, []Judged, error) {
 	after := *i
-	after.Verdicts = i.Verdicts.Clone()
-	dropStale(after.Verdicts, b, j.Providers)
+	after.Verdicts = withoutStale(i, b, j)
 	r := &zkmodel.Ruling{Verdicts: after.Verdicts, Canaries: ended(i, b, j)}
 	if j.Kind == zkmodel.Retreated && len(r.Canaries) == 0 {
 		return nil, nil, nil // people decided otherwise meanwhile
@@ -163,7 +162,6 @@ func (o *Operator) judge(i *zkmodel.Image, b *zkmodel.BuildTree, j Judgement) (*
 		}
 		if j.Pin && out.Serves != nil && i.Pin(p) == nil {
 			kept := after.Build(out.Serves.Build)
-			r.Verdicts.Pins = slices.DeleteFunc(r.Verdicts.Pins, func(old zkmodel.Pin) bool { return old.Provider == p }) // a stale one
 			r.Verdicts.Pins = append(r.Verdicts.Pins, zkmodel.Pin{
 				Provider: p, Build: kept.ID, BuildCzxid: kept.Stat.Czxid, By: o.who, Reason: brief(j.Reason), Time: o.epoch(),
 			})
@@ -189,11 +187,16 @@ func (o *Operator) judge(i *zkmodel.Image, b *zkmodel.BuildTree, j Judgement) (*
 	return r, list, nil
 }
 
-// dropStale removes the stale verdicts of a build in providers where a new one replaces them.
-func dropStale(all *zkmodel.Verdicts, b *zkmodel.BuildTree, providers []string) {
+// withoutStale returns what was decided about an image, without the stale verdicts and pins that a judgement replaces.
+func withoutStale(i *zkmodel.Image, b *zkmodel.BuildTree, j Judgement) *zkmodel.Verdicts {
+	all := i.Verdicts.Clone()
 	all.List = slices.DeleteFunc(all.List, func(v zkmodel.Verdict) bool {
-		return v.Build == b.ID && v.BuildCzxid != b.Stat.Czxid && slices.Contains(providers, v.Provider)
+		return v.Build == b.ID && i.Replaced(v.Build, v.BuildCzxid) && slices.Contains(j.Providers, v.Provider)
 	})
+	all.Pins = slices.DeleteFunc(all.Pins, func(p zkmodel.Pin) bool {
+		return j.Pin && i.Replaced(p.Build, p.BuildCzxid) && slices.Contains(j.Providers, p.Provider)
+	})
+	return all
 }
 
 // onTrial is the record of a provider where a build is the canary; nil where it is not.
