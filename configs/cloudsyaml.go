@@ -115,12 +115,11 @@ func (l *loader) cloudsFile(variable, base string) *cloudsFile {
 		}
 		if err != nil {
 			line, why := SyntaxOf(content) // the parser's own words may quote a secret
-			found := Finding{File: path, Line: line, Message: "the file cannot be read, image formats are taken to be " + defaultImageFormat}
 			if why != "" {
-				found.Message += ": " + why
+				why = ": " + why
 			}
-			l.found.add(notice, found)
-			l.cfg.HalfRead = &found
+			l.found.add(notice, Finding{File: path, Line: line, Message: "the file cannot be read, image formats are taken to be " + defaultImageFormat + why})
+			l.cfg.HalfRead = &Finding{File: path, Line: line, Message: "the file cannot be read, the old content stays in use" + why}
 			return &cloudsFile{}
 		}
 		return file
