@@ -157,6 +157,6 @@ func (s *site) dutiesAreWorked(when string, workers int) {
 		if !maps.Equal(now, last) {
 			still, last = time.Now(), now
 		}
-		return idle == 0 && len(share) == workers && time.Since(still) > 2*time.Second
+		return idle == 0 && len(share) == workers && time.Since(still) > 4*time.Second
 	}, "%s: each duty has one worker, %d in all", when, workers)
 }

@@ -110,12 +110,15 @@ func (st *Store) ClearCancel(ctx context.Context, image string) error {
 // QuotaLockPath is held by who launches nodes in a provider.
 func QuotaLockPath(provider string) string { return OwnRoot + "/quota/" + provider }
 
-// ProviderDutyPath is the partition of what one launcher of a provider does for
+// DutiesPath is the partition of what one launcher does for all.
+const DutiesPath = OwnRoot + "/duties"
+
+// ProviderDutyPath is the share of what one launcher of a provider does for
 // all, LabelDutyPath that of a label.
-func ProviderDutyPath(provider string) string { return OwnRoot + "/duties/providers/" + provider }
+func ProviderDutyPath(provider string) string { return DutiesPath + "/providers/" + provider }
 
 // LabelDutyPath is like ProviderDutyPath, for a label.
-func LabelDutyPath(label string) string { return OwnRoot + "/duties/labels/" + label }
+func LabelDutyPath(label string) string { return DutiesPath + "/labels/" + label }
 
 // LimitsRoot holds what providers said of their limits, by provider: one launcher
 // asks, and all read.

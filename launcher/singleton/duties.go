@@ -3,7 +3,10 @@ package singleton
 import (
 	"context"
 	"errors"
+	"maps"
 	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -14,10 +17,6 @@ import (
 	"poolkeeper/zkmodel"
 	"poolkeeper/zkmodel/recipe"
 )
-
-// dutySettleTime is how long the launchers must have been the same before duties are
-// handed out anew.
-const dutySettleTime = time.Second
 
 // Changes reports that something may be different; a recipe.Subscription.
 type Changes interface {
@@ -38,8 +37,8 @@ type Cloud interface {
 
 // Duties is what is done once, however many launchers there are. For a provider that
 // is the search for leaks and the question for its limits, or the slots of a static
-// one; for a label the stock of ready nodes. Each is a share of a
-// partition among the launchers that have the provider or the label, so it has
+// one; for a label the stock of ready nodes. Each is a share of one partition, which spreads
+// them evenly among the launchers that have the provider or the label, so it has
 // one worker at a time, and another when that one dies. What concerns all
 // launchers alike, whatever they serve, is done by the one that they elect.
 type Duties struct {
@@ -81,15 +80,14 @@ type Duties struct {
 // Run takes part in all duties until ctx ends.
 func (d *Duties) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	take := func(duty, of, dir string, work func(context.Context, *zkmodel.Store, *recipe.Held) error) {
+	shares := map[string]share{}
+	take := func(duty, of, dir string, work share) {
 		d.Has(duty, of, false)
-		group.Go(func() error {
-			return d.share(ctx, dir, func(ctx context.Context, store *zkmodel.Store, h *recipe.Held) error {
-				d.Has(duty, of, true)
-				defer d.Has(duty, of, false)
-				return work(ctx, store, h)
-			})
-		})
+		shares[strings.TrimPrefix(dir, zkmodel.DutiesPath+"/")] = func(ctx context.Context, store *zkmodel.Store, h *recipe.Held) error {
+			d.Has(duty, of, true)
+			defer d.Has(duty, of, false)
+			return work(ctx, store, h)
+		}
 	}
 	d.Has("tidy", "", false)
 	d.Has("offers", "", false)
@@ -133,6 +131,7 @@ func (d *Duties) Run(ctx context.Context) error {
 			return d.keepStock(ctx, store, label)
 		})
 	}
+	group.Go(func() error { return d.work(ctx, shares) })
 	return group.Wait()
 }
 
@@ -146,18 +145,20 @@ func (d *Duties) elect(ctx context.Context, duty, path string, lead func(context
 	})
 }
 
-// share works the one share of a partition while it is ours.
-func (d *Duties) share(ctx context.Context, dir string, work func(context.Context, *zkmodel.Store, *recipe.Held) error) error {
-	p := recipe.NewPartition(d.Client, dir, d.Member, recipe.PartitionOptions{
-		Settle: dutySettleTime, Logger: d.Log.Named("duties"),
+// share is the work of a share while it is ours.
+type share func(context.Context, *zkmodel.Store, *recipe.Held) error
+
+// work takes part in the partition of shares, and works those that fall to this launcher.
+func (d *Duties) work(ctx context.Context, shares map[string]share) error {
+	p := recipe.NewPartition(d.Client, zkmodel.DutiesPath, d.Member, slices.Sorted(maps.Keys(shares)), recipe.PartitionOptions{
+		Logger: d.Log.Named("duties"),
 	})
-	p.SetShares([]string{"duty"})
-	return p.Run(ctx, func(ctx context.Context, _ string, h *recipe.Held) error {
-		defer d.Hold(dir)()
+	return p.Run(ctx, func(ctx context.Context, name string, h *recipe.Held) error {
+		defer d.Hold(zkmodel.DutiesPath + "/" + name)()
 		if err := d.Mirror.WaitSynced(ctx); err != nil {
 			return err
 		}
-		if err := work(ctx, zkmodel.NewStore(h.Session(), d.Now), h); err != nil {
+		if err := shares[name](ctx, zkmodel.NewStore(h.Session(), d.Now), h); err != nil {
 			return err
 		}
 		return context.Cause(ctx) // why it has ended

@@ -33,7 +33,7 @@ func ExamplePeriodic() {
 	// ended: context canceled
 }
 
-// Shares fall to the members by name alone, so all agree without talking.
+// Each member computes the same division, so members need not talk to each other.
 func ExamplePartition() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -43,8 +43,7 @@ func ExamplePartition() {
 		return
 	}
 	defer client.Close()
-	part := recipe.NewPartition(client, "/poolkeeper/partition", "nb01-4711", recipe.PartitionOptions{Settle: 10 * time.Millisecond})
-	part.SetShares([]string{"debian"})
+	part := recipe.NewPartition(client, "/poolkeeper/partition", "nb01-4711", []string{"debian"}, recipe.PartitionOptions{Settle: 10 * time.Millisecond})
 	err = part.Run(ctx, func(ctx context.Context, share string, _ *recipe.Held) error {
 		fmt.Println("mine:", share)
 		cancel()

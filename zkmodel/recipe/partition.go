@@ -2,50 +2,54 @@ package recipe
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sync/errgroup"
 
 	"poolkeeper/configs/clock"
 	"poolkeeper/zkmodel/rendezvous"
 )
 
 // DefaultSettle is how long the members of a Partition must have been the same
-// before shares are handed out anew.
+// before they divide the shares.
 const DefaultSettle = 3 * time.Second
 
-// Partition divides work among the processes that are there. Each registers as a
-// member; once the membership has been still for a while, each takes the shares
-// that rendezvous hashing of their paths gives it. So members of many partitions
-// with equal shares do not get all or none of them. A share is worked under its own
-// lock, so that it is handed over, and never worked by two, even while members disagree.
+// Partition divides shares of work evenly among the processes that can work them. Each process
+// registers as a member of the partition, with the shares that it can work. Once the membership has
+// been calm for a while, each member takes the shares that rendezvous.Spread gives it. A share is
+// worked under its own lock, so two members never work it at the same time, even while they disagree.
+//
+// Earlier releases have a partition per share, in the share's folder. Each member registers there
+// too. While a member of an earlier release is registered in a share's folder, all members divide this
+// share as that release does, so that the share always has a member that works it.
 type Partition struct {
 	client *Client
 	dir    string
 	member string
+	shares []string
 	opts   PartitionOptions
 	log    hclog.Logger
-
-	mu     sync.Mutex
-	shares []string
-	wake   chan struct{}
 }
 
 // PartitionOptions change a Partition.
 type PartitionOptions struct {
-	// Settle is how long the membership must be still; 0 means DefaultSettle.
+	// Settle is how long the membership must be calm; 0 means DefaultSettle.
 	Settle time.Duration
-	// Logger receives what shares are taken and given up; nil discards it.
+	// Logger receives which shares are taken and given up; nil discards it.
 	Logger hclog.Logger
 }
 
-// NewPartition returns the partition in dir, created when missing, for the
-// process called member, "<host>-<pid>" as a rule, which must be unique and hold no slash.
-func NewPartition(c *Client, dir, member string, opts PartitionOptions) *Partition {
-	p := &Partition{client: c, dir: dir, member: member, opts: opts, log: opts.Logger, wake: make(chan struct{}, 1)}
+// NewPartition returns the partition in dir, which is created if missing, for the process called
+// member, which must be unique and contain no slash. shares are the folders below dir of the shares
+// that the process can work.
+func NewPartition(c *Client, dir, member string, shares []string, opts PartitionOptions) *Partition {
+	p := &Partition{client: c, dir: dir, member: member, shares: shares, opts: opts, log: opts.Logger}
 	if p.log == nil {
 		p.log = hclog.NewNullLogger()
 	}
@@ -55,26 +59,14 @@ func NewPartition(c *Client, dir, member string, opts PartitionOptions) *Partiti
 	return p
 }
 
-// SetShares says what there is to divide; the names must hold no slash. All
-// members should know the same shares, but nothing breaks while they do not.
-func (p *Partition) SetShares(shares []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.shares = slices.Clone(shares)
-	select {
-	case p.wake <- struct{}{}:
-	default: // it is set already
-	}
-}
-
-// Run takes part until ctx ends or the Client is closed. work is called, in a
-// goroutine, for each share that is ours, once its lock is held; its context ends
-// when the share is another's or the lock is lost. When work returns while the
-// share is still ours, it is called again a second later.
+// Run takes part until ctx ends or the Client is closed. work is called, in a goroutine, for each
+// share that falls to this member, once its lock is held; its context ends when the share falls to
+// another member or the lock is lost. If work returns before that, it is called again a second later.
 func (p *Partition) Run(ctx context.Context, work func(ctx context.Context, share string, h *Held) error) error {
 	return p.client.Serve(ctx, func(ctx context.Context, s *Session) error {
 		return (&shareholder{
-			Partition: p, session: s, work: work, held: map[string]*holding{}, known: map[string]bool{},
+			Partition: p, session: s, work: work, held: map[string]*holding{},
+			known: map[string]map[string]string{}, changed: make(chan struct{}, 1),
 		}).run(ctx)
 	})
 }
@@ -85,7 +77,10 @@ type shareholder struct {
 	session *Session
 	work    func(context.Context, string, *Held) error
 	held    map[string]*holding
-	known   map[string]bool // members whose node was read; true if they hash paths
+	changed chan struct{} // known has changed
+
+	mu    sync.Mutex
+	known map[string]map[string]string // by folder: the data of each member
 }
 
 // holding is a share that is ours, or was until a moment ago.
@@ -94,78 +89,103 @@ type holding struct {
 	done   chan struct{}
 }
 
+// What the node of a member in a share's folder contains. Members of the first release have an empty
+// node and hash the name of the share alone; later ones hash its path; today's spread all shares.
+const (
+	dutyName  = "duty" // the name of the one share of each such folder
+	namesHash = ""
+	spreads   = "spread"
+)
+
 func (p *shareholder) run(ctx context.Context) error {
-	members := p.dir + "/members"
-	own := joinPath(members, p.member)
-	if err := p.join(ctx, own); err != nil {
+	shares, err := json.Marshal(p.shares)
+	if err != nil {
 		return err
 	}
-	defer p.session.discard(own)
-	defer p.keep(nil)
+	group, ctx := errgroup.WithContext(ctx)
+	folders := map[string]string{p.dir: string(shares)}
+	for _, share := range p.shares {
+		folders[joinPath(p.dir, share)] = spreads
+	}
+	for folder, data := range folders {
+		group.Go(func() error { return p.follow(ctx, folder+"/members", data) })
+	}
+	group.Go(func() error {
+		defer p.keep(nil)
+		return p.divide(ctx, len(folders))
+	})
+	err = group.Wait()
+	for folder := range folders { // after the work has ended
+		p.session.discard(joinPath(folder+"/members", p.member))
+	}
+	return err
+}
+
+// follow registers this member in a folder, and keeps its members known until ctx ends.
+func (p *shareholder) follow(ctx context.Context, folder, data string) error {
+	own := joinPath(folder, p.member)
 	for {
-		n, err := p.session.childrenWatch(ctx, members)
+		n, err := p.session.childrenWatch(ctx, folder)
 		if err != nil && !errors.Is(err, ErrNoNode) {
 			return err
 		}
-		if !slices.Contains(n.children, p.member) { // somebody removed us, or all
-			if err := p.join(ctx, own); err != nil {
+		members, err := p.read(ctx, folder, n.children)
+		if err != nil {
+			return err
+		}
+		if now, registered := members[p.member]; !registered || now != data { // or another process removed the node
+			if err := p.join(ctx, own, data); err != nil {
 				return err
 			}
 			continue
 		}
-		prefix, err := p.hashed(ctx, n.children)
-		if err != nil {
-			return err
-		}
-		if err := p.divide(ctx, n, prefix); err != nil {
-			return err
+		p.publish(folder, members)
+		select {
+		case <-n.watch:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
 }
 
-// hashesPaths is what a member's node holds that hashes the paths of shares. Members
-// of the first release have an empty node, and hash the names alone.
-const hashesPaths = "paths"
-
-// hashed is what members put before the names of shares to hash them: the folder
-// that they lie in, or nothing while one of them knows no better. All must do alike,
-// or a share may be worked by nobody.
-func (p *shareholder) hashed(ctx context.Context, members []string) (prefix string, err error) {
-	prefix = p.dir + "/"
-	known := map[string]bool{}
-	for _, member := range members {
-		paths, seen := p.known[member]
-		if !seen {
-			data, _, err := p.session.Get(ctx, joinPath(p.dir+"/members", member))
-			if errors.Is(err, ErrNoNode) {
-				continue // it has left since, of which the watch tells
-			}
-			if err != nil {
-				return "", err
-			}
-			paths = len(data) > 0
+// read returns the data of members. The watch reports those that have left since.
+func (p *shareholder) read(ctx context.Context, folder string, names []string) (map[string]string, error) {
+	members := map[string]string{}
+	for _, name := range names {
+		data, _, err := p.session.Get(ctx, joinPath(folder, name))
+		if err != nil && !errors.Is(err, ErrNoNode) {
+			return nil, err
 		}
-		if known[member] = paths; !paths {
-			prefix = ""
+		if err == nil {
+			members[name] = string(data)
 		}
 	}
-	p.known = known // of those that have left nothing is kept
-	return prefix, nil
+	return members, nil
+}
+
+func (p *shareholder) publish(folder string, members map[string]string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.known[folder] = members
+	select {
+	case p.changed <- struct{}{}:
+	default: // divide has not seen the last change yet
+	}
 }
 
 // join registers us. If ctx ends while that is under way, our node is removed as soon as it is known to exist: shares would fall
 // to it as long as the session lives, and nobody would work them.
-func (p *shareholder) join(ctx context.Context, own string) error {
+func (p *shareholder) join(ctx context.Context, own, data string) error {
 	_, err := runDetached(ctx, p.session, "join", own,
-		func() (string, error) { return own, p.register(own) }, p.session.discard)
+		func() (string, error) { return own, p.register(own, data) }, p.session.discard)
 	return err
 }
 
-// register makes our node; one of a session of ours that has ended is replaced.
-func (p *shareholder) register(own string) error {
+// register creates our node, and replaces one of an earlier session or an earlier run.
+func (p *shareholder) register(own, data string) error {
 	ctx := p.session.ctx
 	for {
-		_, err := p.session.Create(ctx, own, []byte(hashesPaths), Ephemeral)
+		_, err := p.session.Create(ctx, own, []byte(data), Ephemeral)
 		switch {
 		case err == nil:
 			return nil
@@ -175,8 +195,11 @@ func (p *shareholder) register(own string) error {
 				return err
 			}
 		case errors.Is(err, ErrNodeExists):
-			stat, exists, err := p.session.Exists(ctx, own)
-			if err != nil || exists && stat.EphemeralOwner == p.session.ID() {
+			was, stat, err := p.session.Get(ctx, own)
+			if err == nil && stat.EphemeralOwner == p.session.ID() && string(was) == data {
+				return nil
+			}
+			if err != nil && !errors.Is(err, ErrNoNode) {
 				return err
 			}
 			if err := p.session.deleteSurely(ctx, own); err != nil {
@@ -188,41 +211,73 @@ func (p *shareholder) register(own string) error {
 	}
 }
 
-// divide hands out shares, hashed with prefix, once the members in n have been the
-// same for the settling time, and returns when they change.
-func (p *shareholder) divide(ctx context.Context, n node, prefix string) error {
-	settled := p.session.Clock().NewTimer(p.opts.Settle)
-	defer settled.Stop()
-	still := false
+// divide takes and gives up shares whenever the members of all folders have been the same for the
+// settling time.
+func (p *shareholder) divide(ctx context.Context, folders int) error {
 	for {
+		settled := p.session.Clock().NewTimer(p.opts.Settle)
 		select {
-		case <-n.watch:
-			return nil
-		case <-settled.C:
-			still = true
-		case <-p.wake:
+		case <-p.changed:
+			settled.Stop()
+			continue
 		case <-ctx.Done():
+			settled.Stop()
 			return context.Cause(ctx)
+		case <-settled.C:
 		}
-		if still {
-			ours := p.ours(n.children, prefix)
+		if ours, complete := p.ours(folders); complete {
 			p.keep(ours)
 			p.take(ctx, ours)
+		}
+		select {
+		case <-p.changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
 }
 
-// ours returns the shares that fall to us among members, hashed with prefix.
-func (p *Partition) ours(members []string, prefix string) []string {
+// ours returns the shares that fall to this member; complete is false until all folders are known.
+func (p *shareholder) ours(folders int) (ours []string, complete bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var ours []string
+	if len(p.known) < folders {
+		return nil, false
+	}
+	able := map[string][]string{}
+	for member, data := range p.known[p.dir+"/members"] {
+		var shares []string
+		if err := json.Unmarshal([]byte(data), &shares); err != nil {
+			p.log.Debug("Member of a partition names no shares", "member", member, "error", err)
+			continue
+		}
+		able[member] = shares
+	}
+	owners := rendezvous.Spread(able)
 	for _, share := range p.shares {
-		if Owner(members, prefix+share) == p.member {
+		folder := joinPath(p.dir, share)
+		owner, earlier := earlierOwner(folder, p.known[folder+"/members"])
+		if !earlier {
+			owner = owners[share]
+		}
+		if owner == p.member {
 			ours = append(ours, share)
 		}
 	}
-	return ours
+	return ours, true
+}
+
+// earlierOwner returns the member that a share falls to while a member of an earlier release is
+// registered in its folder, as that release decides.
+func earlierOwner(folder string, members map[string]string) (owner string, earlier bool) {
+	names, prefix := slices.Sorted(maps.Keys(members)), folder+"/"
+	for _, data := range members {
+		earlier = earlier || data != spreads
+		if data == namesHash {
+			prefix = ""
+		}
+	}
+	return Owner(names, prefix+dutyName), earlier
 }
 
 // keep gives up all shares but those, and waits until their work has ended.
@@ -259,7 +314,7 @@ func (p *shareholder) take(ctx context.Context, shares []string) {
 
 // hold works share, each time under its lock, until ctx ends.
 func (p *shareholder) hold(ctx context.Context, share string) {
-	lock := NewLock(p.session, p.dir+"/locks/"+share, p.member, EnsureParents())
+	lock := NewLock(p.session, joinPath(p.dir, share)+"/locks/"+dutyName, p.member, EnsureParents())
 	for ctx.Err() == nil {
 		held, err := lock.Acquire(ctx)
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -235,57 +234,6 @@ func TestSemaphoreLimit(t *testing.T) {
 		})
 	}
 	work.Wait()
-}
-
-// TestPartition lets members come and go, and demands that each share is worked
-// by one at a time, and by the right one in the end.
-func TestPartition(t *testing.T) {
-	t.Parallel()
-	root := zktest.Root(t)
-	shares := make([]string, 12)
-	for i := range shares {
-		shares[i] = fmt.Sprintf("image-%d", i)
-	}
-	var mu sync.Mutex
-	workers := map[string]string{}
-	work := func(member string) func(context.Context, string, *recipe.Held) error {
-		return func(ctx context.Context, share string, _ *recipe.Held) error {
-			mu.Lock()
-			if other := workers[share]; other != "" {
-				t.Errorf("%s is worked by %s and %s", share, other, member)
-			}
-			workers[share] = member
-			mu.Unlock()
-			<-ctx.Done()
-			wait(context.WithoutCancel(ctx), time.Millisecond) // an end takes its time
-			mu.Lock()
-			defer mu.Unlock()
-			delete(workers, share)
-			return nil
-		}
-	}
-	join := func(member string) (stop func()) {
-		p := recipe.NewPartition(dial(t, root), "/p", member, recipe.PartitionOptions{Settle: 200 * time.Millisecond})
-		p.SetShares(shares)
-		return running(t, func(ctx context.Context) error { return p.Run(ctx, work(member)) })
-	}
-	divided := func(members ...string) {
-		t.Helper()
-		zktest.Eventually(t, func() bool {
-			mu.Lock()
-			defer mu.Unlock()
-			return !slices.ContainsFunc(shares, func(share string) bool { return workers[share] != recipe.Owner(members, "/p/"+share) })
-		}, "divided among %v", members)
-	}
-	stopA := join("a")
-	divided("a")
-	stopB := join("b")
-	join("c")
-	divided("a", "b", "c")
-	stopB()
-	divided("a", "c")
-	stopA()
-	divided("c")
 }
 
 func TestLtime(t *testing.T) {

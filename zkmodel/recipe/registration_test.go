@@ -60,8 +60,7 @@ func TestPartitionLosesDirectory(t *testing.T) {
 	t.Parallel()
 	root := zktest.Root(t)
 	s, c := session(t, dial(t, root)), dial(t, root)
-	part := recipe.NewPartition(c, "/all/p", "one", recipe.PartitionOptions{Settle: time.Millisecond})
-	part.SetShares([]string{"share"})
+	part := recipe.NewPartition(c, "/all/p", "one", []string{"share"}, recipe.PartitionOptions{Settle: time.Millisecond})
 	working := make(chan struct{})
 	running(t, func(ctx context.Context) error {
 		return part.Run(ctx, func(ctx context.Context, _ string, _ *recipe.Held) error {
@@ -78,7 +77,8 @@ func TestPartitionLosesDirectory(t *testing.T) {
 		}
 		must(t, s.DeleteTree(t.Context(), "/all"))
 	}
-	registered(t, s, "/all/p/members", "paths")
+	registered(t, s, "/all/p/members", `["share"]`)
+	registered(t, s, "/all/p/share/members", "spread")
 }
 
 // Mistake: a member whose run ended while it joined, and that is counted as long as the session lives: shares that fall to it are
@@ -90,7 +90,7 @@ func TestEndedWhileItJoins(t *testing.T) {
 			return recipe.NewRegistration(c, "/all/members", "one", []byte("here")).Run
 		},
 		"partition": func(c *recipe.Client) func(context.Context) error {
-			p := recipe.NewPartition(c, "/all", "one", recipe.PartitionOptions{})
+			p := recipe.NewPartition(c, "/all", "one", nil, recipe.PartitionOptions{})
 			return func(ctx context.Context) error {
 				return p.Run(ctx, func(context.Context, string, *recipe.Held) error { return nil })
 			}
