@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -132,13 +133,13 @@ func TestDutiesBesideFirstRelease(t *testing.T) {
 	s.dutiesAreWorked("after a crash", 3)
 }
 
-// dutiesAreWorked waits until all duties have one worker each, some number of
-// workers altogether, and nothing has moved for longer than members take to settle.
+// dutiesAreWorked waits until all duties have one worker each, some number of workers altogether with
+// equal numbers of duties, and nothing has moved for longer than members take to settle.
 func (s *site) dutiesAreWorked(when string, workers int) {
 	s.t.Helper()
 	still, last := time.Now(), map[string]string{}
 	zktest.Eventually(s.t, func() bool {
-		now, share, idle := map[string]string{}, map[int64]bool{}, 0
+		now, share, idle := map[string]string{}, map[int64]int{}, 0
 		for i := range 20 {
 			for _, dir := range []string{
 				zkmodel.ProviderDutyPath(fmt.Sprintf("cloud-%d", i)), zkmodel.LabelDutyPath(fmt.Sprintf("label-%d", i)),
@@ -151,12 +152,14 @@ func (s *site) dutiesAreWorked(when string, workers int) {
 					idle++
 					continue
 				}
-				now[dir], share[line[0].Session] = line[0].Name, true
+				now[dir] = line[0].Name
+				share[line[0].Session]++
 			}
 		}
 		if !maps.Equal(now, last) {
 			still, last = time.Now(), now
 		}
-		return idle == 0 && len(share) == workers && time.Since(still) > 4*time.Second
-	}, "%s: each duty has one worker, %d in all", when, workers)
+		most, least := slices.Max(append(slices.Collect(maps.Values(share)), 0)), slices.Min(append(slices.Collect(maps.Values(share)), 40))
+		return idle == 0 && len(share) == workers && most-least <= 1 && time.Since(still) > 4*time.Second
+	}, "%s: each duty has one worker, %d in all, with equal numbers of duties", when, workers)
 }

@@ -53,7 +53,7 @@
 //
 //   - [Election] makes one process the leader; [Periodic] is a task of the leader.
 //   - [Semaphore] limits what many processes use together, by weight.
-//   - [Partition] divides shares of work among the processes that are there.
+//   - [Partition] divides shares of work evenly among processes.
 //   - [Queue] holds requests, who works at each, their results, and who waits for them.
 //   - [Registration] shows others that we are there, and how we are.
 //   - [Blob] names data that is longer than a node may be, in shards.
