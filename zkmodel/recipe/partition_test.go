@@ -25,6 +25,7 @@ type duties struct {
 }
 
 func newDuties(t *testing.T, count int) *duties {
+	t.Helper()
 	d := &duties{t: t, root: zktest.Root(t), workers: map[string]string{}}
 	for i := range count {
 		d.shares = append(d.shares, fmt.Sprintf("labels/label-%02d", i))
@@ -32,16 +33,16 @@ func newDuties(t *testing.T, count int) *duties {
 	return d
 }
 
-// join starts a member; a change may alter its client, and leave ends it in order.
-func (d *duties) join(member string, change ...func(*recipe.Config)) (c *recipe.Client, leave func()) {
+// join starts a member; change alters its client and gives it the default calm; leave ends it in order.
+func (d *duties) join(member string, change ...func(*recipe.Config)) (leave func()) {
 	d.t.Helper()
-	c = dial(d.t, d.root, change...)
+	c := dial(d.t, d.root, change...)
 	settle := 200 * time.Millisecond
 	if len(change) > 0 {
 		settle = 0
 	}
 	p := recipe.NewPartition(c, "/duties", member, d.shares, recipe.PartitionOptions{Settle: settle})
-	return c, running(d.t, func(ctx context.Context) error {
+	return running(d.t, func(ctx context.Context) error {
 		return p.Run(ctx, func(ctx context.Context, share string, _ *recipe.Held) error {
 			d.begin(share, member)
 			<-ctx.Done()
@@ -99,7 +100,7 @@ func TestSharesAreEven(t *testing.T) {
 	d := newDuties(t, 9)
 	d.join("nl01")
 	d.spread("one member", 9)
-	_, leave := d.join("nl02")
+	leave := d.join("nl02")
 	d.spread("two members", 4, 5)
 	killed := d.kill("nl03")
 	d.spread("three members", 3, 3, 3)
