@@ -49,6 +49,7 @@ type Provider struct {
 	sizes     cached[types.InstanceTypeInfo]
 	nets      cached[[]types.Subnet]
 	zones     cached[[]string]
+	zoneless  atomic.Bool // the last list of zones failed
 	quotas    cached[map[string]quota]
 	templates cached[string]
 	leaks     suspects

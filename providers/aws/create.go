@@ -115,12 +115,22 @@ func (m *making) anywhere(ctx context.Context, spot bool) (string, error) {
 			m.p.lacking.note(kind, at, clock.Now(ctx))
 			lack = errors.Join(lack, fmt.Errorf("in %s: %w", cmp.Or(at.zone, at.subnet, "the zone that Amazon chose"), err))
 		}
-		if chosen || len(list) != 1 || list[0] != (place{}) {
-			return "", &refusal{kind: providers.ErrQuota, code: codeOf(lack), text: lack.Error()}
+		if !chosen && len(list) == 1 && list[0] == (place{}) {
+			list, err = m.p.otherZones(ctx)
+			if ctx.Err() != nil {
+				return "", errors.Join(lack, err)
+			}
+			if err != nil && !m.p.zoneless.Swap(true) {
+				m.p.log.Warn("Failed to list availability zones, nodes are created without a zone", "error", err)
+			}
+			if err == nil {
+				m.p.zoneless.Store(false)
+			}
+			if len(list) > 0 {
+				continue
+			}
 		}
-		if list, err = m.p.otherZones(ctx); err != nil || len(list) == 0 {
-			return "", errors.Join(lack, err)
-		}
+		return "", &refusal{kind: providers.ErrQuota, code: codeOf(lack), text: lack.Error()}
 	}
 }
 

@@ -1,11 +1,15 @@
 package aws
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"poolkeeper/providers"
 )
@@ -49,6 +53,44 @@ func TestQuotasThatCannotBeRead(t *testing.T) {
 	p.cfg.Pools[0].IgnoreProviderQuota = true
 	if limits, err := p.Limits(t.Context(), nil); err != nil || len(limits) != 1 || limits[providers.Instances] != 3 {
 		t.Errorf("with ignore-provider-quota: %v, %v", limits, err)
+	}
+}
+
+// Mistake: when the zone that Amazon chose has no capacity and the zones cannot be listed, the launch fails for the list.
+func TestZonesThatCannotBeListed(t *testing.T) {
+	denied := `<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>not yours</Message></Error></Errors></Response>`
+	a := &amazon{refuses: map[string]string{"DescribeAvailabilityZones": denied, "RunInstances": strings.Replace(denied, "UnauthorizedOperation", "InsufficientInstanceCapacity", 1)}}
+	_, p := openOn(t, a)
+	var log strings.Builder
+	p.log = hclog.New(&hclog.LoggerOptions{Output: &log})
+	create := func(node string) error {
+		_, err := p.CreateNode(t.Context(), providers.NodeSpec{
+			NodeID: node, Pool: "main", Label: "small", ImageID: ourImage, Asking: func(context.Context) error { return nil },
+		})
+		return err
+	}
+	for _, node := range []string{"1", "2"} {
+		if err := create(node); !errors.Is(err, providers.ErrQuota) || errors.Is(err, providers.ErrUnusable) || strings.Contains(err.Error(), "list zones") {
+			t.Errorf("without capacity: %v", err)
+		}
+	}
+	if n := strings.Count(log.String(), "Failed to list availability zones"); n != 1 || !strings.Contains(log.String(), "not yours") {
+		t.Errorf("%d warnings:\n%s", n, &log)
+	}
+}
+
+// Mistake: an error of the network shows the address of a call and the library's words.
+func TestNoAnswerIsNamed(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer server.Close()
+	_, p := openOn(t, &amazon{})
+	t.Setenv("AWS_ENDPOINT_URL", server.URL)
+	p, err := New(p.cfg, Options{Logger: p.log, RetryTime: time.Microsecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = p.otherZones(t.Context()); !errors.Is(err, providers.ErrTransient) || strings.Contains(err.Error(), "Post ") || strings.Contains(err.Error(), "StatusCode") {
+		t.Errorf("otherZones: %v", err)
 	}
 }
 

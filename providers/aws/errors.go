@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -66,7 +67,7 @@ func failure(err error) error {
 		if untrusted := providers.Untrusted(err, "AWS_CA_BUNDLE in the daemons' environment"); untrusted != nil {
 			return &refusal{kind: providers.ErrUnusable, text: providers.Words(untrusted.Error()), cause: untrusted}
 		}
-		return &refusal{kind: providers.ErrTransient, text: providers.Words(err.Error()), cause: err} // nobody has answered
+		return &refusal{kind: providers.ErrTransient, text: providers.Words(withoutAnswer(err)), cause: err}
 	}
 	text := said(fmt.Sprintf("%s: %s", api.ErrorCode(), strings.TrimSpace(api.ErrorMessage())))
 	r := &refusal{kind: meaning(api.ErrorCode(), statusOf(err)), code: api.ErrorCode()}
@@ -78,6 +79,19 @@ func failure(err error) error {
 	}
 	r.text = text
 	return r
+}
+
+// withoutAnswer is the text of an error without an answer: the host and the cause, without the SDK's words around them.
+func withoutAnswer(err error) string {
+	call, ok := errors.AsType[*url.Error](err)
+	if !ok {
+		return err.Error()
+	}
+	host := "Amazon"
+	if at, failed := url.Parse(call.URL); failed == nil {
+		host = at.Host
+	}
+	return fmt.Sprintf("no answer from %s: %v", host, call.Err)
 }
 
 // limited notes for how long an answer asks to wait. A refusal with Retry-After holds for the moment only.

@@ -78,7 +78,8 @@ type asked struct {
 
 // amazon answers as usual, but for one operation.
 type amazon struct {
-	most int // requests, behind which it says that it is asked without end
+	most    int               // requests, behind which it says that it is asked without end
+	refuses map[string]string // operations that are refused, with the answers
 
 	mu       sync.Mutex
 	instead  string // the operation with another answer
@@ -129,6 +130,9 @@ func (a *amazon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.enough()
 	}
 	switch answer, known := usual[one.operation]; {
+	case a.refuses[one.operation] != "":
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, a.refuses[one.operation])
 	case one.operation == a.instead:
 		w.WriteHeader(a.status)
 		_, _ = w.Write(a.body)
