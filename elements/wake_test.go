@@ -2,6 +2,8 @@ package elements_test
 
 import (
 	"bytes"
+	"compress/gzip"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,22 +23,34 @@ func TestWakeIsMadeOfItsSource(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "snapshot-ready/src/assemble", made).CombinedOutput(); err != nil {
 		t.Fatalf("assemble: %v: %s", err, out)
 	}
-	want, err := os.ReadFile(made)
+	if !bytes.Equal(unzipped(t, shippedWake), unzipped(t, made)) {
+		t.Error("wake.gz differs from wake.S; run elements/snapshot-ready/src/assemble")
+	}
+}
+
+const shippedWake = "snapshot-ready/files/snapshot-ready/wake.gz"
+
+// unzipped returns the content of a file that gzip has compressed.
+func unzipped(t *testing.T, file string) []byte {
+	t.Helper()
+	packed, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := os.ReadFile("snapshot-ready/files/snapshot-ready/wake")
-	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("wake differs from wake.S; run elements/snapshot-ready/src/assemble: %v", err)
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
 	}
+	content, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
 }
 
 // Without time, or without enough seed, the program fails, and changes nothing.
 func TestWakeRefusesTooLittle(t *testing.T) {
-	content, err := os.ReadFile("snapshot-ready/files/snapshot-ready/wake")
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := unzipped(t, shippedWake)
 	program := filepath.Join(t.TempDir(), "wake")
 	if err := os.WriteFile(program, content, 0o700); err != nil {
 		t.Fatal(err)
