@@ -41,13 +41,11 @@ demo: ## Build, upload and boot a real image on this machine; KEEP=1 stays up un
 	@KEEP='$(KEEP)' scripts/demo
 
 # go build knows what is stale better than make does; it takes 0.2 s when nothing is.
-BUILDMODE = exe
-PROGRAM = bin/poolkeeper
 .PHONY: build
 build: ## Build bin/poolkeeper, one static binary
 	@scripts/prerequisites build
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -buildmode=$(BUILDMODE) \
-		-ldflags '-s -w -X poolkeeper/cmd/poolkeeper/app.Version=$(VERSION)' -o '$(PROGRAM)' ./cmd/poolkeeper
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false \
+		-ldflags '-s -w -X poolkeeper/cmd/poolkeeper/app.Version=$(VERSION)' -o bin/poolkeeper ./cmd/poolkeeper
 
 # Builds nothing, because under sudo there may be no Go, and another one's clone.
 .PHONY: install
