@@ -22,16 +22,7 @@ import (
 // a canary record. It returns what export-image-data writes.
 func judged(t *testing.T, store *zkmodel.Store) backup.Data {
 	t.Helper()
-	ctx, s, d := t.Context(), store.Session(), backup.Data{}
-	for _, image := range []string{"debian", "fedora"} {
-		for _, id := range []string{"0000000003", "0000000004"} {
-			base := "/nodepool/images/" + image + "/builds/" + id
-			d[base] = `{"state": "ready", "state_time": 1.5}`
-			for _, provider := range []string{"north", "south"} {
-				d[base+"/providers/"+provider+"/images/0000000001"] = `{"state": "ready", "state_time": 2, "external_id": "x"}`
-			}
-		}
-	}
+	ctx, s, d := t.Context(), store.Session(), builtImages()
 	if _, err := backup.Restore(ctx, store, d, false); err != nil {
 		t.Fatal(err)
 	}

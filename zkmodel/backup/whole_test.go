@@ -35,16 +35,7 @@ func town(t *testing.T, store *zkmodel.Store) {
 		}
 		return stat
 	}
-	d := backup.Data{}
-	for _, image := range []string{"debian", "fedora"} {
-		for _, id := range []string{"0000000003", "0000000004"} {
-			base := "/nodepool/images/" + image + "/builds/" + id
-			d[base] = `{"state": "ready", "state_time": 1.5}`
-			for _, provider := range []string{"north", "south"} {
-				d[base+"/providers/"+provider+"/images/0000000001"] = `{"state": "ready", "state_time": 2, "external_id": "` + image + provider + id + `"}`
-			}
-		}
-	}
+	d := builtImages()
 	if _, err := backup.Restore(ctx, store, d, false); err != nil {
 		t.Fatal(err)
 	}
@@ -316,4 +307,19 @@ func TestParseWhole(t *testing.T) {
 			t.Errorf("%.80q: %v, want %q", file, err, want)
 		}
 	}
+}
+
+// builtImages has two images with two builds each, which are ready in two providers.
+func builtImages() backup.Data {
+	d := backup.Data{}
+	for _, image := range []string{"debian", "fedora"} {
+		for _, id := range []string{"0000000003", "0000000004"} {
+			base := "/nodepool/images/" + image + "/builds/" + id
+			d[base] = `{"state": "ready", "state_time": 1.5}`
+			for _, provider := range []string{"north", "south"} {
+				d[base+"/providers/"+provider+"/images/0000000001"] = `{"state": "ready", "state_time": 2, "external_id": "` + image + provider + id + `"}`
+			}
+		}
+	}
+	return d
 }

@@ -41,7 +41,7 @@ type Partition struct {
 type PartitionOptions struct {
 	// Settle is how long the membership must be calm; 0 means DefaultSettle.
 	Settle time.Duration
-	// Logger receives which shares are taken and given up; nil discards it.
+	// Logger receives which shares are taken and released; nil discards it.
 	Logger hclog.Logger
 }
 
@@ -211,7 +211,7 @@ func (p *shareholder) register(own, data string) error {
 	}
 }
 
-// divide takes and gives up shares whenever the members of all folders have been the same for the
+// divide takes and releases shares whenever the members of all folders have been the same for the
 // settling time.
 func (p *shareholder) divide(ctx context.Context, folders int) error {
 	for {
@@ -278,7 +278,7 @@ func earlierOwner(folder string, members map[string]string) (owner string, earli
 	return Owner(names, prefix+dutyName), earlier
 }
 
-// keep gives up all shares but those, and waits until their work has ended.
+// keep releases all shares but those, and waits until their work has ended.
 func (p *shareholder) keep(shares []string) {
 	var leaving []*holding
 	for share, h := range p.held {
