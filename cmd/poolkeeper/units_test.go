@@ -67,8 +67,9 @@ func TestUnits(t *testing.T) {
 	}
 	verify := func() {
 		t.Helper()
+		// The man pages of Documentation= are in the package, whose test looks for them.
 		for _, unit := range units {
-			cmd := exec.CommandContext(t.Context(), analyze, "verify", filepath.Join(dir, filepath.Base(unit))) //nolint:gosec // ours
+			cmd := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", filepath.Join(dir, filepath.Base(unit))) //nolint:gosec // ours
 			if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 				t.Errorf("%s: %v\n%s", unit, err, out)
 			}
